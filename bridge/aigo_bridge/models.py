@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from aigo_bridge.dtypes import ChatCompletionInput, ModelResponse
+from aigo_bridge.dtypes import ChatCompletionInput, ModelResponse, TraceItem
 
 GENERATION_OPTIONS = frozenset(
     {
@@ -37,6 +37,9 @@ class ModelRequest:
     """Messages and, for structured outputs, the response format."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Generation options by name, a subset of `GENERATION_OPTIONS`."""
+    items: tuple[TraceItem, ...] | None = None
+    """The conversation as items of a trace, for what chat messages cannot say: function calls and their outputs,
+    images, files. Stands in place of `input.messages`, which is empty then; `None` for a plain chat."""
 
 
 class Model(Protocol):

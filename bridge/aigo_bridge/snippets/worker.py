@@ -21,6 +21,7 @@ import traceback
 from typing import Any, TextIO
 
 from aigo_bridge.snippets.aliases import install_aliases
+from aigo_bridge.snippets.encoding import decode, plain
 
 MAX_MESSAGE = 10_000
 """Characters of an exception's message that are sent back."""
@@ -31,15 +32,24 @@ MAX_STDOUT = 64 * 1024
 
 def main() -> None:
     """Serve calls until standard input ends."""
-    limit_resources(int(sys.argv[1]))
+    requests, answers = settle(int(sys.argv[1]))
+    serve(
+        os.fdopen(requests, "r", encoding="utf-8", newline="\n"),
+        os.fdopen(answers, "w", encoding="utf-8", newline="\n"),
+    )
+
+
+def settle(memory_bytes: int) -> tuple[int, int]:
+    """Make this process fit for snippets; returns the descriptors of requests and answers."""
+    limit_resources(memory_bytes)
     # Whatever a snippet or a C library prints to descriptor 1 must not end up among the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    answers = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
+    requests = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
     install_aliases()
-    serve(requests, answers)
+    return requests, answers
 
 
 def limit_resources(memory_bytes: int) -> None:
@@ -79,12 +89,12 @@ def _answer(request: dict[str, Any], functions: dict[tuple[str, str], Any], runn
             key = (request["source"], request["function"])
             if key not in functions:
                 functions[key] = load(request["source"], request["function"], label)
-            args = [_decode(value) for value in request["args"]]
-            kwargs = {name: _decode(value) for name, value in request["kwargs"].items()}
+            args = [decode(value) for value in request["args"]]
+            kwargs = {name: decode(value) for name, value in request["kwargs"].items()}
             value = functions[key](*args, **kwargs)
             if inspect.isawaitable(value):
                 value = runner.run(_await(value))
-        return json.dumps({"value": value, "stdout": printed.getvalue()[:MAX_STDOUT]}, default=_plain)
+        return json.dumps({"value": value, "stdout": printed.getvalue()[:MAX_STDOUT]}, default=plain)
     except MemoryError:
         return json.dumps({"error": "ran out of memory"})
     except RecursionError:
@@ -124,26 +134,6 @@ def describe(error: BaseException, label: str) -> str:
     frame = frames[-1]
     code = f": `{frame.line}`" if frame.line else ""
     return f"{text} (line {frame.lineno}, in {frame.name}{code})"
-
-
-def _decode(value: dict[str, Any]) -> Any:
-    if "__aigo_type__" in value:
-        from aigo_bridge import dtypes
-
-        kind = value["__aigo_type__"]
-        return getattr(dtypes, kind).model_validate(value["value"])
-    if "__aigo_list__" in value:
-        return [_decode(item) for item in value["__aigo_list__"]]
-    return value["__value__"]
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars and arrays, AI GO types and tuples in sets of results, as JSON."""
-    for method in ("model_dump", "tolist", "item"):
-        convert = getattr(value, method, None)
-        if callable(convert):
-            return convert()
-    raise TypeError(f"returned a {type(value).__name__}, which is not JSON: {value!r:.80}")
 
 
 if __name__ == "__main__":

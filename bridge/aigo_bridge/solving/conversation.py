@@ -6,29 +6,46 @@ role reads back as something else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 from aigo_bridge.dtypes import (
+    ChatCompletionInput,
     ChatCompletionInputMessage,
     ChatCompletionModelOutput,
+    ChatCompletionModelOutputChoice,
     ChatCompletionOutputMessage,
+    CustomTaskInputMessage,
+    CustomTaskOutputMessage,
     InputTextContent,
     Message,
     MessageRole,
     MessageStatus,
+    ModelResponse,
     OutputTextContent,
     RefusalContent,
+    SolverTrace,
+    TextContent,
+    Trace,
+    TraceItem,
 )
+from aigo_bridge.models import ModelRequest
 
 COMPLETED = MessageStatus.completed
 
 
 def input_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Message:
     """A chat message as an item of the trace; a message by the assistant becomes output text."""
-    role = MessageRole(message.role)
     text = message.content if isinstance(message.content, str) else ""
-    if role is MessageRole.assistant:
-        return assistant_item(text, refusal=getattr(message, "refusal", None))
+    return text_item(message.role, text, refusal=getattr(message, "refusal", None))
+
+
+def text_item(role: str, text: str, *, refusal: str | None = None) -> Message:
+    """A message with one text part: input text, or for the assistant output text."""
+    if role == "assistant":
+        return assistant_item(text, refusal=refusal)
     content = InputTextContent(type="input_text", text=text)
-    return Message(type="message", id="", status=COMPLETED, role=role, content=[content])
+    return Message(type="message", id="", status=COMPLETED, role=MessageRole(role), content=[content])
 
 
 def assistant_item(text: str, *, refusal: str | None = None) -> Message:
@@ -47,3 +64,60 @@ def output_items(output: ChatCompletionModelOutput) -> list[Message]:
         return []
     message = output.choices[0].message
     return [assistant_item(message.content, refusal=message.refusal)]
+
+
+def chat_output(text: str) -> ChatCompletionModelOutput:
+    """A chat output whose only choice says `text`, for answers that no model call of ours gave."""
+    message = ChatCompletionOutputMessage(role="assistant", content=text)
+    return ChatCompletionModelOutput(choices=[ChatCompletionModelOutputChoice(message=message)])
+
+
+def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
+    """Which item was read as opaque content of a custom task only because it fits nothing else; `None`: none was.
+
+    A custom item takes any content and any field, so a chat message in its place would be read without complaint, and
+    the conversation would lose it.
+    """
+    for index, (raw, item) in enumerate(zip(data, items, strict=True)):
+        custom = isinstance(item, CustomTaskInputMessage | CustomTaskOutputMessage)
+        if custom and isinstance(raw, dict) and "type" not in raw:
+            return f"items.{index}: has no type, and is no message with a list of content parts"
+    return None
+
+
+def last_text(items: Sequence[TraceItem]) -> str | None:
+    """Text of the last message by the assistant, wherever it stands; `None` without one.
+
+    `Trace.get_last_assistant_text` looks only behind the first user message.
+    """
+    try:
+        return ModelResponse(raw_output=None, items=[*items]).text
+    except ValueError:
+        return None
+
+
+def empty_trace() -> SolverTrace:
+    """A solver's output before anything was said."""
+    return SolverTrace(trace=Trace(items=[]), raw_outputs=[], direct_ios=[])
+
+
+def request_of_items(items: Iterable[TraceItem], options: Mapping[str, Any] | None = None) -> ModelRequest:
+    """A request whose conversation is a trace's, as it is now; a plain chat where that says the same."""
+    items = tuple(items)
+    messages = [message for item in items if (message := _plain_message(item)) is not None]
+    if len(messages) == len(items):
+        return ModelRequest(ChatCompletionInput(messages=[*messages]), options or {})
+    return ModelRequest(ChatCompletionInput(messages=[]), options or {}, items)
+
+
+def _plain_message(item: TraceItem) -> ChatCompletionInputMessage | None:
+    """The chat message that says all that a model would be told of the item."""
+    if not isinstance(item, Message) or len(item.content) != 1:
+        return None
+    (part,) = item.content
+    text = part.text if isinstance(part, InputTextContent | OutputTextContent | TextContent) else None
+    match item.role.value:
+        case "system" | "user" | "assistant" as role if text is not None:
+            return ChatCompletionInputMessage(role=role, content=text)
+        case _:
+            return None

@@ -30,7 +30,7 @@ def _chat(builder: ChatInputBuilder) -> BuildInput:
 
     def build(sample: Mapping[str, Any]) -> ModelRequest:
         rendered = [
-            ChatCompletionInputMessage(role=role, content=_render(template, sample))
+            ChatCompletionInputMessage(role=role, content=render(template, sample))
             for role, template in messages
         ]
         return ModelRequest(ChatCompletionInput(messages=rendered))
@@ -42,25 +42,37 @@ def _generic(builder: GenericInputBuilder) -> BuildInput:
     template = SampleTemplate(builder.template)
 
     def build(sample: Mapping[str, Any]) -> ModelRequest:
-        text = _render(template, sample)
-        try:
-            body = json.loads(text)
-        except json.JSONDecodeError as error:
-            shown = text.split("\n")[error.lineno - 1].strip()[:120]
-            raise SampleError(
-                f"the input template did not give JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-                f" ({shown!r})",
-                stage="solver",
-                hint="write {{ sample.x | tojson }} without quotes around it, so that quotes and newlines are escaped",
-                kind="InvalidModelInput",
-            ) from error
-        return request_from_body(body)
+        return request_from_body(body_from_template(template, sample))
 
     return build
 
 
-def request_from_body(body: Any) -> ModelRequest:
+def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> Any:
+    """What a template that must give JSON gives for a sample.
+
+    Raises:
+        SampleError: it cannot be rendered, or what it gives is not JSON.
+    """
+    text = render(template, sample)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        shown = text.split("\n")[error.lineno - 1].strip()[:120]
+        raise SampleError(
+            f"the input template did not give JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+            f" ({shown!r})",
+            stage="solver",
+            hint="write {{ sample.x | tojson }} without quotes around it, so that quotes and newlines are escaped",
+            kind="InvalidModelInput",
+        ) from error
+
+
+def request_from_body(body: Any, *, source: str = "the input template") -> ModelRequest:
     """A chat completion body (`messages`, `response_format`, generation options) as a request.
+
+    Args:
+        body: the body as JSON.
+        source: where it comes from, for errors.
 
     Raises:
         SampleError: it is not one, or asks for an option that would be lost.
@@ -68,7 +80,7 @@ def request_from_body(body: Any) -> ModelRequest:
     if not isinstance(body, dict) or "messages" not in body:
         found = f"an object with {sorted(body)}" if isinstance(body, dict) else f"a {type(body).__name__}"
         raise SampleError(
-            f'the input template gave {found}, expected an object with "messages"',
+            f'{source} gave {found}, expected an object with "messages"',
             stage="solver",
             kind="InvalidModelInput",
         )
@@ -76,7 +88,7 @@ def request_from_body(body: Any) -> ModelRequest:
     unknown = sorted(set(options) - GENERATION_OPTIONS)
     if unknown:
         raise SampleError(
-            f"the input template asks for {', '.join(unknown)}, which would be lost",
+            f"{source} asks for {', '.join(unknown)}, which would be lost",
             stage="solver",
             hint=f"known options: {', '.join(sorted(GENERATION_OPTIONS))}",
             kind="InvalidModelInput",
@@ -89,14 +101,15 @@ def request_from_body(body: Any) -> ModelRequest:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise SampleError(
-            f"the input template did not give chat messages: {where}: {first['msg']}",
+            f"{source} did not give chat messages: {where}: {first['msg']}",
             stage="solver",
             kind="InvalidModelInput",
         ) from error
     return ModelRequest(chat, options)
 
 
-def _render(template: SampleTemplate, sample: Mapping[str, Any]) -> str:
+def render(template: SampleTemplate, sample: Mapping[str, Any]) -> str:
+    """A template's text for a sample; one that cannot be rendered is an error of the sample."""
     try:
         return template.render(sample=sample)
     except TemplateError as error:

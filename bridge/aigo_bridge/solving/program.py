@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from aigo_bridge.dtypes import SolverTrace, Trace
+from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.models import Model, Models
-from aigo_bridge.solving.conversation import input_item
-from aigo_bridge.solving.inputs import compile_input
-from aigo_bridge.spec.solvers import SingleTurnSolver
+from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.solving.python import PythonRun
+from aigo_bridge.solving.recorded import PassThrough
+from aigo_bridge.solving.single import SingleTurn
+from aigo_bridge.solving.turns import MultiTurn
+from aigo_bridge.spec.solvers import (
+    GroupedSingleTurnSolver,
+    MultiTurnSolver,
+    PassThroughSolver,
+    PythonSolver,
+    SingleTurnSolver,
+)
 from aigo_bridge.spec.solvers import Solver as SolverSpec
 
 
@@ -30,27 +39,28 @@ class Solver(Protocol):
         ...
 
 
-def compile_solver(spec: SolverSpec) -> Solver:
-    """The solver that carries out `spec`.
+def compile_solver(
+    spec: SolverSpec, host: SnippetHost | None = None, *, snippet_label: str = "run_solver_snippet"
+) -> Solver:
+    """The solver that carries out `spec`; its post-processor is `compile_postprocessor`'s.
+
+    Args:
+        spec: the solver as written, with the task's parameters bound.
+        host: runs the author's code of a python solver; `None`: a host of its own.
+        snippet_label: names that code in errors; its file, where it has one.
 
     Raises:
-        NotImplementedError: for solvers that engines report as gaps before anything runs.
+        UnsupportedPlanError: the specification asks for something without a meaning.
+        NotImplementedError: for the grouped solver, whose output is of another type: see `compile_grouped_solver`.
     """
-    if isinstance(spec, SingleTurnSolver):
-        return _SingleTurn(spec)
-    raise NotImplementedError(f"solver {spec.type!r}")
-
-
-class _SingleTurn:
-    """One request, one answer."""
-
-    def __init__(self, spec: SingleTurnSolver):
-        self._build = compile_input(spec.input_builder)
-
-    async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
-        request = self._build(sample)
-        trace = SolverTrace(trace=Trace(items=[]), raw_outputs=[], direct_ios=[])
-        trace.extend([input_item(message) for message in request.input.messages])
-        response = await model.predict(request)
-        trace.add_model_response(response)
-        return trace
+    match spec:
+        case SingleTurnSolver():
+            return SingleTurn(spec)
+        case MultiTurnSolver():
+            return MultiTurn(spec)
+        case PassThroughSolver():
+            return PassThrough(spec)
+        case PythonSolver():
+            return PythonRun(spec, host or SnippetHost(), snippet_label)
+        case GroupedSingleTurnSolver():
+            raise NotImplementedError(f"solver {spec.type!r}")

@@ -171,7 +171,9 @@ def test_a_body_without_options_has_none() -> None:
     assert request_from_body({"messages": []}).options == {}
 
 
-def test_a_solver_that_is_not_there_yet_is_not_guessed() -> None:
-    spec = SOLVER.validate_python({"type": "pass_through_solver", "trace_column": "t"})
-    with pytest.raises(NotImplementedError, match="pass_through_solver"):
+def test_the_grouped_solver_has_a_compiler_of_its_own() -> None:
+    spec = SOLVER.validate_python(
+        {"type": "grouped_single_turn_solver", "input_builder": {"type": "generic", "template": "[]"}}
+    )
+    with pytest.raises(NotImplementedError, match="grouped_single_turn_solver"):
         compile_solver(spec)

@@ -1,0 +1,71 @@
+"""The grouped single-turn solver: several model inputs from one template, each answered on its own.
+
+The template gives a JSON list of chat completion bodies, or a mapping from names to bodies; the output is a
+`GroupedSolverTrace` of the same shape. (The format has a class for the output and a generic builder for the input; that the
+group's shape is the template's follows from both.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from aigo_bridge.dtypes import GroupedSolverTrace
+from aigo_bridge.errors import SampleError
+from aigo_bridge.models import Model, ModelRequest, Models
+from aigo_bridge.solving.inputs import body_from_template, request_from_body
+from aigo_bridge.solving.single import answered
+from aigo_bridge.spec.solvers import GroupedSingleTurnSolver
+from aigo_bridge.templates import SampleTemplate
+
+
+class GroupedSolver(Protocol):
+    """As `Solver`, with several traces as output."""
+
+    async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> GroupedSolverTrace:
+        """Solve one sample.
+
+        Raises:
+            SampleError: the sample failed (stage `solver`); one failed answer fails all of the group.
+        """
+        ...
+
+
+def compile_grouped_solver(spec: GroupedSingleTurnSolver) -> GroupedSolver:
+    """The solver that carries out `spec`."""
+    return _Grouped(spec)
+
+
+class _Grouped:
+    def __init__(self, spec: GroupedSingleTurnSolver):
+        self._template = SampleTemplate(spec.input_builder.template)
+
+    async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> GroupedSolverTrace:
+        bodies = body_from_template(self._template, sample)
+        if isinstance(bodies, list) and bodies:
+            # All are checked before the first is paid for.
+            requests = [_request(index, body) for index, body in enumerate(bodies)]
+            return GroupedSolverTrace(solver_outputs=[await answered(each, model) for each in requests])
+        if isinstance(bodies, dict) and bodies and "messages" not in bodies:
+            named = {name: _request(name, body) for name, body in bodies.items()}
+            return GroupedSolverTrace(
+                solver_outputs={name: await answered(each, model) for name, each in named.items()}
+            )
+        found = f"a {type(bodies).__name__}" if bodies else f"an empty {type(bodies).__name__}"
+        if isinstance(bodies, dict) and bodies:
+            found = "one model input"
+        raise SampleError(
+            f"the input template gave {found}, expected a list of model inputs or a mapping from names to them",
+            stage="solver",
+            hint='write [{"messages": […]}, …]',
+            kind="InvalidModelInput",
+        )
+
+
+def _request(name: str | int, body: Any) -> ModelRequest:
+    try:
+        return request_from_body(body)
+    except SampleError as error:
+        raise SampleError(
+            f"input {name!r} of the group: {error.message}", stage="solver", hint=error.hint, kind=error.kind
+        ) from error
