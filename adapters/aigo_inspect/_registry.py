@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from inspect_ai.model import modelapi
 
+from aigo_inspect.mirrors import aigo_trials
 from aigo_inspect.namespace import in_namespace
-from aigo_inspect.scorers import aigo_trials
 from aigo_inspect.translate import aigo_task
 
 if TYPE_CHECKING:

@@ -6,16 +6,14 @@ import importlib.metadata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from aigo_bridge.engine import Evidence, Fidelity, Gap, ImportOptions, ImportReport, LogRef, RunSettings
+from aigo_bridge.engine import Evidence, Gap, ImportOptions, ImportReport, LogRef, RunSettings
 from aigo_bridge.errors import MissingEngineError
+from aigo_bridge.gaps import contradictions
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
 
 OLDEST = (0, 3, 285)
 """First Inspect release with everything that is used here."""
-
-SOLVERS = frozenset({"single_turn_solver"})
-NOT_YET = "not there yet in this release"
 
 
 class InspectEngine:
@@ -35,21 +33,8 @@ class InspectEngine:
             )
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """What this release cannot run yet; nothing it runs departs from AI GO's semantics."""
-        if plan.entity == "system":
-            return []
-        definition = plan.benchmark
-        found: list[Gap] = []
-
-        def missing(part: str) -> None:
-            found.append(Gap(part, NOT_YET, Fidelity.UNSUPPORTED))
-
-        if definition.solver is not None:
-            if definition.solver.type not in SOLVERS:
-                missing(f"solver ({definition.solver.type})")
-            if definition.solver.postprocessor is not None:
-                missing("solver.postprocessor")
-        return found
+        """What Inspect cannot run; nothing it runs departs from AI GO's semantics."""
+        return contradictions(plan)
 
     def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
         """Run the plan with Inspect's `eval`, or finish an interrupted run of it with `eval_retry`."""

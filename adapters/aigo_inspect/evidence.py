@@ -8,20 +8,30 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.dtypes import ScoresData, SolverTrace, TaskResultError, TaskResultErrorStage
+from aigo_bridge.dtypes import (
+    DirectModelIO,
+    GroupedSolverTrace,
+    ScoresData,
+    SolverOutput,
+    SolverTrace,
+    TaskResultError,
+    TaskResultErrorStage,
+    Trace,
+)
 from aigo_bridge.engine import Evidence, Execution
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.plan import TaskPlan, plan_from_header
+from aigo_bridge.plan import Sample, TaskPlan, plan_from_header
 from aigo_bridge.program import Failure
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.system_tasks import SCORER_KEY
 from aigo_inspect.bounds import Bounds
+from aigo_inspect.direct_ios import DirectIOs, direct_ios
 from aigo_inspect.keys import HEADER_KEY, STORE_KEY
 from aigo_inspect.loss import LossReport
 from aigo_inspect.reading import RawSample, open_log
-from aigo_inspect.stored import load_output, outcome_of
+from aigo_inspect.stored import outcomes_of, solution_of
 from aigo_inspect.traces import map_trace, prepare
 
 TRUSTED = Bounds(ratio=math.inf)
@@ -46,7 +56,7 @@ def read(path: Path, *, bounds: Bounds = TRUSTED) -> Evidence:
     def trials() -> Iterator[TrialRecord]:
         with open_log(path, bounds=bounds) as log:
             for sample in log.samples(order="sample"):
-                yield trial_record(sample, plan, header)
+                yield from trial_records(sample, plan, header)
             if log.damage:
                 parts = "; ".join(str(part) for part in log.damage[:3])
                 raise EvidenceError(f"{str(path)!r}: {len(log.damage)} part(s) cannot be read: {parts}")
@@ -54,49 +64,76 @@ def read(path: Path, *, bounds: Bounds = TRUSTED) -> Evidence:
     return Evidence(plan, _execution(header), _models(spec), trials)
 
 
-def trial_record(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> TrialRecord:
-    """One sample of a log of ours."""
+def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> list[TrialRecord]:
+    """One sample of a log of ours: one record, or one for each row that its post-processor made."""
     # Taken before the sample is made fit for JSON: a missing value of the row is a NaN, not a text.
     row = raw.data.get("metadata") or {}
     sample = prepare(raw, LossReport())
     stored = (sample.get("store") or {}).get(STORE_KEY) or {}
-    scores, errors = _scores(sample, plan)
-    return TrialRecord(
-        sample_id=raw.id,
-        index=raw.epoch - 1,
-        data=row,
-        solver=_solver(sample, stored, plan, header),
-        scores=scores,
-        errors=(*_sample_errors(sample, stored), *errors),
-    )
+    ios = direct_ios(sample.get("events") or [])
+    trace = map_trace(sample, header=header).typed() if plan.entity == "model" else None
+    errors = tuple(_sample_errors(sample, stored))
+    solution = solution_of(stored, Sample(raw.id, row))
+
+    def record(row_id: str | None, data: Mapping[str, Any], solver: SolverOutput | None) -> TrialRecord:
+        scores, failures = _scores(sample, plan, row_id, ios)
+        return TrialRecord(
+            sample_id=raw.id if row_id is None else row_id,
+            index=raw.epoch - 1,
+            data=data,
+            solver=solver,
+            scores=scores,
+            errors=(*errors, *failures),
+            source_id=None if row_id is None else raw.id,
+        )
+
+    if trace is None:
+        return [record(None, row, None)]
+    if solution is None:
+        return [record(None, row, SolverTrace(trace=trace, raw_outputs=[], direct_ios=_typed(ios.solver)))]
+    if "rows" not in stored or not solution.rows:
+        return [record(None, row, _with_run(solution.output, trace, ios))]
+    first, *others = solution.rows
+    assert first.output is not None
+    return [
+        record(str(first.sample.id), first.sample.data, _with_run(first.output, trace, ios)),
+        *(record(str(other.sample.id), other.sample.data, other.output) for other in others),
+    ]
 
 
-def _solver(
-    sample: dict[str, Any], stored: Mapping[str, Any], plan: TaskPlan, header: Mapping[str, Any]
-) -> SolverTrace | None:
-    """The solver's own items and outputs, with everything that happened as the trace's events."""
-    if plan.entity != "model":
-        return None
-    trace = map_trace(sample, header=header).typed()
-    if "output" not in stored:
-        return SolverTrace(trace=trace, raw_outputs=[], direct_ios=[])
-    output = load_output(stored["output"])
-    trace.items = output.trace.items
-    return SolverTrace(trace=trace, raw_outputs=output.raw_outputs, direct_ios=output.direct_ios)
+def _with_run(output: SolverOutput, trace: Trace, ios: DirectIOs) -> SolverOutput:
+    """A solver's output with everything that happened in the run as events of its trace; of a group, the first one's.
+
+    Events stand once: a run that gave several outputs would otherwise be told several times.
+    """
+    if isinstance(output, GroupedSolverTrace):
+        group = output.solver_outputs
+        first = group[0] if isinstance(group, list) else next(iter(group.values()))
+        _with_run(first, trace, ios)
+    elif isinstance(output, SolverTrace):
+        trace.items = output.trace.items
+        output.trace = trace
+        output.direct_ios = _typed(ios.solver) or output.direct_ios
+    return output
 
 
-def _scores(sample: dict[str, Any], plan: TaskPlan) -> tuple[tuple[ScoresData, ...], list[TaskResultError]]:
+def _typed(ios: list[dict[str, Any]]) -> list[DirectModelIO]:
+    return [DirectModelIO.model_validate(io) for io in ios]
+
+
+def _scores(
+    sample: dict[str, Any], plan: TaskPlan, row_id: str | None, ios: DirectIOs
+) -> tuple[tuple[ScoresData, ...], list[TaskResultError]]:
     given: Mapping[str, Any] = sample.get("scores") or {}
     found: list[ScoresData] = []
     errors: list[TaskResultError] = []
     for key, purpose, display_name in _scorers(plan):
-        if key not in given:
-            continue
-        result = outcome_of(given[key])
+        result = outcomes_of(given[key]).get(row_id) if key in given else None
         if isinstance(result, Failure):
             errors.append(result.to_error(f"scorer {key!r}" if plan.entity != "system" else None))
-        else:
-            found.append(scores_data(key, purpose, display_name, result.values, result.metadata))
+        elif result is not None:
+            calls = _typed(ios.scorers.get((key, row_id), []))
+            found.append(scores_data(key, purpose, display_name, result.values, result.metadata, calls))
     return tuple(found), errors
 
 

@@ -19,13 +19,12 @@ from inspect_ai.model import Model, get_model
 from aigo_bridge.engine import LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
 from aigo_bridge.plan import TaskPlan
-from aigo_bridge.program import Failure
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.models import InspectModel
 from aigo_inspect.progress import ProgressCounter
 from aigo_inspect.reading import open_log
-from aigo_inspect.stored import outcome_of
+from aigo_inspect.stored import has_failed
 from aigo_inspect.translate import Run, aigo_task, running
 
 DEFAULT_MAX_RETRIES = 8
@@ -34,7 +33,8 @@ DEFAULT_MAX_RETRIES = 8
 
 def run(plan: TaskPlan, settings: RunSettings) -> LogRef:
     """Run a plan; see `Engine.run`."""
-    model = _model(settings.model, settings.model_args) if plan.entity == "model" else None
+    wanted = plan.calls_model or (plan.entity == "model" and settings.model is not None)
+    model = _model(settings.model, settings.model_args) if wanted else None
     roles = {key: _model(settings.model_map[key], {}) for key in plan.model_keys if key in settings.model_map}
     try:
         settings.out.mkdir(parents=True, exist_ok=True)
@@ -82,6 +82,8 @@ def _eval(
         time_limit=settings.time_limit,
         token_limit=settings.token_limit,
         cost_limit=settings.cost_limit,
+        # Raw requests and responses of every call: the evidence's `direct_ios`.
+        log_model_api=True,
         # Scoring while running would compute all metrics again after each sample.
         score_display=False,
         ctl_server=False,
@@ -212,8 +214,6 @@ def _keep_finished(log: EvalLog) -> int:
         for sample in log.samples or []
         if sample.error is None
         and sample.completed_at
-        and not any(
-            isinstance(outcome_of(score.model_dump()), Failure) for score in (sample.scores or {}).values()
-        )
+        and not any(has_failed(score.model_dump()) for score in (sample.scores or {}).values())
     ]
     return len(log.samples)

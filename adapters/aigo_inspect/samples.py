@@ -10,7 +10,7 @@ from typing import Any
 from aigo_bridge.dtypes import SampleEvidence, SolverTrace
 from aigo_bridge.errors import EvidenceError
 
-from .encoding import json_text
+from .direct_ios import direct_io
 from .events import EventChoice, model_usage
 from .loss import LossReport
 from .reading import LogReader, RawSample, SampleRef
@@ -90,7 +90,7 @@ def _mapped_trial(
         data={name: sample[name] for name in _DATA_FIELDS if sample.get(name) is not None},
         trace=trace,
         raw_outputs=_raw_outputs(calls, trace, sample.get("output")),
-        direct_ios=[io for call in calls if (io := _direct_io(call)) is not None],
+        direct_ios=[io for call in calls if (io := direct_io(call)) is not None],
         scores=scores,
         errors=errors,
         failed=bool(sample.get("error")),
@@ -191,26 +191,6 @@ def answer_text(message: dict[str, Any]) -> str:
         if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
     ]
     return "\n".join(texts)
-
-
-def _direct_io(call: dict[str, Any]) -> dict[str, Any] | None:
-    """Raw request and response of a model call.
-
-    AI GO wants a status code; it is 0 where the log does not tell which one the endpoint sent.
-    """
-    raw = call.get("call")
-    if not isinstance(raw, dict):
-        return None
-    requests = call.get("request_ids")
-    last = requests[-1] if isinstance(requests, list) and requests else None
-    status = last.get("status") if isinstance(last, dict) else None
-    return {
-        "direct_input": {"body": json_text(raw.get("request"))},
-        "direct_output": {
-            "body": json_text(raw.get("response")),
-            "status_code": status if isinstance(status, int) else 0,
-        },
-    }
 
 
 # Typed

@@ -1,79 +1,93 @@
-"""The core's scorers and metrics, hosted as Inspect scorers and metrics.
+"""The core's scorers, hosted as Inspect scorers.
 
-The numbers of the evidence are computed by the core from the scores in the log. What stands here shows the same
-numbers in Inspect's own views.
+The numbers of the evidence are computed by the core from the scores in the log; `mirrors` shows them in Inspect's own views.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from inspect_ai.scorer import (
-    Metric,
-    SampleScore,
-    Score,
-    Scorer,
-    ScoreReducer,
-    Target,
-    Value,
-    metric,
-    score_reducer,
-    scorer,
-)
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
-from inspect_ai.util import LimitExceededError
+from inspect_ai.util import LimitExceededError, span
 
-from aigo_bridge.metrics import aggregate_trials, compute_metric, metrics_of
 from aigo_bridge.models import Models
 from aigo_bridge.plan import TaskPlan
-from aigo_bridge.program import Failure, SampleProgram, contained
+from aigo_bridge.program import Failure, Row, SampleProgram, Solution, contained
 from aigo_bridge.scoring import CompiledScorer
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.system_tasks import SCORER_KEY, compute_evidence
+from aigo_inspect.direct_ios import ROW_SPAN
 from aigo_inspect.keys import STORE_KEY
+from aigo_inspect.mirrors import Exclusions, mirrored_metrics
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.stored import load_output, score_fields
+from aigo_inspect.stored import rows_score_fields, score_fields, solution_of
 
-REDUCER = "aigo_trials"
+Results = dict[str | None, Outcome | Failure]
+"""Results of one scorer on one trial: of the sample (`None`), or by row of the post-processor."""
 
 
-def hosted_scorers(program: SampleProgram, models: Models, progress: ProgressCounter) -> list[Scorer]:
-    """One Inspect scorer for each scorer of the plan, under the same key."""
+def hosted_scorers(
+    program: SampleProgram, models: Models, progress: ProgressCounter, solutions: dict[str, Solution]
+) -> list[Scorer]:
+    """One Inspect scorer for each scorer of the plan, under the same key.
+
+    Args:
+        program: the compiled plan.
+        models: judges.
+        progress: told of trials when their last scorer has run.
+        solutions: what the solver made of the trials, by uuid; taken out after the last scorer.
+    """
+    exclusions = Exclusions(program.plan)
     failures: dict[str, Failure] = {}
-    """Sample id as text → its first failure, until its last scorer has run."""
+    """Trial's uuid → its first failure, until its last scorer has run."""
 
-    def scored(sample_id: str | int, compiled: CompiledScorer, result: Outcome | Failure) -> None:
-        if isinstance(result, Failure):
-            failures.setdefault(str(sample_id), result)
-        if compiled is program.scorers[-1]:
-            progress.finished(sample_id, failures.pop(str(sample_id), None))
+    def scored(state: TaskState, solution: Solution | None, key: str, results: Results) -> None:
+        failed = next((result for result in results.values() if isinstance(result, Failure)), None)
+        if failed is not None:
+            failures.setdefault(state.uuid, failed)
+        exclusions.note(program.sample(state.sample_id), state.epoch, solution, key, results)
+        if key == program.scorers[-1].key:
+            solutions.pop(state.uuid, None)
+            progress.finished(state.sample_id, failures.pop(state.uuid, None))
 
-    return [_hosted(program, compiled, models, scored) for compiled in program.scorers]
+    return [_hosted(program, each, models, solutions, exclusions, scored) for each in program.scorers]
 
 
 def _hosted(
     program: SampleProgram,
     compiled: CompiledScorer,
     models: Models,
-    scored: Callable[[str | int, CompiledScorer, Outcome | Failure], None],
+    solutions: dict[str, Solution],
+    exclusions: Exclusions,
+    scored: Callable[[TaskState, Solution | None, str, Results], None],
 ) -> Scorer:
-    @scorer(metrics=[_metrics(program, compiled)], name=compiled.key)
+    @scorer(metrics=[mirrored_metrics(program, compiled, exclusions)], name=compiled.key)
     @in_namespace
     def factory() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
-            stored = state.store.get(STORE_KEY)
-            output = load_output(stored["output"]) if stored and "output" in stored else None
-            result = await program.score(
-                compiled,
-                program.sample(state.sample_id),
-                output,
-                models,
-                let_through=(LimitExceededError,),
-            )
-            scored(state.sample_id, compiled, result)
-            return Score(**score_fields(result))
+            sample = program.sample(state.sample_id)
+            solution = solutions.get(state.uuid) or solution_of(state.store.get(STORE_KEY) or {}, sample)
+
+            async def one(row: Row) -> Outcome | Failure:
+                return await program.score(compiled, row, models, let_through=(LimitExceededError,))
+
+            results: Results
+            if program.postprocessor is not None and solution is not None:
+                rows: dict[str, Outcome | Failure] = {}
+                for row in solution.rows:
+                    async with span(str(row.sample.id), type=ROW_SPAN):
+                        rows[str(row.sample.id)] = await one(row)
+                results = dict(rows.items())
+                fields = rows_score_fields(rows)
+            else:
+                result = await one(Row(sample, None) if solution is None else solution.rows[0])
+                results = {None: result}
+                fields = score_fields(result)
+            scored(state, solution, compiled.key, results)
+            return Score(**fields)
 
         return score
 
@@ -103,53 +117,3 @@ def system_scorer(plan: TaskPlan, progress: ProgressCounter) -> Scorer:
         return score
 
     return factory()
-
-
-def _metrics(program: SampleProgram, compiled: CompiledScorer) -> Metric:
-    """All metrics of one scorer, as one metric of Inspect that gives a value for each."""
-
-    @metric(name=compiled.key)
-    @in_namespace
-    def factory() -> Metric:
-        def compute(scores: list[SampleScore]) -> Value:
-            given = [values for score in scores if isinstance(values := score.score.value, dict)]
-            found: dict[str, str | int | float | bool | None] = {}
-            for spec in metrics_of(compiled.spec, given):
-                found |= compute_metric(spec, given, host=program.host).values
-            return found
-
-        return compute
-
-    return factory()
-
-
-def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
-    """What several trials of a sample come to, for Inspect's views; with one trial its score as it is.
-
-    Inspect's default reducer would turn labels into 0.0, and its pass@k is another formula than AI GO's.
-    """
-    trials = plan.benchmark.trials if plan is not None else None
-    aggregators = trials.score_aggregators if trials is not None else None
-
-    @score_reducer(name=REDUCER)
-    @in_namespace
-    def factory() -> ScoreReducer:
-        def reduce(scores: list[Score]) -> Score:
-            if len(scores) == 1:
-                return scores[0]
-            values = [score.value if isinstance(score.value, dict) else None for score in scores]
-            if not any(value is not None for value in values):
-                return scores[0]
-            reduced = aggregate_trials(values, aggregators).values
-            return Score(value={name: value for name, value in reduced.items() if value is not None})
-
-        return reduce
-
-    return factory()
-
-
-@score_reducer(name=REDUCER)
-@in_namespace
-def aigo_trials() -> ScoreReducer:
-    """The reducer by its name alone, as Inspect looks it up when it retries a run."""
-    return trials_reducer(None)

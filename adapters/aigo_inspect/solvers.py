@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageSystem,
-    ChatMessageUser,
-    ModelOutput,
-)
+from inspect_ai.model import ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import LimitExceededError
 
-from aigo_bridge.dtypes import AssistantMessage, Message, SolverTrace
+from aigo_bridge.dtypes import GroupedSolverTrace, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Models
-from aigo_bridge.program import Failure, SampleProgram
+from aigo_bridge.program import Failure, SampleProgram, Solution
+from aigo_bridge.solving import Solved
+from aigo_bridge.solving.conversation import last_text, request_of_items
 from aigo_inspect.keys import STORE_KEY
-from aigo_inspect.models import InspectModel, evaluated_model
+from aigo_inspect.models import InspectModel, evaluated_model, native_messages
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.stored import dump_output
+from aigo_inspect.stored import solution_fields
 
 
-def hosted_solver(program: SampleProgram, models: Models, progress: ProgressCounter) -> Solver:
-    """The plan's solver; without one, a solver that does nothing (data-set tasks)."""
+def hosted_solver(
+    program: SampleProgram, models: Models, progress: ProgressCounter, solutions: dict[str, Solution]
+) -> Solver:
+    """The plan's solver; without one, a solver that does nothing (data-set tasks).
+
+    Args:
+        program: the compiled plan.
+        models: other models of the task.
+        progress: told of samples that end here.
+        solutions: filled for the scorers (by the trial's uuid), so that they need not read them from the store again.
+    """
     spec = program.plan.benchmark.solver
     if spec is None or program.solver is None:
         return no_solver()
@@ -43,9 +46,12 @@ def hosted_solver(program: SampleProgram, models: Models, progress: ProgressCoun
                 state.store.set(STORE_KEY, {"failure": result.to_json()})
                 progress.finished(state.sample_id, result)
                 raise SampleError(result.message, stage=result.stage, hint=result.hint, kind=result.kind)
-            state.store.set(STORE_KEY, {"output": dump_output(result)})
-            _show(state, result, model)
-            if not program.scorers:
+            fields = solution_fields(result, postprocessed=program.postprocessor is not None)
+            state.store.set(STORE_KEY, fields)
+            _show(state, result.output, model)
+            if program.scorers:
+                solutions[state.uuid] = result
+            else:
                 progress.finished(state.sample_id, None)
             return state
 
@@ -65,26 +71,28 @@ def no_solver() -> Solver:
     return solve
 
 
-def _show(state: TaskState, output: SolverTrace, model: InspectModel) -> None:
-    """Set the messages and the output that Inspect's viewer shows."""
-    state.messages = [native for item in output.items if (native := _native(item)) is not None]
+def _show(state: TaskState, output: Solved, model: InspectModel) -> None:
+    """Set the messages and the output that Inspect's viewer shows: of a group, all conversations one after the other."""
+    traces = _traces(output)
+    try:
+        state.messages = [
+            message
+            for trace in traces
+            for message in native_messages(request_of_items(trace.trace.items), "solver")
+        ]
+    except SampleError:
+        # What Inspect has no message for (an item of a custom task, say) stands in the store and in the evidence.
+        state.messages = []
     if model.last_output is not None:
         state.output = model.last_output
     else:
-        state.output = ModelOutput.from_content(
-            str(state.model), output.trace.get_last_assistant_text() or ""
-        )
+        text = last_text(traces[-1].trace.items) if traces else None
+        state.output = ModelOutput.from_content(str(state.model), text or "")
     state.completed = True
 
 
-def _native(item: Any) -> ChatMessage | None:
-    if not isinstance(item, Message | AssistantMessage):
-        return None
-    text = "\n".join(part.text for part in item.content if hasattr(part, "text"))
-    match item.role.value:
-        case "assistant":
-            return ChatMessageAssistant(content=text)
-        case "user":
-            return ChatMessageUser(content=text)
-        case _:
-            return ChatMessageSystem(content=text)
+def _traces(output: Solved) -> list[SolverTrace]:
+    if not isinstance(output, GroupedSolverTrace):
+        return [output]
+    group = output.solver_outputs
+    return list(group.values()) if isinstance(group, dict) else group

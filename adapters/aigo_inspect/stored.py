@@ -3,28 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aigo_bridge.dtypes import SolverTrace
-from aigo_bridge.program import Failure
+from pydantic import TypeAdapter
+
+from aigo_bridge.dtypes import GroupedSolverTrace, SolverTrace
+from aigo_bridge.metrics.numbers import as_number
+from aigo_bridge.plan import Sample
+from aigo_bridge.program import Failure, Row, Solution
 from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.solving import Solved
 from aigo_inspect.keys import SCORE_KEY
 
+_SOLVED: TypeAdapter[SolverTrace | GroupedSolverTrace] = TypeAdapter(SolverTrace | GroupedSolverTrace)
 
-def dump_output(output: SolverTrace) -> dict[str, Any]:
-    """A solver's output as JSON, complete (AI GO's default dump leaves out what was not set)."""
+# Solutions
+
+
+def solution_fields(solution: Solution, *, postprocessed: bool) -> dict[str, Any]:
+    """A solved sample as JSON; `solution_of` gives it back."""
+    fields: dict[str, Any] = {"output": _dump(solution.output)}
+    if postprocessed:
+        fields["rows"] = [
+            {"id": row.sample.id, "data": dict(row.sample.data), "output": row.output and _dump(row.output)}
+            for row in solution.rows
+        ]
+    return fields
+
+
+def solution_of(stored: Mapping[str, Any], sample: Sample) -> Solution | None:
+    """A solved sample as it stands in a log; `None` when there is none, because the solver failed."""
+    if "output" not in stored:
+        return None
+    output = _load(stored["output"])
+    if "rows" not in stored:
+        return Solution(output, (Row(sample, output),))
+    return Solution(
+        output,
+        tuple(Row(Sample(row["id"], row["data"]), _load(row["output"])) for row in stored["rows"]),
+    )
+
+
+def _dump(output: Any) -> dict[str, Any]:
+    """Complete: AI GO's default dump leaves out what was not set."""
     dumped: dict[str, Any] = output.model_dump(mode="json", exclude_unset=False, exclude_none=True)
     return dumped
 
 
-def load_output(stored: Mapping[str, Any]) -> SolverTrace:
-    """A solver's output from what `dump_output` made."""
-    return SolverTrace.model_validate(stored)
+def _load(stored: Mapping[str, Any]) -> Solved:
+    return _SOLVED.validate_python(stored)
+
+
+# Scores
 
 
 def score_fields(result: Outcome | Failure) -> dict[str, Any]:
-    """The fields of an Inspect score that stands for a scorer's result; `outcome_of` gives it back.
+    """The fields of an Inspect score that stands for a scorer's result; `outcomes_of` gives it back.
 
     A failed scorer is unscored for Inspect (NaN, left out of metrics) and carries the reason.
     """
@@ -45,8 +80,31 @@ def score_fields(result: Outcome | Failure) -> dict[str, Any]:
     }
 
 
-def outcome_of(score: Mapping[str, Any]) -> Outcome | Failure:
-    """A score as it stands in a log, back as the scorer's result."""
+def rows_score_fields(results: Mapping[str, Outcome | Failure]) -> dict[str, Any]:
+    """As `score_fields`, for the rows that a post-processor made (by id); the value shown is the mean of each number."""
+    metadata = {SCORE_KEY: {"rows": {row_id: _dump_result(result) for row_id, result in results.items()}}}
+    outcomes = [result for result in results.values() if isinstance(result, Outcome)]
+    if not outcomes:
+        failures = [result.message for result in results.values() if isinstance(result, Failure)]
+        reason = failures[0] if failures else "the post-processor made no rows"
+        return {"value": math.nan, "reason": reason, "metadata": metadata}
+    return {"value": _means(outcomes), "metadata": metadata}
+
+
+def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]:
+    """A score as it stands in a log, back as the scorer's results by id of the row; `None` for the sample itself."""
+    ours = (score.get("metadata") or {}).get(SCORE_KEY) or {}
+    if "rows" in ours:
+        return {row_id: _load_result(result) for row_id, result in ours["rows"].items()}
+    return {None: _outcome(score)}
+
+
+def has_failed(score: Mapping[str, Any]) -> bool:
+    """Whether a scorer could not score the sample, or one of its rows."""
+    return any(isinstance(result, Failure) for result in outcomes_of(score).values())
+
+
+def _outcome(score: Mapping[str, Any]) -> Outcome | Failure:
     metadata: dict[str, Any] = score.get("metadata") or {}
     ours = metadata.get(SCORE_KEY) or {}
     if "failure" in ours:
@@ -57,6 +115,29 @@ def outcome_of(score: Mapping[str, Any]) -> Outcome | Failure:
         return Outcome(ours["values"], ours["metadata"])
     value = score.get("value")
     return Outcome(value if isinstance(value, dict) else {"value": value}, metadata)
+
+
+def _dump_result(result: Outcome | Failure) -> dict[str, Any]:
+    if isinstance(result, Failure):
+        return {"failure": result.to_json(), "details": dict(result.details)}
+    return {"values": dict(result.values), "metadata": dict(result.metadata)}
+
+
+def _load_result(stored: Mapping[str, Any]) -> Outcome | Failure:
+    if "failure" in stored:
+        failure = Failure.from_json(stored["failure"])
+        return Failure(failure.stage, failure.kind, failure.message, failure.hint, stored["details"])
+    return Outcome(stored["values"], stored["metadata"])
+
+
+def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    numbers: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        for name, value in outcome.values.items():
+            number = as_number(value)
+            if number is not None and _fits(number):
+                numbers.setdefault(name, []).append(number)
+    return {name: math.fsum(values) / len(values) for name, values in numbers.items()}
 
 
 def _fits(value: object) -> bool:

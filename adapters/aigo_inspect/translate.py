@@ -16,12 +16,13 @@ from inspect_ai.dataset import Sample as NativeSample
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluate import parse_config, plan
 from aigo_bridge.plan import PlanOrigin, Sample, TaskPlan
-from aigo_bridge.program import compile_program
+from aigo_bridge.program import Solution, compile_program
 from aigo_inspect.keys import HEADER_KEY
+from aigo_inspect.mirrors import aigo_trials, trials_reducer
 from aigo_inspect.models import role_models
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.scorers import aigo_trials, hosted_scorers, system_scorer, trials_reducer
+from aigo_inspect.scorers import hosted_scorers, system_scorer
 from aigo_inspect.solvers import hosted_solver, no_solver
 
 
@@ -102,6 +103,7 @@ def native_task(made: TaskPlan, model_map: Mapping[str, str], progress: Progress
         return _system_task(made, progress)
     program = compile_program(made)
     models = role_models(model_map)
+    solutions: dict[str, Solution] = {}
     return Task(
         name=made.task.key,
         display_name=made.task.display_name,
@@ -109,8 +111,8 @@ def native_task(made: TaskPlan, model_map: Mapping[str, str], progress: Progress
             [_native_sample(sample) for sample in made.samples],
             name=made.dataset.key if made.dataset is not None else None,
         ),
-        solver=hosted_solver(program, models, progress),
-        scorer=hosted_scorers(program, models, progress) or None,
+        solver=hosted_solver(program, models, progress, solutions),
+        scorer=hosted_scorers(program, models, progress, solutions) or None,
         # A reducer even for one trial: Inspect's default one turns labels into 0.0.
         epochs=Epochs(made.num_trials, trials_reducer(made)),
         fail_on_error=False,

@@ -133,7 +133,7 @@ def check_models(made: TaskPlan, settings: RunSettings) -> None:
     if surplus:
         used = ", ".join(map(repr, made.model_keys)) or "no other model"
         raise UsageError(f"--model-map: the task has no model {surplus[0]!r}; it uses {used}")
-    if made.entity == "model" and settings.model is None:
+    if made.calls_model and settings.model is None:
         raise UsageError(
             "the task evaluates a model; say which: --model PROVIDER/MODEL, e.g. --model openai/gpt-4.1-nano"
         )

@@ -104,6 +104,11 @@ class TaskPlan:
         """What the task evaluates; follows from the presence of a solver."""
         return self.definition.evaluates if isinstance(self.definition, BenchmarkDefinition) else "system"
 
+    @property
+    def calls_model(self) -> bool:
+        """Whether running the plan asks the evaluated model anything; recorded traces are passed on without it."""
+        return self.entity == "model" and getattr(self.benchmark.solver, "type", None) != "pass_through_solver"
+
     def header(self) -> dict[str, Any]:
         """The plan as JSON, without its rows: what a native log carries so that it can be read back alone."""
         dataset = self.dataset

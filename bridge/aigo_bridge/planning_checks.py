@@ -27,6 +27,8 @@ class TemplateField:
     text: str
     sees_output: bool
     """Whether the solver's output can be used in it."""
+    sees_columns: bool = True
+    """Whether `sample` is a row of the data set; a post-processor may make rows with other columns."""
 
 
 def definition_issues(definition: BenchmarkDefinition, columns: Sequence[str]) -> list[Issue]:
@@ -80,6 +82,7 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
         case _:
             pass
     with_output = definition.solver is not None
+    own_rows = definition.solver is None or definition.solver.postprocessor is None
     for number, scorer in enumerate(definition.scorers):
         for name in (
             "ground_truth",
@@ -92,7 +95,7 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
         ):
             text = getattr(scorer, name, None)
             if isinstance(text, str):
-                yield TemplateField(("definition", "scorers", number, name), text, with_output)
+                yield TemplateField(("definition", "scorers", number, name), text, with_output, own_rows)
 
 
 def _builder_fields(
@@ -130,7 +133,7 @@ def _template_issues(field: TemplateField, columns: Sequence[str]) -> list[Issue
                 else f"known names: {', '.join(known)}"
             )
             issues.append(Issue(f"`{name[0]}` is not defined here", line=line, path=field.path, hint=reason))
-        elif name[0] == "sample" and len(name) > 1 and name[1] not in columns:
+        elif name[0] == "sample" and field.sees_columns and len(name) > 1 and name[1] not in columns:
             message = f"`sample.{name[1]}` is not a column of the data set"
             hint = _columns_hint(str(name[1]), columns)
             issues.append(Issue(message, line=line, path=field.path, hint=hint))

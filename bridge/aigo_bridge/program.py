@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from aigo_bridge.dtypes import SolverTrace, TaskResultError, TaskResultErrorStage
+from aigo_bridge.dtypes import SolverOutput, TaskResultError, TaskResultErrorStage
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models import Model, Models
 from aigo_bridge.plan import Sample, TaskPlan
@@ -18,7 +18,7 @@ from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.solving import Solver, compile_solver
+from aigo_bridge.solving import Postprocessor, Solved, Solver, compile_postprocessor, compile_solver
 
 T = TypeVar("T")
 
@@ -57,11 +57,31 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Row:
+    """What is scored: a sample with the solver's output, or one of the rows that the post-processor made of them."""
+
+    sample: Sample
+    output: SolverOutput | None
+    """`None` in tasks without a solver."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved sample."""
+
+    output: Solved
+    """What the solver made of it."""
+    rows: tuple[Row, ...]
+    """What is scored: the sample itself, or the post-processor's rows, of which there may be none."""
+
+
+@dataclass(frozen=True)
 class SampleProgram:
     """A plan compiled: templates parsed, scorers ready, the snippet worker at hand."""
 
     plan: TaskPlan
     solver: Solver | None
+    postprocessor: Postprocessor | None
     scorers: tuple[CompiledScorer, ...]
     host: SnippetHost
     samples: Mapping[str, Sample]
@@ -73,31 +93,39 @@ class SampleProgram:
 
     async def solve(
         self, sample: Sample, model: Model, models: Models, *, let_through: tuple[type[Exception], ...] = ()
-    ) -> SolverTrace | Failure:
+    ) -> Solution | Failure:
         """Solve one sample; exceptions in `let_through` (an engine's limits) are not contained."""
+        return await contained(self._solved(sample, model, models), "solver", let_through)
+
+    async def _solved(self, sample: Sample, model: Model, models: Models) -> Solution:
         assert self.solver is not None
-        return await contained(self.solver(sample.data, model, models), "solver", let_through)
+        output = await self.solver(sample.data, model, models)
+        if self.postprocessor is None:
+            return Solution(output, (Row(sample, output),))
+        made = await self.postprocessor(sample.id, sample.data, output)
+        return Solution(output, tuple(Row(Sample(row.id, row.data), row.output) for row in made))
 
     async def score(
         self,
         scorer: CompiledScorer,
-        sample: Sample,
-        output: SolverTrace | None,
+        row: Row,
         models: Models,
         *,
         let_through: tuple[type[Exception], ...] = (),
     ) -> Outcome | Failure:
-        """Score one sample with one scorer."""
-        return await contained(scorer.score(sample, output, models), "score", let_through)
+        """Score one row with one scorer."""
+        return await contained(scorer.score(row.sample, row.output, models), "score", let_through)
 
 
 def compile_program(plan: TaskPlan, host: SnippetHost | None = None) -> SampleProgram:
     """Compile a plan; nothing is run yet."""
     host = host or SnippetHost()
     solver = plan.benchmark.solver
+    postprocessor = None if solver is None else solver.postprocessor
     return SampleProgram(
         plan=plan,
-        solver=None if solver is None else compile_solver(solver),
+        solver=None if solver is None else compile_solver(solver, host),
+        postprocessor=None if postprocessor is None else compile_postprocessor(postprocessor, host),
         scorers=compile_scorers(plan.benchmark.scorers, samples=plan.samples, host=host),
         host=host,
         samples={str(sample.id): sample for sample in plan.samples},

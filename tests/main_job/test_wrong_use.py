@@ -103,14 +103,16 @@ def test_what_an_engine_cannot_do_is_refused_with_a_table(aigo: Run, tmp_path: P
         "  solver:\n    type: pass_through_solver\n    trace_column: t\n"
         "    postprocessor:\n      type: python\n"
         "      postprocess_snippet: 'def postprocess(sample, solver_output): return []'\n"
+        "  scorers:\n    - type: python_all_samples\n      metrics: []\n"
+        "      compute_scores_snippet: 'def compute_scores(samples): return []'\n"
     )
 
-    done = aigo("run", "task.yaml", "--model", "mockllm/x")
+    done = aigo("run", "task.yaml")
 
     assert done.code == 2
-    assert "2 gap(s)" in done.err
-    assert "solver (pass_through_solver)" in done.err
-    assert "solver.postprocessor" in done.err
+    assert "1 gap(s)" in done.err
+    assert "scorers[0] (python_all_samples)" in done.err
+    assert "the post-processor makes other rows" in " ".join(done.err.split())
 
 
 def test_help_names_every_option_of_the_promise(aigo: Run) -> None:

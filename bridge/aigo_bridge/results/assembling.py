@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aigo_bridge.dtypes import (
+    DirectModelIO,
     MetricData,
     SampleData,
     SampleEvidence,
@@ -52,10 +53,14 @@ class Tally:
 
     plan: TaskPlan
     num_samples: int = 0
+    """Samples of the plan that were run."""
     num_failed: int = 0
-    """Samples that a scorer, or the solver, failed on in every trial."""
+    """Those of them that a scorer, or the solver, failed on in every trial; with a post-processor on one of its rows."""
+    num_rows: int = 0
+    """What was scored: samples, or the rows that a post-processor made of them."""
+    num_failed_rows: int = 0
     num_excluded: int = 0
-    """Samples that action rules keep out of the metrics."""
+    """Rows that action rules keep out of the metrics."""
     scores: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """Scorer key → values of each sample that counts, aggregated over its trials."""
     samples: dict[str, list[SampleScore]] = field(default_factory=dict)
@@ -66,35 +71,85 @@ class Tally:
     @property
     def failures(self) -> TaskResultFailures:
         """Counts as AI GO keeps them."""
-        return TaskResultFailures(num_errors=self.num_failed, num_total=self.num_samples)
+        return TaskResultFailures(num_errors=self.num_failed_rows, num_total=self.num_rows)
 
 
 MAX_FIRST_ERRORS = 5
 
 
 def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[SampleEvidence]:
-    """Evidence of each sample from its trials, which must stand next to each other; fills `tally` on the way."""
+    """Evidence of each sample from its trials, which must stand next to each other; fills `tally` on the way.
+
+    The rows that a post-processor made of a sample are samples of their own, one after the other.
+    """
     detailed = _scorers_with_python_metrics(tally.plan)
-    for _, group in itertools.groupby(trials, key=lambda trial: (type(trial.sample_id), trial.sample_id)):
-        records = sorted(group, key=lambda record: record.index)
-        aggregated = _aggregated(records, tally.plan)
-        exclusion = _exclusion(records, aggregated, tally.plan)
+    taken: set[str | int] = set()
+    for planned_id, group in itertools.groupby(
+        trials, key=lambda trial: (type(trial.planned_id), trial.planned_id)
+    ):
         tally.num_samples += 1
-        tally.num_excluded += exclusion.excluded
-        errors = [*(error for record in records for error in record.errors), *exclusion.errors]
-        if errors and len(tally.first_errors) < MAX_FIRST_ERRORS:
-            tally.first_errors.append((records[0].sample_id, errors[0]))
-        tally.num_failed += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
-        # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
-        if not exclusion.excluded and not exclusion.errors:
-            for score in aggregated:
-                tally.scores.setdefault(score.scorer_key, []).append(score.values)
-                if score.scorer_key in detailed:
-                    kept = SampleScore(
-                        values=score.values, metadata=score.metadata, direct_ios=score.direct_ios
-                    )
-                    tally.samples.setdefault(score.scorer_key, []).append(kept)
-        yield _sample(records, aggregated, exclusion)
+        failed_before = tally.num_failed_rows
+        for row in _rows(list(group)):
+            records = row if row[0].source_id is None else _distinct(row, planned_id[1], taken)
+            yield _counted(records, tally, detailed)
+        tally.num_failed += tally.num_failed_rows > failed_before
+
+
+def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
+    """The trials of each row that was made of a sample, in the order of the first trial that has it.
+
+    A trial without rows (it failed, say) is a trial of all of them; when there is no row at all, the sample stands for itself.
+    """
+    ordered = sorted(records, key=lambda record: record.index)
+    without = [record for record in ordered if record.source_id is None]
+    rows: dict[str | int, list[TrialRecord]] = {}
+    for record in ordered:
+        if record.source_id is not None:
+            rows.setdefault(record.sample_id, []).append(record)
+    if not rows:
+        yield without
+    for row_id, found in rows.items():
+        missing = [
+            replace(record, sample_id=row_id, source_id=found[0].source_id, data=found[0].data)
+            for record in without
+        ]
+        yield sorted([*found, *missing], key=lambda record: record.index)
+
+
+def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str | int]) -> list[TrialRecord]:
+    """The records of a row under an id that no other sample's row has: authors may name rows alike."""
+    row_id = records[0].sample_id
+    if row_id in taken:
+        row_id = f"{planned_id}#{row_id}"
+        records = [replace(record, sample_id=row_id) for record in records]
+    taken.add(row_id)
+    return records
+
+
+def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str]) -> SampleEvidence:
+    """Evidence of one row from its trials, counted."""
+    aggregated = _aggregated(records, tally.plan)
+    exclusion = _exclusion(records, aggregated, tally.plan)
+    tally.num_rows += 1
+    tally.num_excluded += exclusion.excluded
+    errors = [*(error for record in records for error in record.errors), *exclusion.errors]
+    if errors and len(tally.first_errors) < MAX_FIRST_ERRORS:
+        tally.first_errors.append((records[0].sample_id, errors[0]))
+    tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
+    # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
+    if not exclusion.excluded and not exclusion.errors:
+        for score in aggregated:
+            tally.scores.setdefault(score.scorer_key, []).append(score.values)
+            if score.scorer_key in detailed:
+                kept = SampleScore(values=score.values, metadata=score.metadata, direct_ios=score.direct_ios)
+                tally.samples.setdefault(score.scorer_key, []).append(kept)
+    return _sample(records, aggregated, exclusion)
+
+
+def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
+    """Whether a row is in no metric, because an action rule says so or could not be evaluated; from its trials, in order."""
+    exclusion = _exclusion(records, _aggregated(records, plan), plan)
+    return exclusion.excluded or bool(exclusion.errors)
 
 
 def _failed(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], plan: TaskPlan) -> bool:
@@ -257,7 +312,12 @@ def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:
 
 
 def scores_data(
-    key: str, purpose: str, display_name: str | None, values: Mapping[str, Any], metadata: Mapping[str, Any]
+    key: str,
+    purpose: str,
+    display_name: str | None,
+    values: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    direct_ios: Sequence[DirectModelIO] = (),
 ) -> ScoresData:
     """A scorer's result on one trial."""
     fields: dict[str, Any] = {
@@ -269,4 +329,6 @@ def scores_data(
         fields["scorer_name"] = display_name
     if metadata:
         fields["metadata"] = dict(metadata)
+    if direct_ios:
+        fields["direct_ios"] = list(direct_ios)
     return ScoresData(**fields)

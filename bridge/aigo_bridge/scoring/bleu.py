@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aigo_bridge.dtypes import SolverTrace
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
@@ -33,7 +33,7 @@ class Bleu:
         self._value = None if spec.value is None else SampleTemplate(spec.value)
         self._bleu = _sentence_bleu()
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         values = variables(sample, output)
         truth = render(self._ground_truth, values)
         answer = answer_text(output) if self._value is None else render(self._value, values)

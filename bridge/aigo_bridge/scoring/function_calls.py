@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aigo_bridge.dtypes import FunctionCall, SolverTrace
+from aigo_bridge.dtypes import FunctionCall, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
@@ -51,7 +51,7 @@ class FunctionCallCoverage:
         calls = spec.function_calls
         self._required = SampleTemplate(calls) if isinstance(calls, str) else calls
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         if not isinstance(output, SolverTrace):
             raise SampleError(
                 "there is no trace to look for function calls in",

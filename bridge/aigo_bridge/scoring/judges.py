@@ -20,7 +20,7 @@ from aigo_bridge.dtypes import (
     ChatCompletionOutputMessage,
     ChatCompletionResponseFormatJSONSchema,
     ModelResponse,
-    SolverTrace,
+    SolverOutput,
 )
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import ModelRequest, Models
@@ -65,7 +65,7 @@ class Judge(ABC):
     def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
         """Scores from a verdict; `JudgeError` when it is out of bounds."""
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         conversation = self._opening(sample, output)
         model = models(self._model_key)
         calls: list[dict[str, Any]] = []
@@ -101,7 +101,7 @@ class Judge(ABC):
             kind="UnreadableJudgeReply",
         )
 
-    def first_input(self, sample: Sample, output: SolverTrace | None) -> ChatCompletionInput:
+    def first_input(self, sample: Sample, output: SolverOutput | None) -> ChatCompletionInput:
         """What the judge is asked first; nothing is called.
 
         Raises:
@@ -110,7 +110,7 @@ class Judge(ABC):
         return self._chat_input(self._opening(sample, output))
 
     def _opening(
-        self, sample: Sample, output: SolverTrace | None
+        self, sample: Sample, output: SolverOutput | None
     ) -> list[ChatCompletionInputMessage | ChatCompletionOutputMessage]:
         values = variables(sample, output)
         system = render(self._system, values) + self._instruction()

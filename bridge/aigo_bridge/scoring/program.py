@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from aigo_bridge.dtypes import SolverTrace
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.bleu import Bleu
@@ -24,7 +24,7 @@ from aigo_bridge.spec import scorers as spec
 class Score(Protocol):
     """Scores one sample."""
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         """Score what a solver made of a sample (`None` in tasks without a solver).
 
         Raises:

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from aigo_bridge.dtypes import SolverTrace
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
@@ -22,7 +22,7 @@ class PythonScores:
         self._snippet = Snippet(source, "compute_scores", "compute_scores_snippet")
         self._host = host
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         arguments = (sample.data,) if output is None else (sample.data, output)
         return _entry(await _call(self._host, self._snippet, *arguments), self._snippet.label)
 
@@ -38,7 +38,7 @@ class PythonAllSamplesScores:
         self._failure: SampleError | None = None
         self._lock = anyio.Lock()
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         async with self._lock:
             if self._entries is None and self._failure is None:
                 try:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aigo_bridge.dtypes import RAGCompletionOutput, SolverTrace
+from aigo_bridge.dtypes import RAGCompletionOutput, SolverOutput
 from aigo_bridge.errors import SampleError, SpecError, TemplateError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
@@ -79,7 +79,7 @@ class RagChecker:
         self._wanted = tuple(dict.fromkeys(wanted))
         self._checks = [check for check in _PLACES if any(check in CHECKS[name] for name in self._wanted)]
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         key = self._spec.judge_model_key
         judge = ClaimsJudge(models(key), key, _text(sample, self._spec.query_column) or "")
         sides = {side.name: side for side in (self._target(sample), self._response(sample, output)) if side}
@@ -115,7 +115,7 @@ class RagChecker:
             return None
         return Side("target", text, given, _labels(sample, spec.target_labels_column, given))
 
-    def _response(self, sample: Sample, output: SolverTrace | None) -> Side:
+    def _response(self, sample: Sample, output: SolverOutput | None) -> Side:
         spec = self._spec
         given = _texts(sample, spec.response_claims_column)
         return Side(
@@ -162,9 +162,9 @@ def _entailments(verdicts: Mapping[Check, Sequence[Sequence[str]]]) -> Entailmen
     )
 
 
-def _chunks(output: SolverTrace | None) -> list[str]:
+def _chunks(output: SolverOutput | None) -> list[str]:
     """What was retrieved for the answer; empty for models that say nothing about it."""
-    answer = output.output if output is not None else None
+    answer = getattr(output, "output", None)
     if not isinstance(answer, RAGCompletionOutput) or not answer.choices:
         return []
     return [reference.content for reference in answer.choices[0].references]

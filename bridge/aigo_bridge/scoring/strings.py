@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aigo_bridge.dtypes import SolverTrace
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
@@ -19,7 +19,7 @@ class StringEquals:
         self._ground_truth = SampleTemplate(spec.ground_truth)
         self._value = None if spec.value is None else SampleTemplate(spec.value)
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         values = variables(sample, output)
         truth = render(self._ground_truth, values)
         answer = answer_text(output) if self._value is None else render(self._value, values)
@@ -42,7 +42,7 @@ class StringEqualsMCQA:
             SampleTemplate(spec.choices) if isinstance(spec.choices, str) else [str(c) for c in spec.choices]
         )
 
-    async def __call__(self, sample: Sample, output: SolverTrace | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         values = variables(sample, output)
         truth = render(self._truth, values)
         choices = self._letters(values)

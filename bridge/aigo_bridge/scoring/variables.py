@@ -4,30 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from aigo_bridge.dtypes import ChatCompletionModelOutput, RAGCompletionOutput, SolverTrace
+from aigo_bridge.dtypes import (
+    ChatCompletionModelOutput,
+    GroupedSolverOutput,
+    GroupedSolverTrace,
+    RAGCompletionOutput,
+    SolverOutput,
+    SolverTrace,
+)
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.plan import Sample
 from aigo_bridge.templates import SampleTemplate
 
+_GROUPS = (GroupedSolverTrace, GroupedSolverOutput)
 
-def variables(sample: Sample, output: SolverTrace | None) -> dict[str, Any]:
-    """Template variables: `sample`, and with a solver the views on its output that published prompts use."""
+
+def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
+    """Template variables: `sample`, and with a solver the views on its output that published prompts use.
+
+    A group of conversations has no single answer: templates see it as `solver_output` alone.
+    """
     if output is None:
         return {"sample": sample.data}
+    if isinstance(output, _GROUPS):
+        return {"sample": sample.data, "solver_output": output}
     messages = output.messages
     last = max(
         (i for i, message in enumerate(messages) if _role(message) == "assistant"), default=len(messages)
     )
-    return {
+    values = {
         "sample": sample.data,
         "solver_output": output,
-        "trace": output.trace,
         "messages": messages,
         "model_output": output.output,
-        "model_outputs": output.raw_outputs,
         # Named after the prompt, so: everything that was said before the last answer.
         "input_prompt": "\n".join(str(getattr(message, "content", message)) for message in messages[:last]),
     }
+    if isinstance(output, SolverTrace):
+        values |= {"trace": output.trace, "model_outputs": output.raw_outputs}
+    return values
 
 
 def _role(message: object) -> str | None:
@@ -42,12 +57,20 @@ def render(template: SampleTemplate, values: dict[str, Any]) -> str:
         raise SampleError(str(error), stage="score", kind="TemplateError") from error
 
 
-def answer_text(output: SolverTrace | None) -> str:
+def answer_text(output: SolverOutput | None) -> str:
     """The content of the last chat completion message, which scorers compare by default.
 
     Raises:
         SampleError: there is no chat completion to take it from.
     """
+    if isinstance(output, _GROUPS):
+        count = len(output.solver_outputs)
+        raise SampleError(
+            f"the solver gave a group of {count} answers, and no single one to compare",
+            stage="score",
+            hint="give the scorer a `value` that picks one, or use a python scorer",
+            kind="MissingValue",
+        )
     answer = output.output if output is not None else None
     if isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput) and answer.choices:
         return answer.choices[0].message.content

@@ -8,7 +8,7 @@ group's shape is the template's follows from both.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from aigo_bridge.dtypes import GroupedSolverTrace
 from aigo_bridge.errors import SampleError
@@ -19,24 +19,9 @@ from aigo_bridge.spec.solvers import GroupedSingleTurnSolver
 from aigo_bridge.templates import SampleTemplate
 
 
-class GroupedSolver(Protocol):
-    """As `Solver`, with several traces as output."""
+class GroupedSingleTurn:
+    """Several requests, each answered on its own; one failed answer fails all of the group."""
 
-    async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> GroupedSolverTrace:
-        """Solve one sample.
-
-        Raises:
-            SampleError: the sample failed (stage `solver`); one failed answer fails all of the group.
-        """
-        ...
-
-
-def compile_grouped_solver(spec: GroupedSingleTurnSolver) -> GroupedSolver:
-    """The solver that carries out `spec`."""
-    return _Grouped(spec)
-
-
-class _Grouped:
     def __init__(self, spec: GroupedSingleTurnSolver):
         self._template = SampleTemplate(spec.input_builder.template)
 

@@ -12,9 +12,11 @@ from aigo_bridge.dtypes import (
     ChatCompletionInputMessage,
     ChatCompletionOutputMessage,
     SingleSolverOutput,
+    SolverOutput,
     SolverTrace,
     make_explicit,
 )
+from aigo_bridge.dtypes.problems import problems
 from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.solving.conversation import empty_trace, input_item
@@ -45,7 +47,7 @@ class Postprocessor:
         self._host = host
 
     async def __call__(
-        self, sample_id: str | int, sample: Mapping[str, Any], output: SolverTrace
+        self, sample_id: str | int, sample: Mapping[str, Any], output: SolverOutput
     ) -> list[PostprocessedRow]:
         """The rows of one solver run, in the author's order; there may be none.
 
@@ -107,7 +109,7 @@ def _from_chat(output: Any, where: str) -> SolverTrace:
         chat = SingleSolverOutput.model_validate(output)
     except ValidationError as error:
         raise SampleError(
-            f"{where} returned no solver output: {error.errors()[0]['msg']}",
+            f"{where} returned no solver output: {problems(error)}",
             stage="solver",
             kind="InvalidPostprocessorOutput",
         ) from error

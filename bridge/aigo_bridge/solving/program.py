@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from aigo_bridge.dtypes import SolverTrace
+from aigo_bridge.dtypes import GroupedSolverTrace, SolverTrace
 from aigo_bridge.models import Model, Models
 from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.solving.grouped import GroupedSingleTurn
 from aigo_bridge.solving.python import PythonRun
 from aigo_bridge.solving.recorded import PassThrough
 from aigo_bridge.solving.single import SingleTurn
@@ -21,11 +22,14 @@ from aigo_bridge.spec.solvers import (
 )
 from aigo_bridge.spec.solvers import Solver as SolverSpec
 
+Solved = SolverTrace | GroupedSolverTrace
+"""What a solver makes of one sample: one conversation, or a group of them."""
+
 
 class Solver(Protocol):
     """Solves samples; compiled once per run."""
 
-    async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
+    async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> Solved:
         """Solve one sample.
 
         Args:
@@ -51,7 +55,6 @@ def compile_solver(
 
     Raises:
         UnsupportedPlanError: the specification asks for something without a meaning.
-        NotImplementedError: for the grouped solver, whose output is of another type: see `compile_grouped_solver`.
     """
     match spec:
         case SingleTurnSolver():
@@ -63,4 +66,4 @@ def compile_solver(
         case PythonSolver():
             return PythonRun(spec, host or SnippetHost(), snippet_label)
         case GroupedSingleTurnSolver():
-            raise NotImplementedError(f"solver {spec.type!r}")
+            return GroupedSingleTurn(spec)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from aigo_bridge.dtypes import ModelResponse, SolverTrace, TraceItem, make_explicit
+from aigo_bridge.dtypes.problems import problems
 from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.models import GENERATION_OPTIONS, Model, ModelRequest, Models
 from aigo_bridge.snippets import InOut, Remote, Snippet, SnippetHost
@@ -68,7 +69,7 @@ def solver_trace(returned: Any, where: str) -> SolverTrace:
         trace = SolverTrace.model_validate({"raw_outputs": [], "direct_ios": [], **returned})
     except ValidationError as error:
         raise SampleError(
-            f"{where} returned no SolverTrace: {_problem(error)}", stage="solver", kind="InvalidSolverOutput"
+            f"{where} returned no SolverTrace: {problems(error)}", stage="solver", kind="InvalidSolverOutput"
         ) from error
     misread = misread_item(returned["trace"]["items"], trace.items)
     if misread is not None:
@@ -98,7 +99,7 @@ def model_request(inputs: Any, options: Mapping[str, Any]) -> ModelRequest:
     try:
         items = _ITEMS.validate_python(inputs)
     except ValidationError as error:
-        raise _bad_input(f"got items that are none: {_problem(error)}") from error
+        raise _bad_input(f"got items that are none: {problems(error)}") from error
     misread = misread_item(inputs, items)
     if misread is not None:
         raise _bad_input(f"got items that are none: {misread}")
@@ -124,8 +125,3 @@ def _kind(inputs: Any) -> str:
 def _bad_input(message: str) -> SampleError:
     hint = f"options: {', '.join(sorted(GENERATION_OPTIONS))}, response_format"
     return SampleError(f"model.predict {message}", stage="solver", hint=hint, kind="InvalidModelInput")
-
-
-def _problem(error: ValidationError) -> str:
-    first = cast("dict[str, Any]", error.errors(include_url=False, include_input=False)[0])
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from aigo_bridge.dtypes import SolverTrace, Trace, make_explicit
+from aigo_bridge.dtypes.problems import problems
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Model, Models
 from aigo_bridge.solving.conversation import chat_output, last_text, misread_item
@@ -61,18 +62,11 @@ def recorded_trace(sample: Mapping[str, Any], column: str) -> Trace:
     try:
         trace = Trace.model_validate(found)
     except ValidationError as error:
-        raise _not_a_trace(column, _first_problem(error)) from error
+        raise _not_a_trace(column, problems(error)) from error
     misread = misread_item(found["items"], trace.items)
     if misread is not None:
         raise _not_a_trace(column, misread)
     return make_explicit(trace)
-
-
-def _first_problem(error: ValidationError) -> str:
-    """The most specific of the problems that the members of a union report, in pydantic's words."""
-    first = max(error.errors(include_url=False, include_input=False), key=lambda found: len(found["loc"]))
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}"
 
 
 def _not_a_trace(column: str, reason: str) -> SampleError:

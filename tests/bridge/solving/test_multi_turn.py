@@ -55,7 +55,9 @@ def solve(
             )
         return other
 
-    return asyncio.run(compile_solver(spec)(sample or {}, model or counting(), models))
+    trace = asyncio.run(compile_solver(spec)(sample or {}, model or counting(), models))
+    assert isinstance(trace, SolverTrace)
+    return trace
 
 
 def counting() -> Scripted:

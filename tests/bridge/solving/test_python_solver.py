@@ -14,7 +14,7 @@ from aigo_bridge.dtypes import ChatCompletionModelOutput, Message, ModelResponse
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Model, ModelRequest
 from aigo_bridge.snippets import SnippetHost, SnippetLimits
-from aigo_bridge.solving import PostprocessedRow, compile_postprocessor, compile_solver
+from aigo_bridge.solving import PostprocessedRow, Solved, compile_postprocessor, compile_solver
 from aigo_bridge.solving.conversation import chat_output, empty_trace, output_items, text_item
 from aigo_bridge.spec.solvers import Postprocessor, PythonSolver
 
@@ -55,10 +55,13 @@ def nobody(key: str) -> Model:
 def solve(host: SnippetHost, source: str, sample: dict[str, Any], model: Echo | None = None) -> SolverTrace:
     spec = PythonSolver(type="python", run_solver_snippet=dedent(source))
     solver = compile_solver(spec, host, snippet_label="tasks/solver.py")
-    return asyncio.run(solver(sample, model or Echo(), nobody))
+    trace = asyncio.run(solver(sample, model or Echo(), nobody))
+    assert isinstance(trace, SolverTrace)
+    return trace
 
 
-def said(trace: SolverTrace) -> list[str]:
+def said(trace: Solved) -> list[str]:
+    assert isinstance(trace, SolverTrace)
     return [
         f"{item.role.value}: {''.join(getattr(part, 'text', '') for part in item.content)}"
         for item in trace.items
@@ -206,7 +209,7 @@ def test_many_solvers_wait_for_their_models_together(host: SnippetHost) -> None:
     solver = compile_solver(spec, host)
     model = Echo(seconds=0.2)
 
-    async def main() -> list[SolverTrace]:
+    async def main() -> list[Solved]:
         with anyio.fail_after(5):  # one after the other would take twelve seconds
             return await asyncio.gather(*[solver({"q": str(i)}, model, nobody) for i in range(64)])
 

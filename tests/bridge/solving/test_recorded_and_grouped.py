@@ -20,7 +20,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Model, ModelRequest
-from aigo_bridge.solving import compile_grouped_solver, compile_solver
+from aigo_bridge.solving import compile_solver
 from aigo_bridge.solving.conversation import chat_output, output_items, text_item
 from aigo_bridge.spec.solvers import GroupedSingleTurnSolver, Solver
 
@@ -51,6 +51,7 @@ def passed(sample: dict[str, Any]) -> SolverTrace:
     model = Echo()
     trace = asyncio.run(compile_solver(spec)(sample, model, nobody))
     assert model.calls == 0
+    assert isinstance(trace, SolverTrace)
     return trace
 
 
@@ -132,7 +133,9 @@ def grouped(template: str, sample: dict[str, Any] | None = None) -> GroupedSolve
     spec = GroupedSingleTurnSolver.model_validate(
         {"type": "grouped_single_turn_solver", "input_builder": {"type": "generic", "template": template}}
     )
-    return asyncio.run(compile_grouped_solver(spec)(sample or {}, Echo(), nobody))
+    group = asyncio.run(compile_solver(spec)(sample or {}, Echo(), nobody))
+    assert isinstance(group, GroupedSolverTrace)
+    return group
 
 
 BODY = '{"messages": [{"role": "user", "content": {{ %s | tojson }}}]}'

@@ -54,7 +54,9 @@ def nobody(key: str) -> Model:
 def solve(builder: dict[str, Any], sample: dict[str, Any]) -> tuple[SolverTrace, Echo]:
     solver = compile_solver(SOLVER.validate_python({"type": "single_turn_solver", "input_builder": builder}))
     model = Echo()
-    return asyncio.run(solver(sample, model, nobody)), model
+    trace = asyncio.run(solver(sample, model, nobody))
+    assert isinstance(trace, SolverTrace)
+    return trace, model
 
 
 def chat(*messages: tuple[str, str]) -> dict[str, Any]:
@@ -169,11 +171,3 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
 
 def test_a_body_without_options_has_none() -> None:
     assert request_from_body({"messages": []}).options == {}
-
-
-def test_the_grouped_solver_has_a_compiler_of_its_own() -> None:
-    spec = SOLVER.validate_python(
-        {"type": "grouped_single_turn_solver", "input_builder": {"type": "generic", "template": "[]"}}
-    )
-    with pytest.raises(NotImplementedError, match="grouped_single_turn_solver"):
-        compile_solver(spec)

@@ -25,7 +25,7 @@ from inspect_ai.util import LimitExceededError
 from pydantic import TypeAdapter
 from tenacity import Future, RetryError
 
-from aigo_bridge.dtypes import ChatCompletionInput, TraceItem
+from aigo_bridge.dtypes import ChatCompletionInput, SolverTrace, TraceItem
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Model, ModelRequest
 from aigo_bridge.solving import compile_solver
@@ -224,6 +224,7 @@ def test_a_conversation_with_calls_runs_on_a_model_of_inspect() -> None:
     )
     cell = [message("user", text("How many?")), call("a"), output("a", "42")]
     trace = asyncio.run(compile_solver(spec)({"t": cell}, native, nobody))
+    assert isinstance(trace, SolverTrace)
     assert heard == [
         ["user", "assistant", "tool"],
         ["user", "assistant", "tool", "assistant", "user"],

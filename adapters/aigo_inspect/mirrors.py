@@ -1,0 +1,166 @@
+"""Our numbers in Inspect's own views: metrics and reducers that show what the evidence says.
+
+Nothing here is read back: the core computes the evidence from the scores in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from inspect_ai.scorer import Metric, SampleScore, Score, ScoreReducer, Value, metric, score_reducer
+
+from aigo_bridge.dtypes import SampleScore as AigoSampleScore
+from aigo_bridge.metrics import aggregate_trials, compute_metric, metrics_of
+from aigo_bridge.plan import Sample, TaskPlan
+from aigo_bridge.program import Failure, SampleProgram, Solution
+from aigo_bridge.results.assembling import left_out, scores_data
+from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.scoring import CompiledScorer
+from aigo_bridge.scoring.outcome import Outcome
+from aigo_inspect.keys import SCORE_KEY
+from aigo_inspect.namespace import in_namespace
+from aigo_inspect.stored import outcomes_of, rows_score_fields
+
+REDUCER = "aigo_trials"
+
+RowKey = tuple[str, str | None]
+"""Id of a sample, and of the row that its post-processor made (`None` for the sample itself); ids as text, as Inspect has them."""
+
+
+class Exclusions:
+    """Which rows the task's action rules keep out of the metrics, learnt while the run scores them.
+
+    Samples that a retried run took over were scored in another process: their exclusions are not known here, so that
+    Inspect's views may count them; the evidence does not.
+    """
+
+    def __init__(self, plan: TaskPlan):
+        self._plan = plan
+        self._applies = plan.entity != "system" and bool(plan.benchmark.actions)
+        self._records: dict[RowKey, dict[int, TrialRecord]] = {}
+        self._known: dict[RowKey, bool] = {}
+
+    def note(
+        self,
+        sample: Sample,
+        epoch: int,
+        solution: Solution | None,
+        scorer_key: str,
+        results: Mapping[str | None, Outcome | Failure],
+    ) -> None:
+        """One scorer has scored one trial."""
+        if not self._applies:
+            return
+        rows = {str(row.sample.id): row for row in solution.rows} if solution is not None else {}
+        for row_id, result in results.items():
+            key = (str(sample.id), row_id)
+            row = rows.get(str(sample.id) if row_id is None else row_id)
+            trials = self._records.setdefault(key, {})
+            before = trials.get(epoch)
+            scores = [] if before is None else list(before.scores)
+            if isinstance(result, Outcome):
+                scores.append(scores_data(scorer_key, "score", None, result.values, {}))
+            trials[epoch] = TrialRecord(
+                sample_id=sample.id if row_id is None else row_id,
+                index=epoch - 1,
+                data=sample.data if row is None else row.sample.data,
+                # Rules see the first trial's output; the others' need not be held.
+                solver=row.output if row is not None and epoch == 1 else None,
+                scores=tuple(scores),
+            )
+
+    def excluded(self, key: RowKey) -> bool:
+        """Whether a row is in no metric; asked when all of it has been scored."""
+        if key in self._records:
+            trials = self._records.pop(key)
+            self._known[key] = left_out([trials[epoch] for epoch in sorted(trials)], self._plan)
+        return self._known.get(key, False)
+
+
+def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusions: Exclusions) -> Metric:
+    """All metrics of one scorer, as one metric of Inspect that gives a value for each."""
+
+    @metric(name=compiled.key)
+    @in_namespace
+    def factory() -> Metric:
+        def compute(scores: list[SampleScore]) -> Value:
+            outcomes = [
+                outcome
+                for score in scores
+                for key, outcome in _outcomes(score)
+                if not exclusions.excluded(key)
+            ]
+            given = [outcome.values for outcome in outcomes]
+            samples = [
+                AigoSampleScore(values=dict(each.values), metadata=dict(each.metadata)) for each in outcomes
+            ]
+            found: dict[str, str | int | float | bool | None] = {}
+            for spec in metrics_of(compiled.spec, given):
+                found |= compute_metric(spec, given, host=program.host, samples=samples).values
+            return found
+
+        return compute
+
+    return factory()
+
+
+def _outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
+    native = score.score
+    if not isinstance(native.value, dict):
+        return  # unscored
+    for row_id, outcome in outcomes_of({"value": native.value, "metadata": native.metadata}).items():
+        if isinstance(outcome, Outcome):
+            yield (str(score.sample_id), row_id), outcome
+
+
+def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
+    """What several trials of a sample come to, for Inspect's views; with one trial its score as it is.
+
+    Inspect's default reducer would turn labels into 0.0, and its pass@k is another formula than AI GO's.
+    """
+    trials = plan.benchmark.trials if plan is not None else None
+    aggregators = trials.score_aggregators if trials is not None else None
+
+    @score_reducer(name=REDUCER)
+    @in_namespace
+    def factory() -> ScoreReducer:
+        def aggregated(values: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+            reduced = aggregate_trials(values, aggregators).values
+            return {name: value for name, value in reduced.items() if value is not None}
+
+        def reduce(scores: list[Score]) -> Score:
+            if len(scores) == 1:
+                return scores[0]
+            results = [outcomes_of({"value": each.value, "metadata": each.metadata}) for each in scores]
+            if any(
+                SCORE_KEY in (each.metadata or {}) and None not in outcomes
+                for each, outcomes in zip(scores, results, strict=True)
+            ):
+                ids = dict.fromkeys(
+                    row_id for outcomes in results for row_id in outcomes if row_id is not None
+                )
+                rows = {
+                    row_id: Outcome(aggregated([_values(outcomes.get(row_id)) for outcomes in results]))
+                    for row_id in ids
+                }
+                return Score(**rows_score_fields({**rows}))
+            values = [score.value if isinstance(score.value, dict) else None for score in scores]
+            if not any(value is not None for value in values):
+                return scores[0]
+            return Score(value=aggregated(values))
+
+        return reduce
+
+    return factory()
+
+
+def _values(outcome: Outcome | Failure | None) -> Mapping[str, Any] | None:
+    return outcome.values if isinstance(outcome, Outcome) else None
+
+
+@score_reducer(name=REDUCER)
+@in_namespace
+def aigo_trials() -> ScoreReducer:
+    """The reducer by its name alone, as Inspect looks it up when it retries a run."""
+    return trials_reducer(None)
