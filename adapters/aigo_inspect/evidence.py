@@ -111,8 +111,12 @@ def _with_run(output: SolverOutput, trace: Trace, ios: DirectIOs) -> SolverOutpu
         first = group[0] if isinstance(group, list) else next(iter(group.values()))
         _with_run(first, trace, ios)
     elif isinstance(output, SolverTrace):
-        trace.items = output.trace.items
-        output.trace = trace
+        if output.trace.events:
+            # Recorded before this run, by another one or by whoever made the data set.
+            output.trace.events = [*output.trace.events, *(trace.events or [])]
+        else:
+            trace.items = output.trace.items
+            output.trace = trace
         output.direct_ios = _typed(ios.solver) or output.direct_ios
     return output
 

@@ -6,21 +6,25 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import LimitExceededError
 
-from aigo_bridge.dtypes import GroupedSolverTrace, SolverTrace
+from aigo_bridge.dtypes import GroupedSolverTrace, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Models
-from aigo_bridge.program import Failure, SampleProgram, Solution
-from aigo_bridge.solving import Solved
+from aigo_bridge.program import Failure, SampleProgram, Solution, contained
 from aigo_bridge.solving.conversation import last_text, request_of_items
 from aigo_inspect.keys import STORE_KEY
-from aigo_inspect.models import InspectModel, evaluated_model, native_messages
+from aigo_inspect.models import evaluated_model, native_messages
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
+from aigo_inspect.replaying import Replay
 from aigo_inspect.stored import solution_fields
 
 
 def hosted_solver(
-    program: SampleProgram, models: Models, progress: ProgressCounter, solutions: dict[str, Solution]
+    program: SampleProgram,
+    models: Models,
+    progress: ProgressCounter,
+    solutions: dict[str, Solution],
+    replay: Replay | None = None,
 ) -> Solver:
     """The plan's solver; without one, a solver that does nothing (data-set tasks).
 
@@ -29,6 +33,7 @@ def hosted_solver(
         models: other models of the task.
         progress: told of samples that end here.
         solutions: filled for the scorers (by the trial's uuid), so that they need not read them from the store again.
+        replay: outputs of an earlier run, taken where it has some.
     """
     spec = program.plan.benchmark.solver
     if spec is None or program.solver is None:
@@ -38,17 +43,22 @@ def hosted_solver(
     @in_namespace
     def factory() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
-            model = evaluated_model()
-            result = await program.solve(
-                program.sample(state.sample_id), model, models, let_through=(LimitExceededError,)
-            )
+            sample = program.sample(state.sample_id)
+            result: Solution | Failure | None = None
+            last_output: ModelOutput | None = None
+            if replay is not None:
+                result = await contained(replay.solution(program, sample, state.epoch - 1), "solver")
+            if result is None:
+                model = evaluated_model()
+                result = await program.solve(sample, model, models, let_through=(LimitExceededError,))
+                last_output = model.last_output
             if isinstance(result, Failure):
                 state.store.set(STORE_KEY, {"failure": result.to_json()})
                 progress.finished(state.sample_id, result)
                 raise SampleError(result.message, stage=result.stage, hint=result.hint, kind=result.kind)
             fields = solution_fields(result, postprocessed=program.postprocessor is not None)
             state.store.set(STORE_KEY, fields)
-            _show(state, result.output, model)
+            _show(state, result.output, last_output)
             if program.scorers:
                 solutions[state.uuid] = result
             else:
@@ -71,7 +81,7 @@ def no_solver() -> Solver:
     return solve
 
 
-def _show(state: TaskState, output: Solved, model: InspectModel) -> None:
+def _show(state: TaskState, output: SolverOutput, last: ModelOutput | None) -> None:
     """Set the messages and the output that Inspect's viewer shows: of a group, all conversations one after the other."""
     traces = _traces(output)
     try:
@@ -83,16 +93,18 @@ def _show(state: TaskState, output: Solved, model: InspectModel) -> None:
     except SampleError:
         # What Inspect has no message for (an item of a custom task, say) stands in the store and in the evidence.
         state.messages = []
-    if model.last_output is not None:
-        state.output = model.last_output
+    if last is not None:
+        state.output = last
     else:
         text = last_text(traces[-1].trace.items) if traces else None
         state.output = ModelOutput.from_content(str(state.model), text or "")
     state.completed = True
 
 
-def _traces(output: Solved) -> list[SolverTrace]:
-    if not isinstance(output, GroupedSolverTrace):
+def _traces(output: SolverOutput) -> list[SolverTrace]:
+    if isinstance(output, SolverTrace):
         return [output]
+    if not isinstance(output, GroupedSolverTrace):
+        return []
     group = output.solver_outputs
     return list(group.values()) if isinstance(group, dict) else group

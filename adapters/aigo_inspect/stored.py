@@ -8,15 +8,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from aigo_bridge.dtypes import GroupedSolverTrace, SolverTrace
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.metrics.numbers import as_number
 from aigo_bridge.plan import Sample
 from aigo_bridge.program import Failure, Row, Solution
 from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.solving import Solved
 from aigo_inspect.keys import SCORE_KEY
 
-_SOLVED: TypeAdapter[SolverTrace | GroupedSolverTrace] = TypeAdapter(SolverTrace | GroupedSolverTrace)
+_OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
 
 # Solutions
 
@@ -51,8 +50,8 @@ def _dump(output: Any) -> dict[str, Any]:
     return dumped
 
 
-def _load(stored: Mapping[str, Any]) -> Solved:
-    return _SOLVED.validate_python(stored)
+def _load(stored: Mapping[str, Any]) -> SolverOutput:
+    return _OUTPUT.validate_python(stored)
 
 
 # Scores

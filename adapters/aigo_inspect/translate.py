@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from inspect_ai import Epochs, Task, task
@@ -22,6 +23,7 @@ from aigo_inspect.mirrors import aigo_trials, trials_reducer
 from aigo_inspect.models import role_models
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
+from aigo_inspect.replaying import Replay, of_native_log, of_result_log
 from aigo_inspect.scorers import hosted_scorers, system_scorer
 from aigo_inspect.solvers import hosted_solver, no_solver
 
@@ -55,9 +57,12 @@ def aigo_task(
     config: dict[str, Any] | str | None = None,
     dataset: dict[str, str] | str | None = None,
     num_samples: int | None = None,
-    subsampling: Literal["head", "random"] = "head",
+    subsampling: Literal["head", "random"] | None = None,
     model_map: dict[str, str] | str | None = None,
     root: str | None = None,
+    num_trials: int | None = None,
+    stored: str | None = None,
+    reuse: str | None = None,
     digest: str | None = None,
 ) -> Task:
     """An AI GO task file as an Inspect task.
@@ -65,13 +70,16 @@ def aigo_task(
     All arguments are plain, so that Inspect can make the task again from its log (`inspect eval-retry`).
 
     Args:
-        task: the task file, or the name of a shipped task (`aigo_tasks/<name>`).
+        task: the task file, the name of a shipped task (`aigo_tasks/<name>`), or `<run file>#<task specification>`.
         config: values for the task's parameters: a mapping, or text like `key=value,other=value`.
         dataset: data set key → file: a mapping, or text like `key=file`.
         num_samples: run on that many samples only.
-        subsampling: which ones: the first, or a random choice (always the same).
+        subsampling: which ones: the first (`head`), or a random choice (always the same).
         model_map: AI GO model key → Inspect model, for judges: a mapping, or text like `key=provider/model`.
         root: folder that includes of the task may reach; its own by default.
+        num_trials: another number of trials than the task says.
+        stored: result log whose samples and outputs are scored, in place of the task's data set and the model's answers.
+        reuse: log of an earlier run of the same solver, whose outputs are scored; what it lacks is solved.
         digest: refuse to run unless the plan has this digest.
 
     Raises:
@@ -84,7 +92,9 @@ def aigo_task(
         datasets=_pairs(dataset, "dataset"),
         num_samples=num_samples,
         subsampling=subsampling,
+        num_trials=num_trials,
         root=root,
+        stored=stored,
     )
     run = _RUN.get()
     made = run.plan if run is not None else plan(origin)
@@ -94,10 +104,17 @@ def aigo_task(
             f" {made.digest[:12]}, the run's was {digest[:12]}; start a new run"
         )
     progress = run.progress if run is not None else ProgressCounter(None, len(made.samples))
-    return native_task(made, _pairs(model_map, "model_map"), progress)
+    replay = None
+    if stored is not None:
+        replay = of_result_log(Path(stored))
+    elif reuse is not None:
+        replay = of_native_log(Path(reuse), made)
+    return native_task(made, _pairs(model_map, "model_map"), progress, replay)
 
 
-def native_task(made: TaskPlan, model_map: Mapping[str, str], progress: ProgressCounter) -> Task:
+def native_task(
+    made: TaskPlan, model_map: Mapping[str, str], progress: ProgressCounter, replay: Replay | None = None
+) -> Task:
     """The Inspect task that carries out a plan; its metadata holds the plan, so that the log can be read back alone."""
     if made.entity == "system":
         return _system_task(made, progress)
@@ -105,13 +122,13 @@ def native_task(made: TaskPlan, model_map: Mapping[str, str], progress: Progress
     models = role_models(model_map)
     solutions: dict[str, Solution] = {}
     return Task(
-        name=made.task.key,
-        display_name=made.task.display_name,
+        name=made.name,
+        display_name=made.display_name,
         dataset=MemoryDataset(
             [_native_sample(sample) for sample in made.samples],
             name=made.dataset.key if made.dataset is not None else None,
         ),
-        solver=hosted_solver(program, models, progress, solutions),
+        solver=hosted_solver(program, models, progress, solutions, replay),
         scorer=hosted_scorers(program, models, progress, solutions) or None,
         # A reducer even for one trial: Inspect's default one turns labels into 0.0.
         epochs=Epochs(made.num_trials, trials_reducer(made)),
@@ -124,8 +141,8 @@ def native_task(made: TaskPlan, model_map: Mapping[str, str], progress: Progress
 def _system_task(made: TaskPlan, progress: ProgressCounter) -> Task:
     """A system task: one sample without a question, whose scorer runs the author's code."""
     return Task(
-        name=made.task.key,
-        display_name=made.task.display_name,
+        name=made.name,
+        display_name=made.display_name,
         dataset=MemoryDataset([_native_sample(sample) for sample in made.samples], name=made.task.key),
         solver=no_solver(),
         scorer=[system_scorer(made, progress)],

@@ -7,8 +7,8 @@ content on any machine, so an interrupted run can be continued only by the very 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -17,12 +17,14 @@ from aigo_bridge import __version__
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.parameters import template_values
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec, validate_task
+from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.templates import bind_config
 
 HEADER_FORMAT = 1
 """Version of `TaskPlan.header`; raised when a reader of older logs would misread a newer one."""
 
 EntityType = Literal["model", "dataset", "system"]
+CachePolicy = Literal["reuse", "update", "no-cache"]
 
 
 @dataclass(frozen=True)
@@ -53,15 +55,41 @@ class PlanOrigin:
     """The plain arguments from which a plan was made, so that it can be made again in another process."""
 
     task: str
-    """Task file (absolute) or the name of a shipped task."""
+    """Task file (absolute), the name of a shipped task, or `<run file>#<specification key>` (see `evaluation.naming`)."""
     config: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the task's parameters; of a run file, what was given in place of its own values for the evaluation's."""
     datasets: Mapping[str, str] = field(default_factory=dict)
     """Data set key → file, for those that were given explicitly."""
     num_samples: int | None = None
-    subsampling: Literal["head", "random"] = "head"
+    subsampling: Literal["head", "random"] | None = None
+    """`None`: the first, or as the run file says."""
     num_trials: int | None = None
     root: str | None = None
     """Folder that includes may reach; `None` for the task's own folder."""
+    stored: str | None = None
+    """Result log whose samples and outputs are scored again; `None` to take the task's data set and call its model."""
+
+
+@dataclass(frozen=True)
+class Specification:
+    """The task specification of an evaluation that a plan carries out."""
+
+    key: str
+    """Its key, made from the task's key where the file gives none; the name of its result."""
+    evaluation: str
+    """Key of the evaluation."""
+    display_name: str | None = None
+    """Shown name; `None`: the task's."""
+    model: Mapping[str, str] = field(default_factory=dict)
+    """`key` and `display_name` of the evaluated model as the file declares it; empty when it does not, or another one was given."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """AI GO model key (`""` for the evaluated model) → SHA-256 of how the model is declared, without its secrets."""
+    num_runs: int = 1
+    """How often the whole task is run (repeatability)."""
+    run: int = 0
+    """Which of these runs this is, from 0."""
+    cache: CachePolicy = "update"
+    """Whether its result may stand in for a later run: not with `no-cache`."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +119,21 @@ class TaskPlan:
     """`None` for plans that were not made from a file."""
     warnings: tuple[Issue, ...] = ()
     """Notes about the task file that do not stop a run."""
+    specification: Specification | None = None
+    """`None` for a task that is run by itself."""
+    stored_entity: Mapping[str, Any] | None = None
+    """What was evaluated when the outputs that are scored again were made, as its log says; `None` for other plans."""
+
+    @property
+    def name(self) -> str:
+        """Name of the result: the specification's key, of a lone task the task's."""
+        return self.task.key if self.specification is None else self.specification.key
+
+    @property
+    def display_name(self) -> str:
+        """Name of the result as shown."""
+        own = None if self.specification is None else self.specification.display_name
+        return own or self.task.display_name
 
     @property
     def benchmark(self) -> BenchmarkDefinition:
@@ -107,7 +150,32 @@ class TaskPlan:
     @property
     def calls_model(self) -> bool:
         """Whether running the plan asks the evaluated model anything; recorded traces are passed on without it."""
-        return self.entity == "model" and getattr(self.benchmark.solver, "type", None) != "pass_through_solver"
+        return (
+            self.entity == "model"
+            and getattr(self.benchmark.solver, "type", None) != "pass_through_solver"
+            and (self.origin is None or self.origin.stored is None)
+        )
+
+    @property
+    def solver_digest(self) -> str | None:
+        """SHA-256 over what decides the solver's outputs, and nothing of the scorers; `None` without a solver.
+
+        Two plans with the same one ask the same models the same questions, whatever is made of the answers.
+        """
+        if self.entity != "model" or self.benchmark.solver is None:
+            return None
+        solver = self.benchmark.solver
+        content = {
+            "solver": solver.model_dump(mode="json", by_alias=True, exclude_unset=True),
+            "dataset": self.dataset and self.dataset.digest,
+            "num_trials": self.num_trials,
+        }
+        return _sha256(content)
+
+    @property
+    def solver_model_keys(self) -> tuple[str, ...]:
+        """AI GO keys of the other models that the solver asks; those of scorers alone are not among them."""
+        return () if self.entity == "system" else tuple(dict.fromkeys(_solver_models(self.benchmark)))
 
     def header(self) -> dict[str, Any]:
         """The plan as JSON, without its rows: what a native log carries so that it can be read back alone."""
@@ -116,6 +184,8 @@ class TaskPlan:
             "format": HEADER_FORMAT,
             "version": __version__,
             "digest": self.digest,
+            "solver_digest": self.solver_digest,
+            "specification": self.specification and asdict(self.specification),
             "task": document_of(self.task),
             "config": dict(self.config),
             "dataset": dataset
@@ -130,6 +200,7 @@ class TaskPlan:
             "num_samples": self.num_samples,
             "subsampling": self.subsampling,
             "model_keys": list(self.model_keys),
+            **({} if self.stored_entity is None else {"stored_entity": dict(self.stored_entity)}),
         }
 
 
@@ -170,9 +241,16 @@ def plan_from_header(header: Mapping[str, Any]) -> TaskPlan:
             subsampling=header["subsampling"],
             model_keys=tuple(header["model_keys"]),
             digest=header["digest"],
+            stored_entity=header.get("stored_entity"),
+            specification=_specification_of(header),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise EvidenceError(f"the log's plan is damaged: {error}") from error
+
+
+def _specification_of(header: Mapping[str, Any]) -> Specification | None:
+    written = header.get("specification")
+    return None if written is None else Specification(**written)
 
 
 def bind_task(document: dict[str, Any], config: Mapping[str, Any]) -> TaskSpec:
@@ -201,4 +279,32 @@ def digest_of(
         "dataset": dataset and {"key": dataset.key, "digest": dataset.digest},
         "num_trials": num_trials,
     }
+    return _sha256(content)
+
+
+def named_models(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[str]:
+    """Keys of the models that a definition names, in order of appearance, repeats included."""
+    if isinstance(definition, SystemDefinition):
+        return
+    yield from _solver_models(definition)
+    for scorer in definition.scorers:
+        key = getattr(scorer, "model_key", None) or getattr(scorer, "judge_model_key", None)
+        if key is not None:
+            yield key
+
+
+def _solver_models(definition: BenchmarkDefinition) -> Iterator[str]:
+    if isinstance(definition.solver, solver_spec.MultiTurnSolver):
+        yield from _builder_models(definition.solver.message_builders)
+
+
+def _builder_models(builders: tuple[Any, ...]) -> Iterator[str]:
+    for builder in builders:
+        if isinstance(builder, solver_spec.GenerateMessageBuilder):
+            yield builder.model_key
+        elif isinstance(builder, solver_spec.LoopBuilder):
+            yield from _builder_models(builder.message_builders)
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,16 @@ from pydantic import ValidationError
 from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.locating import find_task
 from aigo_bridge.parameters import parse_text, resolve_config
-from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, bind_task, digest_of
+from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, bind_task, digest_of, named_models
 from aigo_bridge.planning_checks import column_issues, definition_issues
-from aigo_bridge.planning_data import planned_rows
+from aigo_bridge.planning_data import ALONE, Surroundings, planned_rows
+from aigo_bridge.planning_stored import StoredRows, stored_rows
 from aigo_bridge.reading import Document, issues_from_validation, read_task
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
-from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.system_tasks import SAMPLE_ID
 
 
-def plan_origin(origin: PlanOrigin) -> TaskPlan:
+def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
     """Read a task and plan it.
 
     Raises:
@@ -31,19 +31,27 @@ def plan_origin(origin: PlanOrigin) -> TaskPlan:
     """
     file = find_task(origin.task)
     document = read_task(file, root=None if origin.root is None else Path(origin.root))
-    return plan_task(document, origin)
+    return plan_task(document, origin, around)
 
 
-def plan_task(document: Document[TaskSpec], origin: PlanOrigin) -> TaskPlan:
+def plan_task(
+    document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE
+) -> TaskPlan:
     """Plan a task that was read; see `plan_origin`."""
     task = document.spec
     config = resolve_config(task.config_spec, origin.config)
     definition = _bind(document, config)
     dataset: PlannedDataset | None = None
     samples: tuple[Sample, ...] = ()
+    stored: StoredRows | None = None
     issues: list[Issue] = []
     if isinstance(definition, BenchmarkDefinition):
-        dataset, samples, doubts = planned_rows(definition, document, origin)
+        doubts: tuple[Issue, ...] = ()
+        if origin.stored is None:
+            dataset, samples, doubts = planned_rows(definition, document, origin, around)
+        else:
+            stored = stored_rows(definition, document, Path(origin.stored))
+            dataset, samples = stored.dataset, stored.samples
         issues = [
             *doubts,
             *(document.place(issue) for issue in definition_issues(definition, dataset.columns)),
@@ -53,7 +61,7 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin) -> TaskPlan:
         samples = (Sample(SAMPLE_ID, {}),)
     if any(issue.severity == "error" for issue in issues):
         raise SpecError(issues)
-    num_trials = _num_trials(definition, origin)
+    num_trials = _num_trials(definition, origin) if stored is None else stored.num_trials
     return TaskPlan(
         task=task,
         definition=definition,
@@ -62,10 +70,11 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin) -> TaskPlan:
         samples=samples,
         num_trials=num_trials,
         num_samples=origin.num_samples,
-        subsampling=origin.subsampling,
+        subsampling=origin.subsampling or "head",
         model_keys=tuple(dict.fromkeys(named_models(definition))),
         digest=digest_of(task, config, dataset, num_trials=num_trials),
         origin=replace(origin, config=config),
+        stored_entity=None if stored is None else stored.entity,
         warnings=(*document.issues, *issues),
     )
 
@@ -100,23 +109,3 @@ def _num_trials(definition: BenchmarkDefinition | SystemDefinition, origin: Plan
     if isinstance(definition, BenchmarkDefinition) and definition.trials is not None:
         return int(definition.trials.num_trials)
     return 1
-
-
-def named_models(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[str]:
-    """Keys of the models that a definition names, in order of appearance, repeats included."""
-    if isinstance(definition, SystemDefinition):
-        return
-    if isinstance(definition.solver, solver_spec.MultiTurnSolver):
-        yield from _builder_models(definition.solver.message_builders)
-    for scorer in definition.scorers:
-        key = getattr(scorer, "model_key", None) or getattr(scorer, "judge_model_key", None)
-        if key is not None:
-            yield key
-
-
-def _builder_models(builders: tuple[Any, ...]) -> Iterator[str]:
-    for builder in builders:
-        if isinstance(builder, solver_spec.GenerateMessageBuilder):
-            yield builder.model_key
-        elif isinstance(builder, solver_spec.LoopBuilder):
-            yield from _builder_models(builder.message_builders)

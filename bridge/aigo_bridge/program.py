@@ -18,7 +18,7 @@ from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.solving import Postprocessor, Solved, Solver, compile_postprocessor, compile_solver
+from aigo_bridge.solving import Postprocessor, Solver, compile_postprocessor, compile_solver
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Row:
 class Solution:
     """A solved sample."""
 
-    output: Solved
+    output: SolverOutput
     """What the solver made of it."""
     rows: tuple[Row, ...]
     """What is scored: the sample itself, or the post-processor's rows, of which there may be none."""
@@ -99,7 +99,14 @@ class SampleProgram:
 
     async def _solved(self, sample: Sample, model: Model, models: Models) -> Solution:
         assert self.solver is not None
-        output = await self.solver(sample.data, model, models)
+        return await self.postprocessed(sample, await self.solver(sample.data, model, models))
+
+    async def postprocessed(self, sample: Sample, output: SolverOutput) -> Solution:
+        """A solver's output with what is scored of it: the post-processor's rows where the plan has one.
+
+        Raises:
+            SampleError: the post-processor failed.
+        """
         if self.postprocessor is None:
             return Solution(output, (Row(sample, output),))
         made = await self.postprocessor(sample.id, sample.data, output)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from aigo_bridge.dtypes import (
     EvaluationConfig,
     StoredDataset,
@@ -14,6 +16,8 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.plan import TaskPlan, document_of
 from aigo_bridge.results.entities import slug, stored_dataset, stored_model
+
+_ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
 
 TAG_COLOR = "#808080"
 """Tags need a colour in AI GO; files give none."""
@@ -42,6 +46,8 @@ def specification_of(plan: TaskPlan, *, model: str | None, engine: str) -> TaskR
 
 
 def _entity(plan: TaskPlan, model: str | None, engine: str) -> StoredModel | StoredDataset | None:
+    if plan.stored_entity is not None:
+        return _ENTITY.validate_python(plan.stored_entity)
     if plan.entity == "model":
         return None if model is None else stored_model(model, engine=engine)
     if plan.entity == "dataset" and plan.dataset is not None:
