@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.system_tasks import SCORER_KEY
 from aigo_inspect.bounds import Bounds
 from aigo_inspect.direct_ios import DirectIOs, direct_ios
-from aigo_inspect.keys import HEADER_KEY, STORE_KEY
+from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.loss import LossReport
 from aigo_inspect.reading import RawSample, open_log
-from aigo_inspect.stored import outcomes_of, solution_of
+from aigo_inspect.stored import load_stored, outcomes_of, solution_of
 from aigo_inspect.traces import map_trace, prepare
 
 TRUSTED = Bounds(ratio=math.inf)
@@ -69,14 +70,15 @@ def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> 
     # Taken before the sample is made fit for JSON: a missing value of the row is a NaN, not a text.
     row = raw.data.get("metadata") or {}
     sample = prepare(raw, LossReport())
-    stored = (sample.get("store") or {}).get(STORE_KEY) or {}
+    stored = load_stored(sample)
     ios = direct_ios(sample.get("events") or [])
     trace = map_trace(sample, header=header).typed() if plan.entity == "model" else None
-    errors = tuple(_sample_errors(sample, stored))
+    errors = tuple(_sample_errors(sample, stored, plan))
     solution = solution_of(stored, Sample(raw.id, row))
+    unsolved = plan.entity == "model" and solution is None
 
     def record(row_id: str | None, data: Mapping[str, Any], solver: SolverOutput | None) -> TrialRecord:
-        scores, failures = _scores(sample, plan, row_id, ios)
+        scores, failures = ((), []) if unsolved else _scores(sample, plan, row_id, ios)
         return TrialRecord(
             sample_id=raw.id if row_id is None else row_id,
             index=raw.epoch - 1,
@@ -132,13 +134,23 @@ def _scores(
     found: list[ScoresData] = []
     errors: list[TaskResultError] = []
     for key, purpose, display_name in _scorers(plan):
-        result = outcomes_of(given[key]).get(row_id) if key in given else None
+        result = outcomes_of(given[key]).get(row_id) if key in given else _limited(sample)
         if isinstance(result, Failure):
             errors.append(result.to_error(f"scorer {key!r}" if plan.entity != "system" else None))
         elif result is not None:
             calls = _typed(ios.scorers.get((key, row_id), []))
             found.append(scores_data(key, purpose, display_name, result.values, result.metadata, calls))
     return tuple(found), errors
+
+
+def _limited(sample: Mapping[str, Any]) -> Failure | None:
+    """The limit that ended a sample, if one did."""
+    limit = sample.get("limit")
+    if not isinstance(limit, dict):
+        return None
+    kind, value = limit.get("type"), limit.get("limit")
+    amount = f" ({value:g})" if isinstance(value, int | float) else ""
+    return Failure("score", "LimitExceeded", f"the {kind} limit{amount} of the sample was exceeded")
 
 
 def _scorers(plan: TaskPlan) -> Iterator[tuple[str, str, str | None]]:
@@ -151,10 +163,13 @@ def _scorers(plan: TaskPlan) -> Iterator[tuple[str, str, str | None]]:
         yield key, scorer.purpose, scorer.display_name
 
 
-def _sample_errors(sample: Mapping[str, Any], stored: Mapping[str, Any]) -> list[TaskResultError]:
+def _sample_errors(
+    sample: Mapping[str, Any], stored: Mapping[str, Any], plan: TaskPlan
+) -> list[TaskResultError]:
     error = sample.get("error")
     if not error:
-        return []
+        limit = None if "output" in stored or plan.entity != "model" else _limited(sample)
+        return [] if limit is None else [replace(limit, stage="solver").to_error()]
     if "failure" in stored:
         return [Failure.from_json(stored["failure"]).to_error()]
     message = str(error.get("message") or "the sample failed without a message")

@@ -23,7 +23,7 @@ from aigo_inspect.keys import STORE_KEY
 from aigo_inspect.mirrors import Exclusions, mirrored_metrics
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.stored import rows_score_fields, score_fields, solution_of
+from aigo_inspect.stored import load_stored, rows_score_fields, score_fields, solution_of
 
 Results = dict[str | None, Outcome | Failure]
 """Results of one scorer on one trial: of the sample (`None`), or by row of the post-processor."""
@@ -69,13 +69,20 @@ def _hosted(
     def factory() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
             sample = program.sample(state.sample_id)
-            solution = solutions.get(state.uuid) or solution_of(state.store.get(STORE_KEY) or {}, sample)
+            solution = solutions.get(state.uuid) or solution_of(
+                load_stored({"store": {STORE_KEY: state.store.get(STORE_KEY)}}), sample
+            )
 
             async def one(row: Row) -> Outcome | Failure:
                 return await program.score(compiled, row, models, let_through=(LimitExceededError,))
 
             results: Results
-            if program.postprocessor is not None and solution is not None:
+            if program.solver is not None and solution is None:
+                # A limit ended the solver: Inspect scores such samples, but there is nothing to score.
+                unsolved = Failure("solver", "Unsolved", "the solver did not finish")
+                results = {None: unsolved}
+                fields = score_fields(unsolved)
+            elif program.postprocessor is not None and solution is not None:
                 rows: dict[str, Outcome | Failure] = {}
                 for row in solution.rows:
                     async with span(str(row.sample.id), type=ROW_SPAN):

@@ -16,7 +16,7 @@ from aigo_inspect.models import evaluated_model, native_messages
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
 from aigo_inspect.replaying import Replay
-from aigo_inspect.stored import solution_fields
+from aigo_inspect.stored import dump_stored
 
 
 def hosted_solver(
@@ -53,11 +53,11 @@ def hosted_solver(
                 result = await program.solve(sample, model, models, let_through=(LimitExceededError,))
                 last_output = model.last_output
             if isinstance(result, Failure):
-                state.store.set(STORE_KEY, {"failure": result.to_json()})
+                state.store.set(STORE_KEY, dump_stored(result))
                 progress.finished(state.sample_id, result)
                 raise SampleError(result.message, stage=result.stage, hint=result.hint, kind=result.kind)
-            fields = solution_fields(result, postprocessed=program.postprocessor is not None)
-            state.store.set(STORE_KEY, fields)
+            postprocessed = program.postprocessor is not None
+            state.store.set(STORE_KEY, dump_stored(result, postprocessed=postprocessed))
             _show(state, result.output, last_output)
             if program.scorers:
                 solutions[state.uuid] = result

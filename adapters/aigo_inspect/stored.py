@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,15 +14,35 @@ from aigo_bridge.metrics.numbers import as_number
 from aigo_bridge.plan import Sample
 from aigo_bridge.program import Failure, Row, Solution
 from aigo_bridge.scoring.outcome import Outcome
-from aigo_inspect.keys import SCORE_KEY
+from aigo_inspect.keys import SCORE_KEY, STORE_KEY
 
 _OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
 
 # Solutions
 
 
-def solution_fields(solution: Solution, *, postprocessed: bool) -> dict[str, Any]:
-    """A solved sample as JSON; `solution_of` gives it back."""
+def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> str:
+    """What a solver came to as the store keeps it; `load_stored` gives it back.
+
+    A text, because Inspect walks through nested values of the store again and again (a sixth of a run's time).
+    """
+    fields = (
+        {"failure": result.to_json()}
+        if isinstance(result, Failure)
+        else _solution_fields(result, postprocessed)
+    )
+    return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """What the store of a sample (its raw JSON) says of our solver; empty when nothing."""
+    stored = (sample.get("store") or {}).get(STORE_KEY)
+    if isinstance(stored, str):
+        stored = json.loads(stored)
+    return stored or {}
+
+
+def _solution_fields(solution: Solution, postprocessed: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"output": _dump(solution.output)}
     if postprocessed:
         fields["rows"] = [
