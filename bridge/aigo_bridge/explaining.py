@@ -15,17 +15,22 @@ from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
     ChatCompletionModelOutputChoice,
     ChatCompletionOutputMessage,
+    GroupedSolverTrace,
+    SolverOutput,
     SolverTrace,
     Trace,
 )
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.metrics import default_metrics, metric_keys
+from aigo_bridge.models import ModelRequest
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.judges import JUDGES
 from aigo_bridge.scoring.variables import variables
 from aigo_bridge.solving.conversation import assistant_item, input_item
+from aigo_bridge.solving.grouped import GroupedSingleTurn
 from aigo_bridge.solving.inputs import compile_input
+from aigo_bridge.solving.recorded import PassThrough
 from aigo_bridge.spec import scorers as scorer_spec
 from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.templates import SampleTemplate
@@ -82,17 +87,24 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
     solver = plan.benchmark.solver
     ask = _steps(solver) if solver is not None else None
     for sample in plan.samples[:num_samples]:
-        messages: tuple[Message, ...] = ()
-        options: Mapping[str, Any] = {}
+        conversation = Conversation()
         problem = None
         try:
             if ask is not None:
-                messages, options = ask(sample)
+                conversation = ask(sample)
         except (SampleError, TemplateError) as error:
             problem = str(error)
-        output = None if solver is None else _placeholder(messages)
-        scorers = tuple(_scorers(plan, sample, output))
-        yield SamplePreview(sample.id, sample.data, messages, options, scorers, problem)
+        messages = conversation.messages
+        output = None if solver is None else conversation.output or _placeholder(messages)
+        if solver is not None and solver.postprocessor is not None:
+            messages = (
+                *messages,
+                Message("note", "the author's code `postprocess` makes the rows that are scored"),
+            )
+            scorers = tuple(_of_unknown_rows(plan))
+        else:
+            scorers = tuple(_scorers(plan, sample, output))
+        yield SamplePreview(sample.id, sample.data, messages, conversation.options, scorers, problem)
 
 
 def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
@@ -109,7 +121,17 @@ def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
     return found
 
 
-Steps = Callable[[Sample], tuple[tuple[Message, ...], Mapping[str, Any]]]
+@dataclass(frozen=True)
+class Conversation:
+    """What is known of a solver's work before a model is called."""
+
+    messages: tuple[Message, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    output: SolverOutput | None = None
+    """What scorers will see, where it is more than the messages with a placeholder for the answer."""
+
+
+Steps = Callable[[Sample], Conversation]
 
 
 def _steps(solver: solver_spec.Solver) -> Steps:
@@ -118,21 +140,44 @@ def _steps(solver: solver_spec.Solver) -> Steps:
         case solver_spec.SingleTurnSolver():
             build = compile_input(solver.input_builder)
 
-            def single(sample: Sample) -> tuple[tuple[Message, ...], Mapping[str, Any]]:
+            def single(sample: Sample) -> Conversation:
                 request = build(sample.data)
-                return (*_messages(request.input), Message("assistant", ANSWER)), request.options
+                messages = (*_messages(request.input), Message("assistant", ANSWER))
+                return Conversation(messages, request.options)
 
             return single
         case solver_spec.MultiTurnSolver():
-            return lambda sample: (tuple(_built(solver.message_builders, sample)), {})
+            return lambda sample: Conversation(tuple(_built(solver.message_builders, sample)))
         case solver_spec.PassThroughSolver():
-            text = f"the recorded trace in column {solver.trace_column!r}; no model is called"
-            return lambda _: ((Message("note", text),), {})
+            passed = PassThrough(solver)
+            return lambda sample: _recorded(passed.output(sample.data), solver.trace_column)
         case solver_spec.GroupedSingleTurnSolver():
-            template = SampleTemplate(solver.input_builder.template)
-            return lambda sample: ((Message("note", template.render(sample=sample.data)),), {})
+            group = GroupedSingleTurn(solver)
+            return lambda sample: _group(group.requests(sample.data))
         case solver_spec.PythonSolver():
-            return lambda _: ((Message("note", "the author's code `run_solver` makes the conversation"),), {})
+            note = Message("note", "the author's code `run_solver` makes the conversation")
+            return lambda _: Conversation((note,))
+
+
+def _recorded(output: SolverTrace, column: str) -> Conversation:
+    said = [
+        Message(str(getattr(message, "role", "note")), str(getattr(message, "content", message)))
+        for message in output.messages
+    ]
+    note = Message("note", f"the recorded trace in column {column!r}; no model is called")
+    return Conversation((note, *said), output=output)
+
+
+def _group(requests: Mapping[str | int, ModelRequest]) -> Conversation:
+    messages: list[Message] = []
+    outputs: dict[str | int, SolverTrace] = {}
+    for name, request in requests.items():
+        asked = (*_messages(request.input), Message("assistant", ANSWER))
+        messages += [Message("note", f"input {name!r} of the group"), *asked]
+        outputs[name] = _placeholder(asked)
+    listed = all(isinstance(name, int) for name in outputs)
+    group = list(outputs.values()) if listed else {str(name): each for name, each in outputs.items()}
+    return Conversation(tuple(messages), output=GroupedSolverTrace(solver_outputs=group))
 
 
 def _built(builders: Sequence[solver_spec.MessageBuilder], sample: Sample) -> Iterator[Message]:
@@ -175,7 +220,7 @@ def _placeholder(messages: Sequence[Message]) -> SolverTrace:
     return SolverTrace(trace=Trace(items=items), raw_outputs=[raw], direct_ios=[])
 
 
-def _scorers(plan: TaskPlan, sample: Sample, output: SolverTrace | None) -> Iterator[ScorerPreview]:
+def _scorers(plan: TaskPlan, sample: Sample, output: SolverOutput | None) -> Iterator[ScorerPreview]:
     scorers = plan.benchmark.scorers
     for scorer, key in zip(scorers, scorer_keys(scorers), strict=True):
         try:
@@ -184,8 +229,16 @@ def _scorers(plan: TaskPlan, sample: Sample, output: SolverTrace | None) -> Iter
             yield ScorerPreview(key, scorer.type, problem=str(error))
 
 
+def _of_unknown_rows(plan: TaskPlan) -> Iterator[ScorerPreview]:
+    """Scorers of rows that the post-processor makes: only their templates are known."""
+    scorers = plan.benchmark.scorers
+    for scorer, key in zip(scorers, scorer_keys(scorers), strict=True):
+        fields = {name: text for name in TEXT_FIELDS if isinstance(text := getattr(scorer, name, None), str)}
+        yield ScorerPreview(key, scorer.type, fields)
+
+
 def _scorer(
-    scorer: scorer_spec.Scorer, key: str, sample: Sample, output: SolverTrace | None
+    scorer: scorer_spec.Scorer, key: str, sample: Sample, output: SolverOutput | None
 ) -> ScorerPreview:
     if scorer.type in JUDGES:
         asked = JUDGES[scorer.type](scorer).first_input(sample, output)

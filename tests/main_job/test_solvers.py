@@ -412,3 +412,42 @@ def test_the_calls_of_solver_and_judge_stand_apart(aigo: Run, tmp_path: Path, re
     (judged,) = trial["scores"][0]["direct_ios"]
     assert json.loads(judged["direct_output"]["body"])["text"] == '{"score": 5}'
     assert trial["scores"][0]["values"] == {"score": 0.5}
+
+
+def test_what_is_known_of_a_conversation_is_shown(aigo: Run, tmp_path: Path) -> None:
+    """`explain` renders recorded traces and groups, and says what only the author's code knows."""
+    text = {"type": "input_text", "text": "Capital of Norway?"}
+    item = {"type": "message", "id": "m", "role": "user", "content": [text], "status": "completed"}
+    write(
+        tmp_path,
+        "  solver: {type: pass_through_solver, trace_column: trace}\n"
+        "  scorers: [{type: string_equals, value: '{{ messages[0].content }}', ground_truth: x}]\n",
+        [{"trace": [item]}],
+    )
+    recorded = aigo("explain", "t.yaml")
+    assert (recorded.code, recorded.err) == (0, "")
+    assert "[user]\n    Capital of Norway?" in recorded.out
+    assert "value: 'Capital of Norway?'" in recorded.out
+
+    write(
+        tmp_path,
+        GROUP
+        + "  scorers:\n    - type: string_equals\n      ground_truth: x\n"
+        + "      value: '{{ solver_output.solver_outputs.again.messages[0].content }}'\n",
+        CAPITALS,
+    )
+    group = aigo("explain", "t.yaml")
+    assert group.code == 0
+    assert "input 'again' of the group" in group.out
+    assert "value: 'Again: France'" in group.out
+
+    write(
+        tmp_path,
+        ROWS + "  scorers: [{type: string_equals, value: '{{ sample.word }}', ground_truth: x}]\n",
+        CAPITALS,
+    )
+    rows = aigo("explain", "t.yaml")
+    assert rows.code == 0
+    assert "`postprocess` makes the rows that are scored" in rows.out
+    assert "value: '{{ sample.word }}'" in rows.out
+    assert "will fail" not in rows.out

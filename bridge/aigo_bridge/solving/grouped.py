@@ -26,16 +26,23 @@ class GroupedSingleTurn:
         self._template = SampleTemplate(spec.input_builder.template)
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> GroupedSolverTrace:
+        # All requests are checked before the first is paid for.
+        answers = {name: await answered(request, model) for name, request in self.requests(sample).items()}
+        if all(isinstance(name, int) for name in answers):
+            return GroupedSolverTrace(solver_outputs=list(answers.values()))
+        return GroupedSolverTrace(solver_outputs={str(name): answer for name, answer in answers.items()})
+
+    def requests(self, sample: Mapping[str, Any]) -> dict[str | int, ModelRequest]:
+        """The requests by name, or by position for a list.
+
+        Raises:
+            SampleError: the template gives no group of model inputs.
+        """
         bodies = body_from_template(self._template, sample)
         if isinstance(bodies, list) and bodies:
-            # All are checked before the first is paid for.
-            requests = [_request(index, body) for index, body in enumerate(bodies)]
-            return GroupedSolverTrace(solver_outputs=[await answered(each, model) for each in requests])
+            return {index: _request(index, body) for index, body in enumerate(bodies)}
         if isinstance(bodies, dict) and bodies and "messages" not in bodies:
-            named = {name: _request(name, body) for name, body in bodies.items()}
-            return GroupedSolverTrace(
-                solver_outputs={name: await answered(each, model) for name, each in named.items()}
-            )
+            return {name: _request(name, body) for name, body in bodies.items()}
         found = f"a {type(bodies).__name__}" if bodies else f"an empty {type(bodies).__name__}"
         if isinstance(bodies, dict) and bodies:
             found = "one model input"

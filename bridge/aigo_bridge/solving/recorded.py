@@ -26,6 +26,14 @@ class PassThrough:
         self._column = spec.trace_column
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
+        return self.output(sample)
+
+    def output(self, sample: Mapping[str, Any]) -> SolverTrace:
+        """What is passed on.
+
+        Raises:
+            SampleError: the cell is no trace.
+        """
         trace = recorded_trace(sample, self._column)
         text = last_text(trace.items)
         return SolverTrace(
