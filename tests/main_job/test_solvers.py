@@ -421,7 +421,7 @@ def test_what_is_known_of_a_conversation_is_shown(aigo: Run, tmp_path: Path) -> 
     write(
         tmp_path,
         "  solver: {type: pass_through_solver, trace_column: trace}\n"
-        "  scorers: [{type: string_equals, value: '{{ messages[0].content }}', ground_truth: x}]\n",
+        "  scorers: [{type: string_equals, value: '{{ solver_output.messages[0].content }}', ground_truth: x}]\n",
         [{"trace": [item]}],
     )
     recorded = aigo("explain", "t.yaml")
