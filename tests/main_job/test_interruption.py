@@ -252,6 +252,20 @@ def test_inspect_runs_a_task_file_and_retries_a_killed_run(counted: Path, comman
         assert score["metrics"]["accuracy"]["value"] == 0.5
 
 
+def test_an_eval_set_that_was_killed_is_finished_by_the_same_command(counted: Path, command: Run) -> None:
+    logs = counted / "set"
+    words = [
+        "eval-set", "aigo_bridge/task", "-T", "task=task.yaml", "--model", "scripted/slow.jsonl",
+        "--log-dir", "set", "--display", "none", "--max-connections", "1",
+    ]  # fmt: skip
+    kill_in_the_middle([str(BIN / "inspect"), *words], counted, logs)
+
+    done = command("inspect", *words, cwd=counted)
+
+    assert done.code == 0, done.err
+    assert sample_ids(newest(logs)) == list(range(SAMPLES))
+
+
 def test_inspect_takes_config_data_set_and_judge(command: Run, tasks: Path, tmp_path: Path) -> None:
     """The arguments of the registered task are those of `aigo-bridge run`."""
     contacts = tasks / "uniqueness-task" / "contacts.csv"
