@@ -49,7 +49,8 @@ def prepare(folder: Path, samples: int) -> None:
 
 
 def hand_written(folder: Path, name: str) -> None:
-    from inspect_ai import Task, eval
+    from inspect_ai import Task
+    from inspect_ai import eval as inspect_eval
     from inspect_ai.dataset import FieldSpec, json_dataset
     from inspect_ai.scorer import Score, Target, accuracy, mean, scorer
     from inspect_ai.solver import TaskState, generate
@@ -73,7 +74,7 @@ def hand_written(folder: Path, name: str) -> None:
         return score
 
     dataset = json_dataset(str(folder / "rows.jsonl"), FieldSpec(input="question", target="answer"))
-    (log,) = eval(
+    (log,) = inspect_eval(
         Task(dataset=dataset, solver=generate(), scorer=equals() if name == "equals" else same()),
         model=f"scripted/{folder / 'model.jsonl'}",
         log_dir=str(folder / "hand"),
@@ -107,7 +108,10 @@ VARIANTS = {
 def measure(variant: str, name: str, folder: Path) -> tuple[float, float]:
     """CPU seconds (snippet worker included) and peak MB."""
     done = subprocess.run(
-        [sys.executable, __file__, "--child", variant, name, str(folder)], capture_output=True, text=True
+        [sys.executable, __file__, "--child", variant, name, str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         sys.exit(done.stderr[-3000:])
