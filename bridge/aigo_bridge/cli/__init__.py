@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "score": ("aigo_bridge.cli.score", "Score stored outputs again, without calling the evaluated model."),
     "schema": ("aigo_bridge.cli.schema", "Print the JSON Schema of a kind of file."),
     "upgrade": ("aigo_bridge.cli.upgrade", "Rewrite old spellings in the current form."),
+    "doctor": ("aigo_bridge.cli.doctor", "Check the engines and their versions."),
     "list": ("aigo_bridge.cli.list", "List the tasks that come with aigo-bridge."),
 }
 """Verb → (module with a Typer `app` of one command, help line)."""

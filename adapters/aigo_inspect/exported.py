@@ -1,0 +1,54 @@
+"""What an exported task file calls: the packed task as an Inspect task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai._util.error import PrerequisiteError  # what Inspect shows without a traceback
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from rich.markup import escape
+
+from aigo_bridge.errors import BridgeError
+from aigo_bridge.exporting.packing import packed_plan
+from aigo_inspect.models import role_models
+from aigo_inspect.namespace import in_namespace
+from aigo_inspect.progress import ProgressCounter
+from aigo_inspect.translate import native_task
+
+
+def exported_task(folder: Path, config: Mapping[str, Any], *, num_samples: int | None = None) -> Task:
+    """The Inspect task of a folder that `aigo-bridge export` wrote.
+
+    Args:
+        folder: the task's folder, beside its file.
+        config: values of the task's parameters, by key.
+        num_samples: run on the first samples only; `None`: on all that were exported.
+
+    Raises:
+        PrerequisiteError: a value does not fit its parameter, or the files are not those that were exported.
+    """
+    try:
+        plan = packed_plan(folder, config, num_samples=num_samples)
+    except BridgeError as error:
+        raise PrerequisiteError(escape(str(error))) from error
+    task = native_task(plan, {}, ProgressCounter(None, len(plan.samples) * plan.num_trials))
+    if plan.model_keys:
+        task.setup = roles_given(plan.model_keys)
+    return task
+
+
+@solver(name="roles_given")
+@in_namespace
+def roles_given(keys: tuple[str, ...]) -> Solver:
+    """Fails a sample whose judge is not there before the evaluated model has been paid for an answer."""
+    models = role_models({})
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        for key in keys:
+            models(key)
+        return state
+
+    return solve

@@ -1,0 +1,170 @@
+"""`aigo-bridge export`: a task as files for an engine's own tool, a result as an engine's log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.settings import VERB
+
+if TYPE_CHECKING:
+    from aigo_bridge.exporting import Exported, InexactExportError
+    from aigo_bridge.plan import TaskPlan
+
+app = typer.Typer(**VERB)
+
+RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json.zst")
+"""How result logs are called; somebody who names one with `--to inspect` meant `--to inspect-log`."""
+
+
+@app.command("export")
+def export(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", help="Task file, name of a shipped task, or (with NAME-log) a result log."
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="NAME|NAME-log", help="Engine, e.g. inspect; or its logs, e.g. inspect-log."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
+    native: Annotated[
+        bool, typer.Option("--native", help="Plain code of the engine that needs no aigo-bridge.")
+    ] = False,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE", help="Value for a parameter of the task. Repeatable."),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", metavar="KEY=FILE", help="File of a data set. Repeatable."),
+    ] = None,
+    num_samples: Annotated[
+        int | None,
+        typer.Option("--num-samples", "-n", min=1, metavar="N", help="Samples that are exported. [all]"),
+    ] = None,
+    subsampling: Annotated[
+        str,
+        typer.Option(
+            "--subsampling", metavar="head|random", help="The first ones, or a fixed random choice."
+        ),
+    ] = "head",
+    root: Annotated[
+        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes of the task may reach.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary for programs.")] = False,
+) -> None:
+    """Write a task as files that an engine's own tool runs, or a result as a log that its viewer shows.
+
+    The files can be sent to another machine: they hold the task, everything that it includes, and its rows. Nothing is run.
+    Exit code: 0 written, 1 the task has parts that cannot be exported exactly (all are listed), 2 wrong use or an invalid file.
+    """
+    from aigo_bridge.cli.failing import ExitCode, reported, show_issues
+    from aigo_bridge.cli.origins import origin_of
+    from aigo_bridge.errors import UnsupportedPlanError, UsageError
+    from aigo_bridge.evaluate import plan
+    from aigo_bridge.exporting import (
+        LOG_SUFFIX,
+        ExportOptions,
+        InexactExportError,
+        check_target,
+        task_exporter,
+    )
+
+    with reported():
+        check_target(to)
+        if to.endswith(LOG_SUFFIX):
+            for option, given in (
+                ("--native", native), ("--config", config), ("--dataset", dataset), ("--num-samples", num_samples),
+                ("--root", root),
+            ):  # fmt: skip
+                if given:
+                    raise UsageError(f"{option} is for tasks; --to {to} takes a result log alone")
+            _export_log(Path(source), to, out, force=force, as_json=as_json)
+            return
+        if source.endswith(RESULTS):
+            raise UsageError(
+                f"{source!r} looks like a result log, --to {to} takes a task; did you mean --to {to}{LOG_SUFFIX}?"
+            )
+        exporter = task_exporter(to)
+        made = plan(
+            origin_of(
+                source,
+                config=config,
+                dataset=dataset,
+                root=root,
+                num_samples=num_samples,
+                subsampling=subsampling,
+            )
+        )
+        show_issues(made.warnings)
+        try:
+            exported = exporter.export(made, out, ExportOptions(native=native, force=force))
+        except UnsupportedPlanError as error:
+            if as_json and isinstance(error, InexactExportError):
+                _say(_refusal(made, error))
+            with reported(ExitCode.NOT_RIGHT):
+                raise error from error
+    if as_json:
+        _say(_summary(made, exported, native=native))
+    else:
+        _print(made, exported)
+
+
+def _export_log(result: Path, to: str, out: Path, *, force: bool, as_json: bool) -> None:
+    from aigo_bridge.cli.terminal import printable, short_path
+    from aigo_bridge.exporting import log_exporter
+
+    written = log_exporter(to).export_log(result, out, force=force)
+    if as_json:
+        _say({"result": str(result), "log": str(written)})
+    else:
+        typer.echo(printable(short_path(written)))
+
+
+def _summary(made: TaskPlan, exported: Exported, *, native: bool) -> dict[str, Any]:
+    return {
+        "task": made.task.key,
+        "digest": made.digest,
+        "form": "native" if native else "hosted",
+        "folder": str(exported.folder),
+        "files": list(exported.files),
+        "samples": len(made.samples),
+        "model_keys": list(made.model_keys),
+        "commands": list(exported.commands),
+    }
+
+
+def _refusal(made: TaskPlan, error: InexactExportError) -> dict[str, Any]:
+    parts = [
+        {"part": part.part, "fidelity": part.fidelity.value, "reason": part.reason or None, "hint": part.hint}
+        for part in error.parts
+    ]
+    return {"task": made.task.key, "digest": made.digest, "folder": None, "parts": parts}
+
+
+def _print(made: TaskPlan, exported: Exported) -> None:
+    from aigo_bridge.cli.terminal import printable, short_path
+
+    folder = printable(short_path(exported.folder))
+    rows = f", {len(made.samples)} samples" if made.dataset is not None else ""
+    typer.echo(f"{printable(made.task.key)}: {len(exported.files)} files in {folder}{rows}")
+    for note in exported.notes:
+        typer.echo(f"note: {printable(note)}")
+    typer.echo(f"run it in {folder}:")
+    for command in exported.commands:
+        typer.echo(f"  {printable(command)}")
+
+
+def _say(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

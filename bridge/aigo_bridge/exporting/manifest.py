@@ -1,0 +1,143 @@
+"""`export.json`: what an exported task is, so that it can be made again, checked and described without its source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from aigo_bridge import __version__
+from aigo_bridge.errors import UsageError
+
+FILE = "export.json"
+FORMAT = 1
+
+Form = Literal["hosted", "native"]
+
+
+@dataclass(frozen=True)
+class PackedDataset:
+    """The data set whose rows are in the folder; what the rows alone do not say."""
+
+    key: str
+    display_name: str
+    total: int | None
+    """Rows in the source, of which some were selected; `None` when not known."""
+    keys: tuple[str, ...]
+    """Keys by which the task names it; several, where it runs on several data sets together."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was exported, by whom, and how it is run."""
+
+    module: str
+    """Name of the task's file (without `.py`) and of its folder."""
+    form: Form
+    engine: str
+    key: str
+    """Key of the task."""
+    display_name: str
+    description: str
+    digest: str
+    """Digest of the plan that was exported."""
+    task_digest: str
+    """SHA-256 of the task as read, config not bound."""
+    num_samples: int
+    """Samples in the folder."""
+    num_trials: int
+    """How often each is run."""
+    calls_model: bool
+    """Whether a model is asked; `False` for data-set and system tasks and recorded traces."""
+    model_keys: tuple[str, ...]
+    """Keys of the other models that the task asks."""
+    requirements: tuple[str, ...]
+    """What has to be installed, in pip's form."""
+    imports: tuple[str, ...]
+    """Packages that the author's code imports besides; which release of them it needs, only the author knows."""
+    commands: tuple[str, ...]
+    """How the task is run, from inside the folder that holds the task's file."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the parameters at the time of the export."""
+    arguments: tuple[Mapping[str, str], ...] = ()
+    """The parameters as arguments of the task function: `name`, `key`, `annotation`, `default` (as JSON), `doc`."""
+    limit: int | None = None
+    """Number of samples that was asked for; `None`: all."""
+    subsampling: Literal["head", "random"] = "head"
+    trials_asked: int | None = None
+    """Number of trials that was asked for; `None`: as the task says."""
+    release: str = __version__
+    """The aigo-bridge that exported it."""
+    task_file: str | None = None
+    """The task's YAML, in its folder; `None` in the native form."""
+    dataset: PackedDataset | None = None
+    sample_ids: tuple[str | int, ...] | None = None
+    """Ids of the samples in order, where the rows alone would give others; `None`: as the rows say."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path in the folder → SHA-256 of the text, its line ends as line feeds."""
+
+    def write(self, folder: Path) -> None:
+        """Write it into the task's folder."""
+        content = {"format": FORMAT, **asdict(self)}
+        (folder / FILE).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an exported task.
+
+    Raises:
+        UsageError: there is none, or it is damaged or of a newer release.
+    """
+    path = folder / FILE
+    try:
+        content = orjson.loads(path.read_bytes())
+        if content["format"] != FORMAT:
+            raise UsageError(
+                f"{str(path)!r} has format {content['format']!r}, this release reads format {FORMAT}"
+            )
+        values = {name: content[name] for name in Manifest.__dataclass_fields__}
+        dataset = values["dataset"] and PackedDataset(
+            **{**values["dataset"], "keys": tuple(values["dataset"]["keys"])}
+        )
+        for name in ("model_keys", "requirements", "imports", "commands", "arguments", "sample_ids"):
+            values[name] = None if values[name] is None else tuple(values[name])
+        return Manifest(**{**values, "dataset": dataset})
+    except FileNotFoundError as error:
+        raise UsageError(f"{str(folder)!r} holds no exported task: there is no {FILE}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{str(path)!r} is damaged: {error} (remove its folder and export again)") from error
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a text file; a checkout that changed the line ends does not matter."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for line in file:
+            digest.update(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
+    return digest.hexdigest()
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Refuse files that are not those that were exported.
+
+    Raises:
+        UsageError: some are missing or changed; all are named.
+    """
+    problems = []
+    for name, expected in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"{name} is missing")
+        elif checksum(path) != expected:
+            problems.append(f"{name} has changed")
+    if problems:
+        raise UsageError(
+            f"the files of task {manifest.key!r} are not those that were exported: {', '.join(problems)}"
+            " (its numbers would be another task's; export it again)"
+        )

@@ -1,0 +1,236 @@
+"""A plan as files that can be sent to another machine, and the same plan made again from them.
+
+```text
+<module>/
+  export.json       the manifest
+  task/             the task's YAML and every file that it includes, in their places relative to each other
+  samples.jsonl     the selected rows, one a line
+```
+
+What was packed is unpacked before anybody gets it: the digest of the plan must be the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge import __version__
+from aigo_bridge.datasets.rows import Row
+from aigo_bridge.datasets.rows import digest_of as digest_of_rows
+from aigo_bridge.errors import BridgeError, SpecError, UnsupportedPlanError, UsageError
+from aigo_bridge.exporting.arguments import typed_arguments
+from aigo_bridge.exporting.manifest import Manifest, PackedDataset, check_files, checksum, read_manifest
+from aigo_bridge.locating import find_task
+from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, digest_of, document_of
+from aigo_bridge.planning import plan_task
+from aigo_bridge.reading import Document, read_task
+from aigo_bridge.spec import TaskSpec
+
+SAMPLES = "samples.jsonl"
+NO_SAMPLES = "no_samples.jsonl"
+"""Stands for the second and further data sets of a task: all rows are in `samples.jsonl`."""
+
+TASK = "task"
+
+
+def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
+    """Write a plan's task files and rows into a new folder, with the manifest completed by what they need.
+
+    Raises:
+        UnsupportedPlanError: the files would not give the same plan elsewhere.
+    """
+    reference = plan.benchmark.dataset if plan.dataset is not None else None
+    if reference is not None and reference.source == "task_result":
+        raise UnsupportedPlanError(
+            f"task {plan.task.key!r} runs on the earlier result {reference.key!r}, which its files cannot carry"
+            " (--native exports the rows that were made of it)"
+        )
+    folder.mkdir(parents=True)
+    document = _document_of(plan)
+    task_file = _write_task(document, folder)
+    if plan.dataset is not None:
+        write_rows([sample.data for sample in plan.samples], folder / SAMPLES)
+        if len(_keys(plan)) > 1:
+            (folder / NO_SAMPLES).touch()
+    written = replace(
+        manifest,
+        task_file=task_file,
+        task_digest=task_digest(plan.task),
+        dataset=None
+        if plan.dataset is None
+        else PackedDataset(plan.dataset.key, plan.dataset.display_name, plan.dataset.total, _keys(plan)),
+        limit=plan.num_samples,
+        subsampling=plan.subsampling,
+        trials_asked=None if plan.origin is None else plan.origin.num_trials,
+        files={
+            path.relative_to(folder).as_posix(): checksum(path)
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        },
+    )
+    return _verified(plan, folder, written)
+
+
+def packed_plan(folder: Path, config: Mapping[str, Any], *, num_samples: int | None = None) -> TaskPlan:
+    """The plan of a packed task.
+
+    Args:
+        folder: the task's folder.
+        config: values of its parameters.
+        num_samples: the first samples only; `None`: all that were packed.
+
+    Raises:
+        UsageError: the folder is not what was packed.
+        SpecError: a value does not fit its parameter.
+    """
+    manifest = read_manifest(folder)
+    check_files(folder, manifest)
+    return _unpacked(folder, manifest, config, num_samples)
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Rows as JSON, one a line, so that reading gives the very same values: NaN, long integers and all."""
+    encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+    with path.open("wb") as file:
+        for row in rows:
+            file.write(encode(dict(row)).encode() + b"\n")
+
+
+def task_digest(task: TaskSpec) -> str:
+    """SHA-256 of a task as read."""
+    return hashlib.sha256(orjson.dumps(document_of(task), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _document_of(plan: TaskPlan) -> Document[TaskSpec]:
+    origin = plan.origin
+    if origin is None:
+        raise UnsupportedPlanError("the plan was not made from a file, so there is nothing to export")
+    return read_task(find_task(origin.task), root=None if origin.root is None else Path(origin.root))
+
+
+def _write_task(document: Document[TaskSpec], folder: Path) -> str:
+    """All files of a task; returns the path of the first in the folder."""
+    files = {_plain(name): text for name, text in document.texts.items()}
+    base = Path(os.path.commonpath([path.parent for path in files]))
+    for path, text in files.items():
+        place = folder / TASK / path.relative_to(base)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8", newline="\n")
+    return (Path(TASK) / _plain(document.file).relative_to(base)).as_posix()
+
+
+def _plain(path: str | Path) -> Path:
+    """Absolute, without `..`, links not followed: includes are found by what is written."""
+    return Path(os.path.normpath(Path(path).absolute()))
+
+
+def _keys(plan: TaskPlan) -> tuple[str, ...]:
+    """Keys of the data sets that the rows came from."""
+    reference = plan.benchmark.dataset if plan.dataset is not None else None
+    if reference is None:
+        return () if plan.dataset is None else (plan.dataset.key,)
+    return tuple(key for key in reference.keys or (reference.key,) if key is not None)
+
+
+def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
+    """The manifest, with ids where the rows alone would give others, once its files are known to give the same plan."""
+    try:
+        made = _unpacked(folder, manifest, plan.config, None)
+        ids = tuple(sample.id for sample in plan.samples)
+        if plan.dataset is not None and ids != tuple(sample.id for sample in made.samples):
+            manifest = replace(manifest, sample_ids=ids)
+            made = _unpacked(folder, manifest, plan.config, None)
+    except SpecError as error:
+        reasons = "; ".join(dict.fromkeys(issue.message for issue in error.issues))
+        raise UnsupportedPlanError(
+            f"task {plan.task.key!r} cannot be moved to another folder: {reasons}"
+            " (includes have to be written relative to the file that has them)"
+        ) from error
+    except BridgeError as error:
+        raise UnsupportedPlanError(f"task {plan.task.key!r} cannot be exported: {error}") from error
+    if made.digest != plan.digest:
+        raise UnsupportedPlanError(
+            f"task {plan.task.key!r} cannot be exported: its files have changed while they were read"
+        )
+    return manifest
+
+
+def _unpacked(
+    folder: Path, manifest: Manifest, config: Mapping[str, Any], num_samples: int | None
+) -> TaskPlan:
+    if manifest.task_file is None:
+        raise UsageError(f"{str(folder)!r} holds a native export, which runs without aigo-bridge")
+    root = folder / TASK
+    document = read_task(folder / manifest.task_file, root=root)
+    if task_digest(document.spec) != manifest.task_digest:
+        if manifest.release != __version__:
+            reason = f"aigo-bridge {__version__} reads its files otherwise than {manifest.release}, which exported them; install that one"
+        else:
+            reason = "it reads environment variables, and they have other values here"
+        raise UsageError(f"task {manifest.key!r} is not the one that was exported: {reason}")
+    made = plan_task(document, _origin(folder, manifest, document, config, num_samples))
+    if made.dataset is None or manifest.dataset is None:
+        return made
+    return _identified(made, made.dataset, manifest, manifest.dataset)
+
+
+def _origin(
+    folder: Path,
+    manifest: Manifest,
+    document: Document[TaskSpec],
+    config: Mapping[str, Any],
+    num_samples: int | None,
+) -> PlanOrigin:
+    parameters = document.spec.config_spec
+    config = typed_arguments(parameters, config)
+    for parameter in parameters:
+        packed = manifest.config.get(parameter.key)
+        if parameter.type == "dataset" and config.get(parameter.key, packed) != packed:
+            raise UsageError(
+                f"parameter {parameter.key!r}: the export has the rows of data set {packed!r} only;"
+                f" for another one export the task again with --config {parameter.key}=…"
+            )
+    keys = () if manifest.dataset is None else manifest.dataset.keys
+    return PlanOrigin(
+        task=str(document.file),
+        config=config,
+        datasets={key: str(folder / (NO_SAMPLES if number else SAMPLES)) for number, key in enumerate(keys)},
+        num_samples=num_samples,
+        num_trials=manifest.trials_asked,
+        root=str(folder / TASK),
+    )
+
+
+def _identified(
+    made: TaskPlan, dataset: PlannedDataset, manifest: Manifest, packed: PackedDataset
+) -> TaskPlan:
+    """The plan with what the rows alone do not say: ids, and where they came from."""
+    samples = made.samples
+    if manifest.sample_ids is not None:
+        samples = tuple(
+            Sample(sample_id, sample.data)
+            for sample_id, sample in zip(manifest.sample_ids, samples, strict=False)
+        )
+    complete = len(samples) == manifest.num_samples
+    dataset = replace(
+        dataset,
+        display_name=packed.display_name,
+        total=packed.total,
+        digest=digest_of_rows([Row(sample.id, dict(sample.data)) for sample in samples]),
+    )
+    return replace(
+        made,
+        samples=samples,
+        dataset=dataset,
+        digest=digest_of(made.task, made.config, dataset, num_trials=made.num_trials),
+        num_samples=manifest.limit if complete else made.num_samples,
+        subsampling=manifest.subsampling,
+    )
