@@ -69,8 +69,8 @@ def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> 
     """One sample of a log of ours: one record, or one for each row that its post-processor made."""
     # Taken before the sample is made fit for JSON: a missing value of the row is a NaN, not a text.
     row = raw.data.get("metadata") or {}
+    stored = load_stored(raw.data)
     sample = prepare(raw, LossReport())
-    stored = load_stored(sample)
     ios = direct_ios(sample.get("events") or [])
     trace = map_trace(sample, header=header).typed() if plan.entity == "model" else None
     errors = tuple(_sample_errors(sample, stored, plan))
@@ -168,8 +168,14 @@ def _sample_errors(
 ) -> list[TaskResultError]:
     error = sample.get("error")
     if not error:
-        limit = None if "output" in stored or plan.entity != "model" else _limited(sample)
-        return [] if limit is None else [replace(limit, stage="solver").to_error()]
+        if "output" in stored or plan.entity != "model":
+            return []
+        limit = _limited(sample)
+        if limit is None:
+            limit = Failure(
+                "solver", "MissingOutput", "the log does not hold what the solver made of the sample"
+            )
+        return [replace(limit, stage="solver").to_error()]
     if "failure" in stored:
         return [Failure.from_json(stored["failure"]).to_error()]
     message = str(error.get("message") or "the sample failed without a message")

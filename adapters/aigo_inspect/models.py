@@ -3,59 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from inspect_ai._util.error import PrerequisiteError  # what Inspect raises for a role that is not set
 from inspect_ai._util.exception import TerminateSampleError, TerminateTaskError
 from inspect_ai.model import (
     ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageSystem,
-    ChatMessageUser,
     GenerateConfig,
     ModelOutput,
-    ResponseSchema,
     get_model,
 )
 from inspect_ai.model import Model as NativeModel
-from inspect_ai.util import JSONSchema, LimitExceededError
-from pydantic import TypeAdapter, ValidationError
+from inspect_ai.model._model import ModelGenerateError  # a provider's refusal, wrapped with the whole request
+from inspect_ai.util import LimitExceededError
+from pydantic import TypeAdapter
 from tenacity import RetryError
 
+from aigo_bridge.connections import CallError, MLTask, is_model_file
 from aigo_bridge.dtypes import (
-    ChatCompletionInputMessage,
     ChatCompletionModelOutput,
     ChatCompletionModelOutputChoice,
     ChatCompletionOutputMessage,
-    ChatCompletionResponseFormatJSONSchema,
+    CustomTaskOutputMessage,
     ModelResponse,
     ModelUsage,
     TraceItem,
 )
-from aigo_bridge.errors import BridgeError, SampleError, Stage
+from aigo_bridge.errors import BridgeError, SampleError, Stage, UsageError
 from aigo_bridge.models import ModelRequest
-from aigo_inspect.content import items_from_message
-from aigo_inspect.native_messages import messages_of
+from aigo_bridge.plan import TaskPlan
+from aigo_inspect.content import items_from_message, logprobs_of
+from aigo_inspect.loss import LossReport
+from aigo_inspect.native_answers import RAW_OUTPUT
+from aigo_inspect.native_calls import input_message
+from aigo_inspect.native_requests import generate_config, native_messages, opaque_input
+from aigo_inspect.provider import PROVIDER, EntityAPI
+
+__all__ = [
+    "InspectModel",
+    "answer_items",
+    "chat_output",
+    "evaluated_model",
+    "generate_config",
+    "ml_task",
+    "model_response",
+    "native_messages",
+    "native_model",
+    "refuse_unfit",
+    "role_models",
+]
 
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
-_MESSAGES: TypeAdapter[list[ChatMessage]] = TypeAdapter(list[ChatMessage])
-
 _NOT_THE_MODELS = (BridgeError, LimitExceededError, TerminateSampleError, TerminateTaskError)
 """What comes out of a call of a model and is not its failure: ours, or Inspect's way to end the sample or the run."""
-
-_OPTION_NAMES = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_tokens": "max_tokens",
-    "stop": "stop_seqs",
-    "seed": "seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logprobs": "logprobs",
-    "top_logprobs": "top_logprobs",
-}
-"""Chat completion option → the field of Inspect's `GenerateConfig`."""
 
 
 class InspectModel:
@@ -78,16 +80,28 @@ class InspectModel:
         """Inspect's name, `provider/model`."""
         return str(self._native)
 
+    @property
+    def task(self) -> MLTask:
+        """What the model is for."""
+        return ml_task(self._native)
+
     async def predict(self, request: ModelRequest) -> ModelResponse:
         """Generate once through Inspect, which does retries, caching, concurrency and logging.
 
         Raises:
-            SampleError: the request has no form in Inspect, the provider failed, or gave no answer.
+            SampleError: the request has no form in Inspect or for that kind of model, the provider failed, or gave no
+                answer.
         """
-        messages = native_messages(request, self._stage)
-        config = generate_config(request, self._stage)
+        api = self._native.api
+        entity = api if isinstance(api, EntityAPI) else None
+        messages, config = self._call(request, entity)
+        if entity is not None and entity.connection.depends_on_sample:
+            # Inspect's key of a cached answer does not know the row.
+            config.cache = False
         try:
             output = await self._native.generate(messages, config=config)
+        except CallError as error:
+            raise _model_failure(error, self._stage) from error
         except _NOT_THE_MODELS:
             raise
         except Exception as error:
@@ -95,6 +109,97 @@ class InspectModel:
             raise _model_failure(error, self._stage) from error
         self.last_output = output
         return model_response(output, self._stage)
+
+    def _call(
+        self, request: ModelRequest, entity: EntityAPI | None
+    ) -> tuple[list[ChatMessage], GenerateConfig]:
+        if entity is not None and entity.connection.task != "chat_completion":
+            # Options are part of the one value that such a model takes.
+            return [input_message(opaque_input(request, entity.connection, self._stage))], GenerateConfig()
+        if entity is not None and request.options and not entity.connection.takes_options:
+            connection = entity.connection
+            raise SampleError(
+                f"model {connection.key!r} is asked with {', '.join(request.options)}, which its adapter"
+                f" {connection.adapter.key!r} does not pass on",
+                stage=self._stage,
+                hint="let 'process_input' write the options in `kwargs`",
+                kind="UnsupportedOption",
+            )
+        return native_messages(request, self._stage), generate_config(request, self._stage)
+
+
+def ml_task(native: NativeModel) -> MLTask:
+    """What a model of Inspect is for; all but model entities are for chat."""
+    return native.api.connection.task if isinstance(native.api, EntityAPI) else "chat_completion"
+
+
+def refuse_unfit(plan: TaskPlan, native: NativeModel) -> None:
+    """Refuse a plan whose solver talks, with a model that makes embeddings, before anything runs.
+
+    Raises:
+        UsageError: that is the case.
+    """
+    solver = plan.benchmark.solver if plan.entity == "model" else None
+    talks = solver is not None and (
+        solver.type == "multi_turn_solver"
+        or (solver.type == "single_turn_solver" and solver.input_builder.type == "chat_completion")
+    )
+    if talks and ml_task(native) == "embeddings":
+        raise UsageError(
+            f"model {native.name!r} makes embeddings and cannot answer a conversation, which the solver of task"
+            f" {plan.task.key!r} leads; evaluate a model whose task is chat_completion"
+        )
+
+
+def native_model(
+    name: str, model_args: Mapping[str, Any] | None = None, *, role: str | None = None
+) -> NativeModel:
+    """A model by what a user calls it: Inspect's name for it, or the file of a model entity.
+
+    Args:
+        name: `provider/model`; `model.yaml` or `aigo_bridge/model.yaml`; `run.yaml#key` for a file with several models.
+        model_args: arguments for its provider.
+        role: the role that it has in the run.
+
+    Raises:
+        UsageError: there is no such model, or it cannot be made.
+        SpecError: its file is not valid; every problem with its place.
+    """
+    arguments = dict(model_args or {})
+    if _is_entity(name):
+        name = f"{PROVIDER}/{name}"
+    try:
+        # Not memoized: settings of the environment and files may have changed since an earlier run.
+        return get_model(name, role=role, memoize=False, **arguments)
+    except BridgeError:
+        raise
+    except (PrerequisiteError, ValueError, ImportError, TypeError) as error:
+        raise UsageError(f"model {name!r}: {_plain(error)}") from error
+
+
+def _is_entity(name: str) -> bool:
+    """Whether a name is a model's file; a name with a provider in front stays what it is unless there is such a file."""
+    if name.startswith(f"{PROVIDER}/") or not is_model_file(name):
+        return False
+    from inspect_ai._util.registry import registry_find, registry_unqualified_name
+
+    first = name.partition("/")[0]
+    providers = registry_find(
+        lambda info: info.type == "modelapi" and registry_unqualified_name(info) == first
+    )
+    return not providers or Path(name.rpartition("#")[0] or name).is_file()
+
+
+def _plain(error: Exception) -> str:
+    """An error's text without terminal markup."""
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    text = str(getattr(error, "message", None) or error)
+    try:
+        return Text.from_markup(text).plain.strip()
+    except MarkupError:
+        return text.strip()
 
 
 def evaluated_model() -> InspectModel:
@@ -107,6 +212,16 @@ def role_models(model_map: Mapping[str, str]) -> Any:
 
     Never falls back to the evaluated model: a judge would grade itself.
     """
+    made: dict[str, NativeModel] = {}
+    """Model files of the map, each made once: they hold connections."""
+
+    def mapped(key: str) -> NativeModel:
+        name = model_map[key]
+        if not _is_entity(name):
+            return get_model(name, role=key)
+        if key not in made:
+            made[key] = native_model(name, role=key)
+        return made[key]
 
     def find(key: str) -> InspectModel:
         # Inspect's command line turns `-` in role names into `_`.
@@ -116,7 +231,7 @@ def role_models(model_map: Mapping[str, str]) -> Any:
             except PrerequisiteError:
                 continue
         if key in model_map:
-            return InspectModel(key, get_model(model_map[key], role=key), stage="score")
+            return InspectModel(key, mapped(key), stage="score")
         raise SampleError(
             f"no model was given for {key!r}",
             stage="score",
@@ -127,129 +242,17 @@ def role_models(model_map: Mapping[str, str]) -> Any:
     return find
 
 
-def native_messages(request: ModelRequest, stage: Stage) -> list[ChatMessage]:
-    """The conversation of a request as Inspect's messages.
-
-    Raises:
-        SampleError: a part of it has no place there.
-    """
-    if request.items is None:
-        return [_native_message(message, stage) for message in request.input.messages]
-    items = [item.model_dump(mode="json", exclude_unset=False) for item in request.items]
-    for item in items:
-        _check_item(item, stage)
-    try:
-        return _MESSAGES.validate_python(_with_reasoning(messages_of(items)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _unsupported(
-            f"the conversation has no form in Inspect: {where}: {first['msg']}", stage
-        ) from error
-
-
-def _check_item(item: Mapping[str, Any], stage: Stage) -> None:
-    kind = item["type"]
-    if kind.startswith("custom_task"):
-        raise _unsupported(
-            "the conversation has an item of a custom task, which chat models do not take", stage
-        )
-    content = item.get("content") or item.get("output") or []
-    for part in content if isinstance(content, list) else []:
-        source = {
-            "input_image": part.get("image_url"),
-            "input_file": part.get("file_url"),
-            "input_video": part.get("video_url"),
-        }.get(part["type"], "data:")
-        # Inspect would take anything else for a file of this machine, and send its content to the provider.
-        if not str(source or "").lower().startswith(("http://", "https://", "data:")):
-            found = "no address" if not source else f"the address {str(source)[:80]!r}"
-            raise _unsupported(
-                f"a part of type {part['type']} has {found}, expected an http or data URL", stage
-            )
-
-
-def _with_reasoning(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages with reasoning back in the answer that it led to; in AI GO's items it stands in front of it."""
-    joined: list[dict[str, Any]] = []
-    for message in messages:
-        before = joined[-1] if joined else None
-        if before is not None and message["role"] == "assistant" and _is_reasoning(before):
-            content = message["content"]
-            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            joined[-1] = {**message, "content": [*before["content"], *parts]}
-            if before.get("tool_calls"):
-                joined[-1]["tool_calls"] = [*before["tool_calls"], *message.get("tool_calls", [])]
-        else:
-            joined.append(message)
-    return joined
-
-
-def _is_reasoning(message: Mapping[str, Any]) -> bool:
-    content = message["content"]
-    return (
-        message["role"] == "assistant"
-        and isinstance(content, list)
-        and bool(content)
-        and all(part["type"] == "reasoning" for part in content)
-    )
-
-
-def _native_message(
-    message: ChatCompletionInputMessage | ChatCompletionOutputMessage, stage: Stage
-) -> ChatMessage:
-    if not isinstance(message.content, str):
-        raise _unsupported(
-            "a message refers to a file by id, which Inspect cannot resolve",
-            stage,
-            "put the text into the message",
-        )
-    match message.role:
-        case "system":
-            return ChatMessageSystem(content=message.content)
-        case "assistant":
-            return ChatMessageAssistant(content=message.content)
-        case _:
-            return ChatMessageUser(content=message.content)
-
-
-def _unsupported(message: str, stage: Stage, hint: str | None = None) -> SampleError:
-    return SampleError(message, stage=stage, hint=hint, kind="UnsupportedContent")
-
-
 def _model_failure(error: Exception, stage: Stage) -> SampleError:
     """A provider's failure; of a call that was tried several times, the last one's."""
     if isinstance(error, RetryError):
         last = error.last_attempt.exception()
         error = last if isinstance(last, Exception) else error
+    if isinstance(error, ModelGenerateError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    if isinstance(error, CallError):
+        return SampleError(error.message, stage=stage, hint=error.hint, kind="ModelError")
     message = str(error) or type(error).__name__
     return SampleError(message, stage=stage, kind=type(error).__name__)
-
-
-def generate_config(request: ModelRequest, stage: Stage) -> GenerateConfig:
-    """Inspect's typed config of a request; a value of the wrong type is an error of the sample."""
-    values: dict[str, Any] = {_OPTION_NAMES[name]: value for name, value in request.options.items()}
-    if isinstance(values.get("stop_seqs"), str):
-        values["stop_seqs"] = [values["stop_seqs"]]
-    response_format = request.input.response_format
-    try:
-        if isinstance(response_format, ChatCompletionResponseFormatJSONSchema):
-            wanted = response_format.json_schema
-            values["response_schema"] = ResponseSchema(
-                name=wanted.name,
-                description=wanted.description,
-                json_schema=JSONSchema.model_validate(wanted.schema_dict or {}),
-                strict=wanted.strict,
-            )
-        return GenerateConfig.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise SampleError(
-            f"the model's options are not valid: {where}: {first['msg']}",
-            stage=stage,
-            kind="InvalidModelInput",
-        ) from error
 
 
 def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
@@ -262,8 +265,35 @@ def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
         raise SampleError(f"the model failed: {output.error}", stage=stage, kind="ModelError")
     if not output.choices:
         raise SampleError("the model gave no answer (no choices)", stage=stage, kind="ModelError")
+    kept = (output.metadata or {}).get(RAW_OUTPUT)
+    if kept is None:
+        return ModelResponse(raw_output=chat_output(output), items=answer_items(output))
+    if kept["task"] == "chat_completion":
+        return ModelResponse(raw_output=kept["output"], items=answer_items(output))
+    content = kept["output"]
+    if kept["task"] == "embeddings":
+        content = content["embeddings"]
+    answer = CustomTaskOutputMessage(type="custom_task_output_message", content=content)
+    return ModelResponse(raw_output=kept["output"], items=[answer])
+
+
+_INCOMPLETE = frozenset({"max_tokens", "model_length", "content_filter"})
+"""Reasons to stop in the middle of an answer."""
+
+
+def answer_items(output: ModelOutput) -> list[TraceItem]:
+    """The first choice as items of a trace."""
+    choice = output.choices[0]
+    message = choice.message.model_dump(mode="json", exclude_none=True)
+    logprobs = logprobs_of(choice.model_dump(mode="json", include={"logprobs"}), LossReport())
+    status = "incomplete" if choice.stop_reason in _INCOMPLETE else "completed"
+    return _ITEMS.validate_python(items_from_message(message, status=status, logprobs=logprobs))
+
+
+def chat_output(output: ModelOutput) -> ChatCompletionModelOutput:
+    """All choices in AI GO's chat form."""
     usage = output.usage
-    raw = ChatCompletionModelOutput(
+    return ChatCompletionModelOutput(
         choices=[
             ChatCompletionModelOutputChoice(
                 message=ChatCompletionOutputMessage(role="assistant", content=choice.message.text)
@@ -279,5 +309,3 @@ def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
             num_completion_tokens=usage.output_tokens,
         ),
     )
-    message = output.choices[0].message.model_dump(mode="json", exclude_none=True)
-    return ModelResponse(raw_output=raw, items=_ITEMS.validate_python(items_from_message(message)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from aigo_bridge.dtypes import SolverOutput
+from aigo_bridge.dtypes import SolverOutput, make_explicit
 from aigo_bridge.metrics.numbers import as_number
 from aigo_bridge.plan import Sample
 from aigo_bridge.program import Failure, Row, Solution
@@ -17,6 +17,8 @@ from aigo_bridge.scoring.outcome import Outcome
 from aigo_inspect.keys import SCORE_KEY, STORE_KEY
 
 _OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
+
+_ATTACHMENT = "attachment://"
 
 # Solutions
 
@@ -35,11 +37,27 @@ def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> s
 
 
 def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """What the store of a sample (its raw JSON) says of our solver; empty when nothing."""
+    """What the store of a sample (its raw JSON, before anything is resolved) says of our solver; empty when nothing.
+
+    Samples that Inspect recovers from a killed run have an empty store; what was put there stands in their events.
+    """
     stored = (sample.get("store") or {}).get(STORE_KEY)
+    if stored is None:
+        stored = _from_events(sample.get("events") or [])
+    if isinstance(stored, str) and stored.startswith(_ATTACHMENT):
+        stored = (sample.get("attachments") or {}).get(stored.removeprefix(_ATTACHMENT))
     if isinstance(stored, str):
         stored = json.loads(stored)
     return stored or {}
+
+
+def _from_events(events: Iterable[Any]) -> Any:
+    found = None
+    for event in events:
+        for change in (event.get("changes") or []) if event.get("event") == "store" else ():
+            if change.get("path") == f"/{STORE_KEY}" and change.get("op") in ("add", "replace"):
+                found = change.get("value")
+    return found
 
 
 def _solution_fields(solution: Solution, postprocessed: bool) -> dict[str, Any]:
@@ -66,8 +84,8 @@ def solution_of(stored: Mapping[str, Any], sample: Sample) -> Solution | None:
 
 
 def _dump(output: Any) -> dict[str, Any]:
-    """Complete: AI GO's default dump leaves out what was not set."""
-    dumped: dict[str, Any] = output.model_dump(mode="json", exclude_unset=False, exclude_none=True)
+    """Complete, though AI GO's default dump leaves out what was not set."""
+    dumped: dict[str, Any] = make_explicit(output).model_dump(mode="json")
     return dumped
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aigo_bridge.dtypes import ChatCompletionInput, ModelResponse, TraceItem
+from aigo_bridge.spec.base import MLTask
 
 GENERATION_OPTIONS = frozenset(
     {
@@ -39,7 +40,8 @@ class ModelRequest:
     """Generation options by name, a subset of `GENERATION_OPTIONS`."""
     items: tuple[TraceItem, ...] | None = None
     """The conversation as items of a trace, for what chat messages cannot say: function calls and their outputs,
-    images, files. Stands in place of `input.messages`, which is empty then; `None` for a plain chat."""
+    images, files. Stands in place of `input.messages`, which is empty then; `None` for a plain chat. The input of a model
+    that is not for chat is one `CustomTaskInputMessage`: any JSON, for embeddings a list of texts."""
 
 
 class Model(Protocol):
@@ -62,6 +64,12 @@ class Model(Protocol):
             SampleError: the model failed, or its answer is not one.
         """
         ...
+
+
+def task_of(model: Model) -> MLTask:
+    """What a model is for; one that does not say is for chat."""
+    found: MLTask = getattr(model, "task", "chat_completion")
+    return found
 
 
 class Models(Protocol):

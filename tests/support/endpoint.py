@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import ssl
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Answer = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+
+@dataclass(frozen=True)
+class Raw:
+    """A response byte for byte."""
+
+    chunks: tuple[bytes, ...]
+    """Sent one after the other, as an HTTP stream."""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+    """Whether the connection is closed before the stream has ended."""
+    delay: float = 0.0
+    """Seconds before anything is sent."""
+
+
+Answer = Callable[[Any], tuple[int, dict[str, Any]] | Raw]
+
+
+def events(*pieces: Any, done: bool = True, **raw: Any) -> Raw:
+    """Server-sent events, one chunk each; with the mark that closes a chat completion."""
+    lines = [piece if isinstance(piece, str) else json.dumps(piece) for piece in pieces]
+    chunks = [f"data: {line}\n\n".encode() for line in [*lines, *(["[DONE]"] if done else [])]]
+    return Raw(tuple(chunks), headers={"Content-Type": "text/event-stream"}, **raw)
+
+
+def delta(text: str | None = None, *, finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A piece of a streamed chat completion."""
+    content = {} if text is None else {"content": text}
+    choice = {"index": 0, "delta": {**content, **fields}, "finish_reason": finish}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "local", "choices": [choice]}
 
 
 def completion(
@@ -38,9 +72,17 @@ def completion(
 class Endpoint:
     """A server whose `answer` can be set by the test."""
 
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.requests: list[Any] = []
+        """Bodies as JSON; as text when they are not."""
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.times: list[float] = []
+        """When each request came in, monotonic seconds."""
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._lock = threading.Lock()
+        self._scheme = "http" if tls is None else "https"
         self.answer: Answer = lambda _: (200, completion("ok"))
         endpoint = self
 
@@ -48,10 +90,34 @@ class Endpoint:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                with endpoint._lock:
+                    endpoint.times.append(time.monotonic())
+                    endpoint.paths.append(self.path)
+                    endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
+                    endpoint.in_flight += 1
+                    endpoint.most_in_flight = max(endpoint.most_in_flight, endpoint.in_flight)
+                try:
+                    body = json.loads(text)
+                except ValueError:
+                    body = text
                 endpoint.requests.append(body)
-                endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
-                status, reply = endpoint.answer(body)
+                try:
+                    given = endpoint.answer(body)
+                    if isinstance(given, Raw):
+                        time.sleep(given.delay)
+                finally:
+                    with endpoint._lock:
+                        endpoint.in_flight -= 1
+                # A client that has given up is no mistake of the server.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    self._send(given)
+
+            def _send(self, given: tuple[int, dict[str, Any]] | Raw) -> None:
+                if isinstance(given, Raw):
+                    self._send_raw(given)
+                    return
+                status, reply = given
                 data = json.dumps(reply).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -59,17 +125,39 @@ class Endpoint:
                 self.end_headers()
                 self.wfile.write(data)
 
+            def _send_raw(self, raw: Raw) -> None:
+                self.send_response(raw.status)
+                for name, value in {"Content-Type": "application/json", **raw.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                # An empty chunk would say that the stream ends.
+                for chunk in filter(None, raw.chunks):
+                    self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+                    self.wfile.flush()
+                if raw.cut:
+                    self.close_connection = True
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                else:
+                    self.wfile.write(b"0\r\n\r\n")
+
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name it overrides
                 """Quiet."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Quiet: handshakes that are meant to fail do."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:
         """Base URL for clients."""
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/v1"
 
     def start(self) -> None:
         """Begin to serve."""

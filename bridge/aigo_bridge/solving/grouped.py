@@ -12,9 +12,10 @@ from typing import Any
 
 from aigo_bridge.dtypes import GroupedSolverTrace
 from aigo_bridge.errors import SampleError
-from aigo_bridge.models import Model, ModelRequest, Models
-from aigo_bridge.solving.inputs import body_from_template, request_from_body
+from aigo_bridge.models import Model, ModelRequest, Models, task_of
+from aigo_bridge.solving.inputs import body_from_template, request_from_body, request_of_value
 from aigo_bridge.solving.single import answered
+from aigo_bridge.spec.base import MLTask
 from aigo_bridge.spec.solvers import GroupedSingleTurnSolver
 from aigo_bridge.templates import SampleTemplate
 
@@ -27,22 +28,25 @@ class GroupedSingleTurn:
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> GroupedSolverTrace:
         # All requests are checked before the first is paid for.
-        answers = {name: await answered(request, model) for name, request in self.requests(sample).items()}
+        requests = self.requests(sample, task_of(model))
+        answers = {name: await answered(request, model) for name, request in requests.items()}
         if all(isinstance(name, int) for name in answers):
             return GroupedSolverTrace(solver_outputs=list(answers.values()))
         return GroupedSolverTrace(solver_outputs={str(name): answer for name, answer in answers.items()})
 
-    def requests(self, sample: Mapping[str, Any]) -> dict[str | int, ModelRequest]:
-        """The requests by name, or by position for a list.
+    def requests(
+        self, sample: Mapping[str, Any], task: MLTask = "chat_completion"
+    ) -> dict[str | int, ModelRequest]:
+        """The requests of a model for a task, by name, or by position for a list.
 
         Raises:
             SampleError: the template gives no group of model inputs.
         """
         bodies = body_from_template(self._template, sample)
         if isinstance(bodies, list) and bodies:
-            return {index: _request(index, body) for index, body in enumerate(bodies)}
+            return {index: _request(index, body, task) for index, body in enumerate(bodies)}
         if isinstance(bodies, dict) and bodies and "messages" not in bodies:
-            return {name: _request(name, body) for name, body in bodies.items()}
+            return {name: _request(name, body, task) for name, body in bodies.items()}
         found = f"a {type(bodies).__name__}" if bodies else f"an empty {type(bodies).__name__}"
         if isinstance(bodies, dict) and bodies:
             found = "one model input"
@@ -54,7 +58,9 @@ class GroupedSingleTurn:
         )
 
 
-def _request(name: str | int, body: Any) -> ModelRequest:
+def _request(name: str | int, body: Any, task: MLTask) -> ModelRequest:
+    if task != "chat_completion":
+        return request_of_value(body)
     try:
         return request_from_body(body)
     except SampleError as error:

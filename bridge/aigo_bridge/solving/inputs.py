@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionInputMessage
+from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionInputMessage, CustomTaskInputMessage
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.models import GENERATION_OPTIONS, ModelRequest
 from aigo_bridge.spec.solvers import ChatInputBuilder, GenericInputBuilder
@@ -106,6 +106,12 @@ def request_from_body(body: Any, *, source: str = "the input template") -> Model
             kind="InvalidModelInput",
         ) from error
     return ModelRequest(chat, options)
+
+
+def request_of_value(value: Any) -> ModelRequest:
+    """The request of a model that is not for chat: one input, passed on unchanged."""
+    item = CustomTaskInputMessage(type="custom_task_input_message", content=value)
+    return ModelRequest(ChatCompletionInput(messages=[]), items=(item,))
 
 
 def render(template: SampleTemplate, sample: Mapping[str, Any]) -> str:

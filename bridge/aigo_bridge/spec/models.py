@@ -31,6 +31,44 @@ class AdapterRef(SpecModel):
     """Key of the adapter."""
 
 
+class AdapterTemplate(SpecModel):
+    """A Jinja template that translates one way."""
+
+    language: Literal["jinja"]
+    source_code: str
+    """The template."""
+
+
+class AdapterSpec(SpecModel):
+    """A model adapter as written."""
+
+    key: ModelKey
+    """Unique name."""
+    display_name: DisplayName
+    """Shown name."""
+    description: str | None = None
+    """Short text."""
+    long_description: str | None = None
+    """Markdown."""
+    provider: Literal["latticeflow", "user"] = "user"
+    """Who wrote it."""
+    process_input: AdapterTemplate
+    """Sees `input`, `model_info` and `kwargs`; gives the request body."""
+    process_output: AdapterTemplate
+    """Sees `body`, `model_info` and `status_code`; gives the model output as JSON."""
+
+
+def _adapter_form(value: Any) -> str:
+    written = "process_input" in value if isinstance(value, dict) else isinstance(value, AdapterSpec)
+    return "adapter" if written else "ref"
+
+
+AdapterEntry = Annotated[
+    Annotated[AdapterRef, Tag("ref")] | Annotated[AdapterSpec, Tag("adapter")], Discriminator(_adapter_form)
+]
+"""An adapter by its key, or the adapter itself (`adapter: {$ref: adapter.yaml}`)."""
+
+
 class CertificateValidation(SpecModel):
     """How the server's certificate is checked."""
 
@@ -56,7 +94,7 @@ class CustomConnection(SpecModel):
     connection_type: Literal["custom_connection"] = "custom_connection"
     url: str
     """Address that requests are posted to."""
-    adapter: AdapterRef = IDENTITY_ADAPTER
+    adapter: AdapterEntry = IDENTITY_ADAPTER
     """Translates requests and responses."""
     api_key: str | None = Field(default=None, repr=False)
     """Sent as a bearer token."""
@@ -78,7 +116,7 @@ class CustomInference(SpecModel):
     """Values that the code gets."""
     timeout: Annotated[float, Field(gt=0)] | None = None
     """Seconds per call; `None`: the runner's own limit."""
-    adapter: AdapterRef = IDENTITY_ADAPTER
+    adapter: AdapterEntry = IDENTITY_ADAPTER
     """Translates requests and responses."""
 
 
@@ -210,30 +248,3 @@ class ProviderModel(SpecModel):
 
     provider: str = Field(alias="$provider")
     """`<provider>/<model>` by the provider's own name."""
-
-
-class AdapterTemplate(SpecModel):
-    """A Jinja template that translates one way."""
-
-    language: Literal["jinja"]
-    source_code: str
-    """The template."""
-
-
-class AdapterSpec(SpecModel):
-    """A model adapter as written."""
-
-    key: ModelKey
-    """Unique name."""
-    display_name: DisplayName
-    """Shown name."""
-    description: str | None = None
-    """Short text."""
-    long_description: str | None = None
-    """Markdown."""
-    provider: Literal["latticeflow", "user"] = "user"
-    """Who wrote it."""
-    process_input: AdapterTemplate
-    """Sees `input`, `model_info` and `kwargs`; gives the request body."""
-    process_output: AdapterTemplate
-    """Sees `body`, `model_info` and `status_code`; gives the model output as JSON."""

@@ -1,0 +1,154 @@
+"""A model that can be called: adapter, transport, limits, and what must not be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aigo_bridge.connections.adapters import Adapter, CallInput, ModelInfo
+from aigo_bridge.connections.endpoint import Response, Transport
+from aigo_bridge.connections.failures import CallError, Exchange, FailureKind
+from aigo_bridge.connections.hidden import Mask
+from aigo_bridge.connections.replies import Reply, parse_reply
+from aigo_bridge.connections.shipped import response_text
+from aigo_bridge.connections.streaming import is_cut_off, stream_error, stream_of
+from aigo_bridge.spec.base import MLTask
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call that gave an answer."""
+
+    reply: Reply
+    exchange: Exchange
+    headers: Mapping[str, str]
+    """Headers of the response, names in lower case, secrets taken out."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A model entity, ready to be called."""
+
+    key: str
+    """AI GO key of the model."""
+    display_name: str
+    info: ModelInfo
+    adapter: Adapter
+    transport: Transport = field(repr=False)
+    mask: Mask = field(repr=False)
+    digest: str = ""
+    """Changes with everything that may change an answer, and with no secret."""
+    rate_limit: int | None = None
+    """Requests per minute; `None`: no limit."""
+    max_concurrent: int | None = None
+    """Requests at a time; `None`: no limit of its own."""
+    depends_on_sample: bool = False
+    """Whether equal inputs may have different answers for different rows."""
+
+    @property
+    def task(self) -> MLTask:
+        """What the model is for."""
+        return self.info.task
+
+    @property
+    def takes_options(self) -> bool:
+        """Whether generation options reach the endpoint."""
+        return self.adapter.takes_options
+
+    async def call(self, call: CallInput) -> Answered:
+        """Call the model once: no limit is applied and nothing is tried again.
+
+        Raises:
+            CallError: there is no answer; secrets are taken out of its message and of its exchange.
+        """
+        # `from None` everywhere: engines log what an error came from, and that may hold a secret.
+        self._check(call)
+        try:
+            body = self.adapter.request(call, self.info)
+        except (CallError, ValueError) as error:
+            raise self._failed(error, None) from None
+        try:
+            body.encode()
+        except UnicodeEncodeError:
+            problem = CallError("the request holds half of a surrogate pair, which is no text", "invalid")
+            raise self._failed(problem, None) from None
+        exchange = Exchange(self.mask(body))
+        try:
+            response = await self.transport.send(body, call.sample)
+        except CallError as error:
+            raise self._failed(error, exchange) from None
+        # From here on nothing knows a secret, whatever the endpoint repeats.
+        response = replace(response, text=self.mask(response.text))
+        request_id = response.request_id and self.mask(response.request_id)
+        exchange = replace(exchange, response=response.text, status=response.status, request_id=request_id)
+        try:
+            reply = self._read(response, call)
+        except CallError as error:
+            raise self._failed(error, exchange) from None
+        headers = {name: self.mask(value) for name, value in response.headers.items()}
+        return Answered(reply, exchange, headers)
+
+    async def aclose(self) -> None:
+        """Give up what is held open."""
+        await self.transport.aclose()
+
+    def _check(self, call: CallInput) -> None:
+        if self.task == "embeddings" and not _is_texts(call.input):
+            raise CallError(
+                f"model {self.key!r} makes embeddings: expected a list of texts to embed", "invalid"
+            )
+
+    def _read(self, response: Response, call: CallInput) -> Reply:
+        if response.is_transient:
+            kind: FailureKind = "rate_limit" if response.status == 429 else "transient"
+            raise CallError(_refusal(response), kind, retry_after=response.retry_after)
+        if 300 <= response.status < 400:
+            raise CallError(
+                f"the endpoint answered {response.status}, a redirection, which is not followed",
+                "refused",
+                hint="write the address that it leads to as 'url'",
+            )
+        stream = (
+            stream_of(response.text) if self.task == "chat_completion" and response.status < 300 else None
+        )
+        if stream is not None:
+            if (problem := stream_error(stream)) is not None:
+                raise CallError(f"the endpoint gave up in the middle of its answer: {problem}", "transient")
+            if is_cut_off(stream):
+                raise CallError("the stream ended before the answer did", "transient")
+        try:
+            value = self.adapter.answer(response.text, response.status, self.info)
+            return parse_reply(value, self.task, len(call.input) if self.task == "embeddings" else None)
+        except CallError as error:
+            if response.status < 400:
+                raise
+            if error.kind == "refused" and response_text(response.text) in error.message:
+                raise
+            if error.kind == "refused":
+                raise CallError(f"{error.message} ({_refusal(response)})", "refused") from error
+            # The adapter was not made for errors; what the endpoint said is better than that it cannot be read.
+            raise CallError(_refusal(response), "refused") from error
+
+    def _failed(self, error: CallError | ValueError, exchange: Exchange | None) -> CallError:
+        message = self.mask(str(error))
+        if not isinstance(error, CallError):
+            return CallError(f"model {self.key!r}: {message}", "invalid", exchange=exchange)
+        return CallError(
+            f"model {self.key!r}: {message}",
+            error.kind,
+            hint=error.hint and self.mask(error.hint),
+            retry_after=error.retry_after,
+            exchange=exchange,
+        )
+
+
+def _refusal(response: Response) -> str:
+    said = response_text(response.text)
+    return f"the endpoint answered {response.status}" + (f": {said}" if said else "")
+
+
+def _is_texts(value: Any) -> bool:
+    return (
+        isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(v, str) for v in value)
+    )

@@ -1,0 +1,95 @@
+"""What our solver leaves in a log is found again, also in samples that Inspect has recovered without their store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.commands import Run
+
+from aigo_bridge.dtypes import CustomTaskInputMessage
+from aigo_bridge.plan import Sample
+from aigo_bridge.program import Row, Solution
+from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item
+from aigo_inspect.evidence import trial_records
+from aigo_inspect.keys import HEADER_KEY
+from aigo_inspect.reading import open_log
+from aigo_inspect.stored import dump_stored, load_stored, solution_of
+
+
+def solution(*texts: str) -> Solution:
+    output = empty_trace()
+    output.extend([text_item("user", texts[0]), *(assistant_item(text) for text in texts[1:])])
+    return Solution(output, (Row(Sample(7, {"q": texts[0]}), output),))
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_a_solution_comes_back_as_it_was(texts: list[str]) -> None:
+    stored = load_stored({"store": {"aigo_bridge": dump_stored(solution(*texts))}})
+    back = solution_of(stored, Sample(7, {"q": texts[0]}))
+    assert back == solution(*texts)
+
+
+def test_an_item_without_content_comes_back() -> None:
+    output = empty_trace()
+    output.append(CustomTaskInputMessage(type="custom_task_input_message", content=None))
+    sample = Sample(1, {})
+    stored = load_stored({"store": {"aigo_bridge": dump_stored(Solution(output, (Row(sample, output),)))}})
+    back = solution_of(stored, sample)
+    assert back is not None
+    assert back.output == output
+
+
+def test_an_empty_store_is_rebuilt_from_the_events() -> None:
+    """The last change counts; its text may be an attachment."""
+    first, last = dump_stored(solution("a", "b")), dump_stored(solution("a", "c"))
+    events: list[dict[str, Any]] = [
+        {"event": "store", "changes": [{"op": "add", "path": "/aigo_bridge", "value": first}]},
+        {"event": "store", "changes": [{"op": "add", "path": "/other", "value": 1}]},
+        {"event": "store", "changes": [{"op": "replace", "path": "/aigo_bridge", "value": "attachment://x"}]},
+    ]
+    found = load_stored({"store": {}, "events": events, "attachments": {"x": last}})
+    assert found == json.loads(last)
+    assert load_stored({"store": {}, "events": events[1:2]}) == {}
+    assert load_stored({}) == {}
+
+
+@pytest.fixture
+def log(aigo: Run, tmp_path: Path, tasks: Path) -> Path:
+    folder = tasks / "singleturn-generic-input"
+    aigo(
+        "run",
+        "aigo_tasks/singleturn-generic-input",
+        "--model",
+        f"scripted/{folder / 'answers.jsonl'}",
+        "-n",
+        2,
+        "-o",
+        "out",
+    )
+    (found,) = (tmp_path / "out").glob("*.eval")
+    return found
+
+
+def test_a_sample_without_its_output_is_an_error_not_a_gap(log: Path) -> None:
+    """Its scores are in the log, but nobody could say what they are scores of."""
+    from aigo_bridge.plan import plan_from_header
+
+    with open_log(log) as reader:
+        header = reader.header
+        plan = plan_from_header(header["eval"]["metadata"][HEADER_KEY])
+        whole, bare = reader.samples()
+        bare.data["store"] = {}
+        bare.data["events"] = [event for event in bare.data["events"] if event["event"] != "store"]
+        whole.data["store"] = {}
+        (complete,) = trial_records(whole, plan, header)
+        (record,) = trial_records(bare, plan, header)
+
+    assert (len(complete.scores), complete.errors) == (1, ())
+    assert record.scores == ()
+    (error,) = record.errors
+    assert (error.error_type, error.stage and error.stage.value) == ("MissingOutput", "solver")
