@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench clean fuzz
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -31,7 +31,7 @@ demo: $(VENV)/installed
 
 ## Install what the tests need and run all of them, offline.
 test: $(VENV)/installed-for-tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 ## Format, lint, types, import contracts.
 check: $(VENV)/installed-for-tests
@@ -50,3 +50,8 @@ bench: $(VENV)/installed-for-tests
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+## Odd bytes for the log reader, for as long as you like; not part of the tests.
+fuzz: $(VENV)/installed-for-tests
+	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -n 0 -o timeout=0 \
+		tests/adapters/inspect/importing/test_malformed_logs.py tests/property/test_import_any_bytes.py -k any

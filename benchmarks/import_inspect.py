@@ -1,10 +1,10 @@
 """Speed, memory and scaling of importing Inspect logs, against the floor and against Inspect's own readers.
 
     python benchmarks/import_inspect.py make FOLDER [--scale 1.0]     write the logs (minutes)
-    python benchmarks/import_inspect.py run FOLDER [--peers]          measure, one fresh process each
+    python benchmarks/import_inspect.py run FOLDER [--peers] [--scout PYTHON]    measure, one fresh process each
 
 The floor is unzip + orjson of every sample: no importer can do less. CPU seconds of the whole process count, because
-wall time depends on the neighbours of the machine.
+wall time depends on the neighbours of the machine. inspect_scout wants an environment of its own, whose python is given.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SETS = {"big": (300, 40, 5), "long": (20, 250, 0), "small": (3000, 2, 0)}
 
 
 def make(folder: Path, scale: float, names: list[str]) -> None:
-    from inspect_ai import Task, eval_set  # noqa: F401
+    from inspect_ai import Task
     from inspect_ai import eval as run_eval
     from inspect_ai.agent import Agent, AgentState, agent, as_tool, react
     from inspect_ai.dataset import Sample
@@ -134,7 +134,7 @@ def floor(path: str) -> None:
     import zipfile
 
     import orjson
-    import zipfile_zstd  # noqa: F401
+    import zipfile_zstd  # noqa: F401  # teaches zipfile zstd
 
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -173,12 +173,13 @@ def scout(path: str) -> None:
 
     from inspect_scout import transcripts_db, transcripts_from
 
-    async def insert() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            async with transcripts_db(folder) as db:
-                await db.insert(transcripts_from(str(Path(path).parent)))
+    async def insert(logs: str, folder: str) -> None:
+        async with transcripts_db(folder) as db:
+            await db.insert(transcripts_from(logs))
 
-    asyncio.run(insert())
+    with tempfile.TemporaryDirectory() as logs, tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, logs)
+        asyncio.run(insert(logs, folder))
 
 
 MEASURED: dict[str, Callable[[str], None]] = {
@@ -192,16 +193,16 @@ MEASURED: dict[str, Callable[[str], None]] = {
 PEERS: dict[str, Callable[[str], None]] = {
     "read_eval_log": read_eval_log,
     "read_eval_log_samples": read_eval_log_samples,
-    "inspect_scout": scout,
 }
+SCOUT = "inspect_scout"
 
 
-def measured(name: str, path: Path) -> tuple[float, float, float, str]:
+def measured(name: str, path: Path, python: str = sys.executable) -> tuple[float, float, float, str]:
     """CPU seconds, wall seconds, peak MB (largest process) and output of one fresh process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, __file__, "one", name, str(path)], capture_output=True, text=True, check=False
+        [python, __file__, "one", name, str(path)], capture_output=True, text=True, check=False
     )
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -212,13 +213,16 @@ def measured(name: str, path: Path) -> tuple[float, float, float, str]:
     return cpu, wall, float(lines[-1]), lines[0] if len(lines) > 1 else ""
 
 
-def run(folder: Path, peers: bool, repeat: int) -> None:
-    names = [*MEASURED, *(PEERS if peers else {})]
+def run(folder: Path, peers: bool, scout_python: str | None, repeat: int) -> None:
+    names = [*MEASURED, *(PEERS if peers else {}), *([SCOUT] if scout_python else [])]
     for path in sorted(folder.glob("*.eval")):
         base = 0.0
         print(f"\n{path.name}: {path.stat().st_size / 1e6:.1f} MB")
         for name in names:
-            cpu, wall, peak, note = min(measured(name, path) for _ in range(1 if name in PEERS else repeat))
+            cpu, wall, peak, note = min(
+                measured(name, path, scout_python if name == SCOUT and scout_python else sys.executable)
+                for _ in range(repeat if name in MEASURED else 1)
+            )
             base = base or cpu
             print(
                 f"  {name:28} {cpu:7.2f} s CPU {cpu / base:6.2f} x floor {wall:7.2f} s wall {peak:6.0f} MB  {note}"
@@ -234,11 +238,12 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--scout", metavar="PYTHON", help="python of an environment with inspect_scout")
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
     if options.verb == "one":
         name, path = options.arguments
-        ({**MEASURED, **PEERS})[name](path)
+        ({**MEASURED, **PEERS, SCOUT: scout})[name](path)
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         print(max(own, children) / 1024)
@@ -248,7 +253,7 @@ def main() -> None:
     if options.verb == "make":
         make(folder, options.scale, options.sets)
     else:
-        run(folder, options.peers, options.repeat)
+        run(folder, options.peers, options.scout, options.repeat)
 
 
 if __name__ == "__main__":

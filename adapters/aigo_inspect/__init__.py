@@ -1,4 +1,44 @@
 """The Inspect AI adapter: AI GO plans as Inspect tasks, Inspect logs as AI GO evidence.
 
-Importing this package loads no part of Inspect; its modules do when they are used.
+```python
+from aigo_inspect import import_log, iter_samples, trace_from_sample
+
+log = import_log("logs/2026-01-01T00-00-00-00-00_task.eval")    # a TaskResultLog, all in memory
+for sample in iter_samples("s3://bucket/logs/large.eval"):      # one SampleEvidence at a time
+    ...
+trace = trace_from_sample(sample)                               # an EvalSample, or a list of Inspect's events
+```
+
+Importing this package loads no part of Inspect, and next to nothing of this project: names load what they need.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aigo_inspect.importing import import_logs
+    from aigo_inspect.logs import import_log, iter_samples, trace_from_sample
+    from aigo_inspect.writing import export_log
+
+_HOMES = {
+    "import_log": "logs",
+    "iter_samples": "logs",
+    "trace_from_sample": "logs",
+    "import_logs": "importing",
+    "export_log": "writing",
+}
+
+__all__ = ["export_log", "import_log", "import_logs", "iter_samples", "trace_from_sample"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -38,6 +38,6 @@ def aigo_bridge() -> type[ModelAPI]:
 
 if os.environ.get("AIGO_BRIDGE_EVIDENCE"):
     # Registered only when asked for: a hook that is there makes Inspect print a banner, used or not.
-    from aigo_inspect import hooks  # noqa: F401
+    from aigo_inspect import hooks  # noqa: F401  # importing it registers the hook
 
 __all__ = ["aigo_bridge", "aigo_task", "aigo_trials", "scripted"]

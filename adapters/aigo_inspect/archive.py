@@ -121,11 +121,7 @@ class Archive:
 
 
 def _unpack(name: str, method: int, packed: bytes, size: int, bounds: Bounds) -> bytes:
-    limit = (
-        size
-        if size >= 0
-        else min(bounds.member_bytes, max(bounds.ratio_from, int(len(packed) * bounds.ratio)))
-    )
+    limit = size if size >= 0 else bounds.ratio_from
     try:
         data = _decompress(name, method, packed, limit)
     except (zlib.error, zstandard.ZstdError) as error:
@@ -242,9 +238,12 @@ def _walk_local_headers(source: Source, bounds: Bounds) -> Iterator[Member]:
             end = start + member.compressed
             continue
         length, produced = _stream_length(source, start, member.method, budget)
+        if produced > budget:
+            yield replace(member, compressed=length or 0, size=produced)
+            return
         budget -= produced
         # Without a length it is left for `read`, which says what is wrong with it.
-        yield member if length is None else replace(member, compressed=length)
+        yield member if length is None else replace(member, compressed=length, size=produced)
         end = start + (length or 0)
 
 
@@ -276,7 +275,8 @@ def _local_member(source: Source, at: int) -> tuple[Member, int] | None:
 def _stream_length(source: Source, start: int, method: int, budget: int) -> tuple[int | None, int]:
     """Compressed length of a stream whose header does not tell, by unpacking it, and how much that produced.
 
-    The length is `None` if the stream does not end, is damaged, or unpacks to more than `budget` bytes.
+    The length is `None` if the stream does not end or is damaged. It is that of what was unpacked, which is then more
+    than `budget` bytes, if the stream is a bomb.
     """
     at = start
     produced = 0
@@ -284,17 +284,19 @@ def _stream_length(source: Source, start: int, method: int, budget: int) -> tupl
         unpacker = (
             zlib.decompressobj(-15) if method == DEFLATED else zstandard.ZstdDecompressor().decompressobj()
         )
-        # Small steps: a step unpacks to at most about 60 MB, even in a bomb.
-        step = 1 << 16 if method == DEFLATED else 1 << 10
+        # Small steps: a step unpacks to at most about 30 MB, even in a bomb.
+        step = 1 << 15 if method == DEFLATED else 1 << 10
         while not unpacker.eof:
             chunk = source.read_at(at, step)
-            if not chunk or method == STORED or produced > budget:
+            if not chunk or method == STORED:
                 return None, produced
             try:
                 produced += len(unpacker.decompress(chunk))
             except (zlib.error, zstandard.ZstdError):
                 return None, produced
             at += len(chunk) - len(unpacker.unused_data)
+            if produced > budget:
+                return at - start, produced
         if method != ZSTD or source.read_at(at, 4) != _ZSTD_MAGIC:
             return at - start, produced
 

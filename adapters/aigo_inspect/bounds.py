@@ -6,10 +6,12 @@ reported to Inspect's tracker is about 4 GB) and stop a zip bomb before anything
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
-from aigo_bridge.errors import EvidenceError
+from aigo_bridge.errors import EvidenceError, UsageError
 
 
 class TooLargeError(EvidenceError):
@@ -30,8 +32,30 @@ class Bounds:
     """Most entries of the archive's directory."""
     events: int = 5_000_000
     """Most events in one sample."""
+    smallest: int = 32
+    """Bytes of JSON that an event or a message has on average at least, where there are more than ten thousand."""
+    damaged: int = 10_000
+    """Parts that may be unreadable before the rest of the log is not read any more."""
+    string_bytes: int = 1 << 30
+    """Longest text, in bytes of JSON."""
+    growth: float = 50.0
+    """Most times its own size that a sample's attachments may come to when they are put back, beyond `growth_from`."""
+    growth_from: int = 64 << 20
+    """Characters that may be put back into any sample."""
+    context_messages: int = 10_000_000
+    """Most messages in the inputs of all model calls of one sample together; a log names them by number."""
     seconds: float = 24 * 3600.0
     """Longest time for one log, in seconds of wall clock."""
+
+    def changed(self, limits: Mapping[str, float]) -> Bounds:
+        """These bounds with some of them set anew, by name; raises `UsageError` for names that are none."""
+        known = {field.name: type(getattr(self, field.name)) for field in fields(self)}
+        for name, value in limits.items():
+            if name not in known:
+                raise UsageError(f"found bound {name!r}, expected one of {', '.join(known)}")
+            if not value >= 0 or (known[name] is int and math.isinf(value)):
+                raise UsageError(f"found {value!r} for the bound {name!r}, expected a number from 0")
+        return replace(self, **{name: known[name](value) for name, value in limits.items()})
 
     def check_member(self, name: str, size: int, compressed: int) -> None:
         """Refuse a member by what its directory entry claims; raises `TooLargeError`."""
@@ -46,9 +70,50 @@ class Bounds:
                 " it looks like a zip bomb (raise the bound 'ratio' if the log is yours)"
             )
 
+    def check_count(self, what: str, count: int, size: int) -> None:
+        """Refuse a sample of `size` bytes (0: unknown) with too many, and too small, events or messages."""
+        if count > self.events:
+            raise TooLargeError(f"the sample has {count:,} {what}, the bound 'events' is {self.events:,}")
+        if count > 10_000 and 0 < size < count * self.smallest:
+            raise TooLargeError(
+                f"the sample has {count:,} {what} in {size:,} bytes, which none can be"
+                " (lower the bound 'smallest' if the log is yours)"
+            )
+
+    def check_document(self, name: str, data: bytes) -> None:
+        """Refuse a document before it is parsed: a text that is too long, or next to nothing but brackets.
+
+        An empty object is two bytes of JSON and forty times as many in memory. Raises `TooLargeError`.
+        """
+        if len(data) > _LARGE and _DENSEST * (data.count(b"{") + data.count(b"[")) > len(data):
+            raise TooLargeError(f"member {name!r} has {len(data):,} bytes of hardly anything but brackets")
+        if len(data) > self.string_bytes and _longest_text(data) > self.string_bytes:
+            raise TooLargeError(
+                f"member {name!r} has a text of more than {self.string_bytes:,} bytes"
+                " (raise the bound 'string_bytes' if the log is yours)"
+            )
+
+    def room(self, size: int) -> int:
+        """Characters that the attachments of a sample of `size` bytes may come to."""
+        return self.growth_from + int(size * self.growth)
+
     def deadline(self) -> float:
         """The moment on the monotonic clock at which a log that starts now has used up its time."""
         return time.monotonic() + self.seconds
+
+
+_LARGE = 16 << 20
+_DENSEST = 8
+"""Bytes per bracket; the densest real logs (log probabilities) have about fifteen."""
+
+
+def _longest_text(data: bytes) -> int:
+    """Bytes of the longest piece between two quotes."""
+    longest = at = 0
+    while (end := data.find(b'"', at)) >= 0:
+        longest = max(longest, end - at)
+        at = end + 1
+    return max(longest, len(data) - at)
 
 
 DEFAULT_BOUNDS = Bounds()

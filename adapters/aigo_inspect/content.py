@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .encoding import json_text
 from .loss import LossReport
+from .parts import Part, answer_part, input_part, text_of, tool_result
 
 Item = dict[str, Any]
-Part = dict[str, Any]
 _ROLES = frozenset({"system", "user", "assistant", "developer"})
 _NO_PROBABILITY = -9999.0
 """What providers write for a token that cannot occur; stands for minus infinity, which JSON cannot say."""
@@ -51,7 +51,7 @@ def items_from_message(
         return [{"type": "custom_task_input_message", "content": message}]
     extra = _message_extra(message)
     if role != "assistant":
-        parts = [_input_part(part, loss) for part in _parts(message.get("content"))]
+        parts = [input_part(part, loss) for part in _parts(message.get("content"))]
         return [_message(str(message_id), role, parts, status, extra)]
     return _assistant_items(message, str(message_id), status, extra, logprobs, loss)
 
@@ -112,111 +112,6 @@ def _message_extra(message: dict[str, Any]) -> dict[str, Any] | None:
     return extra
 
 
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else json_text(value)
-
-
-# Parts of the input
-
-
-def _input_part(part: Any, loss: LossReport) -> Part:
-    """One part of a user, system or tool message."""
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind == "text":
-        return {"type": "input_text", "text": _text_of(part.get("text", ""))}
-    mapper = _INPUT_PARTS.get(kind or "")
-    if mapper is not None:
-        return mapper(part, loss)
-    loss.changed[f"content of type {kind or type(part).__name__}: kept as JSON text"] += 1
-    return {"type": "input_text", "text": json_text(part)}
-
-
-def _image(part: Part, loss: LossReport) -> Part:
-    detail = part.get("detail", "auto")
-    if detail not in ("low", "high", "auto"):
-        loss.changed[f"image detail {detail!r}: written as 'high'"] += 1
-        detail = "high"
-    return {"type": "input_image", "image_url": _text_of(part.get("image", "")), "detail": detail}
-
-
-def _audio(part: Part, loss: LossReport) -> Part:
-    loss.changed["audio: written as input_file"] += 1
-    audio_format = part.get("format") or "wav"
-    return {
-        "type": "input_file",
-        "filename": f"audio.{audio_format}",
-        "file_url": _text_of(part.get("audio", "")),
-        "inspect": {"type": "audio", "format": audio_format},
-    }
-
-
-def _video(part: Part, loss: LossReport) -> Part:
-    found: Part = {"type": "input_video", "video_url": _text_of(part.get("video", ""))}
-    if part.get("format"):
-        found["inspect"] = {"format": part["format"]}
-    return found
-
-
-def _video_file(part: Part, loss: LossReport) -> Part:
-    """Tool results have no video type."""
-    loss.changed["video in a tool result: written as input_file"] += 1
-    video_format = part.get("format") or "mp4"
-    return {
-        "type": "input_file",
-        "filename": f"video.{video_format}",
-        "file_url": _text_of(part.get("video", "")),
-        "inspect": {"type": "video", "format": video_format},
-    }
-
-
-def _document(part: Part, loss: LossReport) -> Part:
-    found: Part = {"type": "input_file", "file_url": _text_of(part.get("document", ""))}
-    if part.get("filename"):
-        found["filename"] = part["filename"]
-    if part.get("mime_type"):
-        found["inspect"] = {"mime_type": part["mime_type"]}
-    return found
-
-
-def _data(part: Part, loss: LossReport) -> Part:
-    loss.changed["content of type data: kept as JSON text"] += 1
-    return {"type": "input_text", "text": json_text(part.get("data"))}
-
-
-def _reasoning_in_input(part: Part, loss: LossReport) -> Part:
-    return {"type": "input_text", "text": _text_of(part.get("reasoning", ""))}
-
-
-_INPUT_PARTS: dict[str, Callable[[Part, LossReport], Part]] = {
-    "image": _image,
-    "audio": _audio,
-    "video": _video,
-    "document": _document,
-    "data": _data,
-    "reasoning": _reasoning_in_input,
-}
-
-
-# Tool results
-
-
-def tool_result(result: Any, loss: LossReport) -> str | list[Part]:
-    """A tool's result: text, or parts when there is more than text. Numbers and booleans as Python prints them."""
-    if isinstance(result, str):
-        return result
-    if isinstance(result, dict) and "type" in result:
-        result = [result]
-    if isinstance(result, list):
-        return [_output_part(part, loss) for part in result]
-    return "" if result is None else str(result)
-
-
-def _output_part(part: Any, loss: LossReport) -> Part:
-    if isinstance(part, dict) and part.get("type") == "video":
-        return _video_file(part, loss)
-    return _input_part(part, loss)
-
-
 def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> Item:
     error = message.get("error")
     output = tool_result(message.get("content"), loss)
@@ -224,11 +119,11 @@ def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> 
     if isinstance(error, dict):
         extra["error"] = error
         # The model saw the error's text; the content is empty then.
-        output = output or _text_of(error.get("message", ""))
+        output = output or text_of(error.get("message", ""))
     item: Item = {
         "type": "function_call_output",
         "id": message_id,
-        "call_id": _text_of(message.get("tool_call_id") or ""),
+        "call_id": text_of(message.get("tool_call_id") or ""),
         "output": output,
         "status": "completed",
     }
@@ -268,7 +163,7 @@ def _assistant_items(
             elif kind == "tool_use":
                 items += _server_tool_items(message_id, parts)
             else:
-                mapped = [_answer_part(part, loss, logprobs if texts == 1 else None) for part in parts]
+                mapped = [answer_part(part, loss, logprobs if texts == 1 else None) for part in parts]
                 answer_id = message_id if answers == 0 else f"{message_id}:{answers}"
                 items.append(
                     _message(answer_id, "assistant", mapped, status, extra if answers == 0 else None)
@@ -309,9 +204,9 @@ def _reasoning_message(
             redacted = True
             loss.changed["redacted reasoning: ciphertext left out, summary kept"] += 1
         else:
-            mapped.append({"type": "reasoning_text", "text": _text_of(part.get("reasoning", ""))})
+            mapped.append({"type": "reasoning_text", "text": text_of(part.get("reasoning", ""))})
         if part.get("summary") or part.get("redacted"):
-            mapped.append({"type": "summary_text", "text": _text_of(part.get("summary") or "")})
+            mapped.append({"type": "summary_text", "text": text_of(part.get("summary") or "")})
         if part.get("signature"):
             loss.changed["reasoning: provider's signature left out"] += 1
     suffix = "reasoning" if position == 0 else f"reasoning:{position}"
@@ -324,14 +219,14 @@ def _server_tool_items(message_id: str, parts: list[Part]) -> list[Item]:
     """A tool that the provider ran while answering: call and output in its place."""
     items: list[Item] = []
     for part in parts:
-        call_id = _text_of(part.get("id") or "")
+        call_id = text_of(part.get("id") or "")
         extra = {key: part[key] for key in ("tool_type", "context") if part.get(key)}
         call: Item = {
             "type": "function_call",
             "id": f"{message_id}:{call_id}",
             "call_id": call_id,
-            "name": _text_of(part.get("name") or ""),
-            "arguments": _text_of(part.get("arguments") or ""),
+            "name": text_of(part.get("name") or ""),
+            "arguments": text_of(part.get("arguments") or ""),
             "status": "completed",
         }
         if extra:
@@ -340,7 +235,7 @@ def _server_tool_items(message_id: str, parts: list[Part]) -> list[Item]:
             "type": "function_call_output",
             "id": f"{message_id}:{call_id}:output",
             "call_id": call_id,
-            "output": _text_of(part.get("result") or part.get("error") or ""),
+            "output": text_of(part.get("result") or part.get("error") or ""),
             "status": "completed",
         }
         if part.get("error"):
@@ -349,58 +244,9 @@ def _server_tool_items(message_id: str, parts: list[Part]) -> list[Item]:
     return items
 
 
-def _answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | None) -> Part:
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind != "text":
-        found = _input_part(part, loss)
-        # Texts of an answer are never input.
-        return {**found, "type": "text"} if found["type"] == "input_text" else found
-    text = _text_of(part.get("text", ""))
-    if part.get("refusal"):
-        return {"type": "refusal", "refusal": text}
-    annotations = [_citation(citation, text, loss) for citation in part.get("citations") or []]
-    found = {"type": "output_text", "text": text, "annotations": annotations}
-    if logprobs:
-        found["logprobs"] = logprobs
-    return found
-
-
-def _citation(citation: Any, text: str, loss: LossReport) -> Part:
-    if not isinstance(citation, dict):
-        return {"type": "text_citation", "content": _text_of(citation)}
-    cited = citation.get("cited_text")
-    title = citation.get("title")
-    if citation.get("type") == "url":
-        start, end = 0, 0
-        if isinstance(cited, list) and len(cited) == 2 and all(isinstance(n, int) for n in cited):
-            start, end = cited
-        elif isinstance(cited, str) and cited and (at := text.find(cited)) >= 0:
-            start, end = at, at + len(cited)
-        else:
-            loss.changed["citation without a place in the text: indices are 0"] += 1
-        url = _text_of(citation.get("url") or "")
-        found: Part = {
-            "type": "url_citation",
-            "url": url,
-            "start_index": start,
-            "end_index": end,
-            "title": _text_of(title or url),
-        }
-        if isinstance(cited, str):
-            found["cited_text"] = cited
-        return found
-    if isinstance(cited, list):
-        cited = (
-            text[cited[0] : cited[1]] if len(cited) == 2 and all(isinstance(n, int) for n in cited) else None
-        )
-    found = {"type": "text_citation", "content": _text_of(cited or title or "")}
-    found |= {key: citation[key] for key in ("title", "range") if citation.get(key)}
-    return found
-
-
 def _function_call(call: Any, message_id: str, position: int, loss: LossReport) -> Item:
     call = call if isinstance(call, dict) else {"function": "", "arguments": call}
-    call_id = _text_of(call.get("id") or "")
+    call_id = text_of(call.get("id") or "")
     arguments = call.get("arguments")
     if call.get("type") == "custom" and not isinstance(arguments, dict):
         arguments = {"input": arguments}
@@ -408,7 +254,7 @@ def _function_call(call: Any, message_id: str, position: int, loss: LossReport) 
         "type": "function_call",
         "id": f"{message_id}:{call_id or position}",
         "call_id": call_id,
-        "name": _text_of(call.get("function") or ""),
+        "name": text_of(call.get("function") or ""),
         "arguments": arguments
         if isinstance(arguments, str)
         else json_text({} if arguments is None else arguments),
@@ -420,6 +266,9 @@ def _function_call(call: Any, message_id: str, position: int, loss: LossReport) 
     if extra:
         item["inspect"] = extra
     return item
+
+
+# Log probabilities
 
 
 def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]] | None:
@@ -443,4 +292,4 @@ def _logprob(token: dict[str, Any], loss: LossReport) -> dict[str, Any]:
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         loss.changed[f"log probability that is not finite: written as {_NO_PROBABILITY}"] += 1
         value = _NO_PROBABILITY
-    return {"token": _text_of(token.get("token", "")), "logprob": value, "bytes": token.get("bytes") or []}
+    return {"token": text_of(token.get("token", "")), "logprob": value, "bytes": token.get("bytes") or []}

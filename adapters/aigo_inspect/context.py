@@ -2,15 +2,9 @@
 
 A model call's `input_context` repeats the conversation so far, so writing it in full makes a file quadratic in the
 number of turns (300 MB of log become 1.5 GB). `full` is the default and what AI GO expects. With `delta` a call keeps
-only what its context has beyond an earlier call of the same span, and says so in its metadata:
-
-```json
-{"type": "model_call_event", "id": "b", "input_context": [<new items>],
- "metadata": {"inspect": {"context": {"of": "a", "first": 12}}}}
-```
-
-The whole context is then the first 12 items of call `a`'s context, followed by the items that are written. With
-`none` the context is empty and the metadata has `{"context": {"left_out": 13}}`, the number of items.
+only what its context has beyond an earlier call of the same span, and says so in its metadata
+(`aigo_bridge.results.contexts` has the format, and makes the contexts whole again). With `none` the context is empty
+and the metadata has `{"context": {"left_out": 13}}`, the number of items.
 """
 
 from __future__ import annotations
@@ -52,34 +46,3 @@ def common_start(one: list[Any], other: list[Any]) -> int:
         if one[index] is not other[index] and one[index] != other[index]:
             return index
     return shorter
-
-
-def expand(sample: dict[str, Any]) -> dict[str, Any]:
-    """Give the model calls of a written sample their whole contexts again, in place; samples in full stay as they are.
-
-    Args:
-        sample: a `SampleEvidence` as a dictionary. Equal items come back as the same dictionary.
-    """
-    for trial in sample.get("trials") or []:
-        solver = trial.get("solver")
-        output = solver.get("output") if isinstance(solver, dict) else None
-        trace = output.get("trace") if isinstance(output, dict) else None
-        if isinstance(trace, dict) and isinstance(trace.get("events"), list):
-            expand_events(trace["events"])
-    return sample
-
-
-def expand_events(events: list[Any]) -> None:
-    """As `expand`, for the events of one trace in the order in which they were written."""
-    contexts: dict[str, list[Any]] = {}
-    for event in events:
-        if not isinstance(event, dict) or event.get("type") != "model_call_event":
-            continue
-        inspect = (event.get("metadata") or {}).get("inspect")
-        if not isinstance(inspect, dict):
-            continue
-        note = inspect.get("context")
-        if isinstance(note, dict) and note.get("of") in contexts:
-            event["input_context"] = contexts[note["of"]][: note["first"]] + event["input_context"]
-            del inspect["context"]
-        contexts[event["id"]] = event["input_context"]

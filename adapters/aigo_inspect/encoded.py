@@ -17,10 +17,16 @@ from .ordering import Event
 from .samples import MappedTrial
 from .traces import MappedTrace
 
+Piece = bytes | memoryview
+_Context = tuple[Piece, dict[str, Any] | None]
+"""Encoded items of one call, and the note that goes into its metadata."""
+_BATCH = 50
+"""Most events that are encoded at once."""
+
 
 def sample_pieces(
     group: list[MappedTrial], aggregated: list[dict[str, Any]] | None, context: ContextChoice = "full"
-) -> Iterator[bytes]:
+) -> Iterator[Piece]:
     """The JSON text of one sample's evidence.
 
     Args:
@@ -43,7 +49,7 @@ def sample_pieces(
     yield b"]}"
 
 
-def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[bytes]:
+def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
     head = {"index": trial.index, "sample_id": trial.sample_id, "sample": {"data": trial.data}}
     yield dumps(head)[:-1]
     tail = dumps({"scores": trial.scores, "errors": trial.errors})[1:]
@@ -57,26 +63,41 @@ def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[bytes]:
 
 
 class _TraceText:
-    def __init__(self, trace: MappedTrace, context: ContextChoice):
+    def __init__(self, trace: MappedTrace, choice: ContextChoice):
         self._trace = trace
-        self._choice = context
-        self._delta = ContextDelta()
+        self._choice = choice
         self._known: dict[int, bytes] = {}
-        self._written: dict[str | None, tuple[list[Item], bytes]] = {}
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[Piece]:
         """The members of the trace object, without its braces."""
         yield b'"items":['
         yield self._joined(self._trace.items)
         yield b"]," + dumps(self._trace.head())[1:-1] + b',"events":['
+        contexts = {"full": self._full, "delta": self._delta, "none": self._none}[self._choice]()
+        # Events are encoded together up to each model call, whose context then follows its other fields.
+        batch: list[Event] = []
         comma = b""
         for event in self._trace.events:
-            if event["type"] == "model_call_event":
-                yield comma
-                yield from self._model_call(event)
-            else:
-                yield comma + dumps(event)
+            if event["type"] != "model_call_event":
+                batch.append(event)
+                if len(batch) == _BATCH:
+                    yield comma + dumps(batch)[1:-1]
+                    comma = b","
+                    batch = []
+                continue
+            context, note = next(contexts)
+            call = {key: value for key, value in event.items() if key != "input_context"}
+            if note is not None:
+                metadata = event["metadata"]
+                call["metadata"] = {**metadata, "inspect": {**metadata["inspect"], "context": note}}
+            batch.append(call)
+            yield comma + dumps(batch)[1:-2] + b',"input_context":['
+            yield context
+            yield b"]}"
             comma = b","
+            batch = []
+        if batch:
+            yield comma + dumps(batch)[1:-1]
         yield b"]"
 
     def _item(self, item: Item) -> bytes:
@@ -88,31 +109,34 @@ class _TraceText:
     def _joined(self, items: list[Item]) -> bytes:
         return b",".join([self._item(item) for item in items])
 
-    def _model_call(self, event: Event) -> Iterator[bytes]:
-        context = event["input_context"]
-        rest = {key: value for key, value in event.items() if key not in ("input_context", "metadata")}
-        metadata = event["metadata"]
-        if self._choice == "full":
-            yield dumps({**rest, "metadata": metadata})[:-1] + b',"input_context":['
-            yield self._full(event.get("span_id"), context)
-        else:
-            if self._choice == "delta":
-                context, note = self._delta.shorten(event)
-            else:
-                context, note = [], ({"left_out": len(context)} if context else None)
-            if note is not None:
-                metadata = {**metadata, "inspect": {**metadata["inspect"], "context": note}}
-            yield dumps({**rest, "metadata": metadata})[:-1] + b',"input_context":['
-            yield self._joined(context)
-        yield b"]}"
+    def _calls(self) -> Iterator[Event]:
+        return (event for event in self._trace.events if event["type"] == "model_call_event")
 
-    def _full(self, span: str | None, context: list[Item]) -> bytes:
-        """The text of a context: nearly always that of the one before in the same span, and some more."""
-        before, text = self._written.get(span, ([], b""))
-        if before and len(context) >= len(before) and context[: len(before)] == before:
-            if len(context) > len(before):
-                text += b"," + self._joined(context[len(before) :])
-        else:
-            text = self._joined(context)
-        self._written[span] = (context, text)
-        return text
+    def _full(self) -> Iterator[_Context]:
+        # A context is nearly always the one before in the same span and some more: such calls share one text, of which
+        # each has the beginning. Nothing is handed out before the texts have stopped growing.
+        growing: dict[str | None, tuple[list[Item], bytearray]] = {}
+        ends: list[tuple[bytearray, int]] = []
+        for event in self._calls():
+            span, context = event.get("span_id"), event["input_context"]
+            before, text = growing.get(span, ([], None))
+            known = len(before)
+            if text is None or context[:known] != before:
+                text = bytearray(self._joined(context))
+            elif len(context) > known:
+                text += (b"," if known else b"") + self._joined(context[known:])
+            growing[span] = (context, text)
+            ends.append((text, len(text)))
+        for text, end in ends:
+            yield memoryview(text)[:end], None
+
+    def _delta(self) -> Iterator[_Context]:
+        delta = ContextDelta()
+        for event in self._calls():
+            items, note = delta.shorten(event)
+            yield self._joined(items), note
+
+    def _none(self) -> Iterator[_Context]:
+        for event in self._calls():
+            count = len(event["input_context"])
+            yield b"", {"left_out": count} if count else None

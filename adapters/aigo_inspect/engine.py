@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from aigo_bridge.engine import Evidence, Gap, ImportOptions, ImportReport, LogRef, RunSettings
-from aigo_bridge.errors import MissingEngineError
+from aigo_bridge.engine import Evidence, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
+from aigo_bridge.errors import EngineError, MissingEngineError
 from aigo_bridge.gaps import contradictions
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
@@ -37,10 +38,22 @@ class InspectEngine:
         return contradictions(plan)
 
     def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
-        """Run the plan with Inspect's `eval`, or finish an interrupted run of it with `eval_retry`."""
+        """Run the plan with Inspect's `eval`, or finish an interrupted run of it."""
         from aigo_inspect.running import run
 
         return run(plan, settings)
+
+    def run_all(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Run several plans with one call of Inspect's `eval`."""
+        from aigo_inspect.running import run_all
+
+        return run_all(jobs, settings)
+
+    def trace_rows(self, location: str) -> Iterator[Mapping[str, Any]]:
+        """The samples of Inspect logs as rows of a data set."""
+        from aigo_inspect.trace_rows import trace_rows
+
+        return trace_rows(location)
 
     def model(self, name: str) -> Model:
         """A model of Inspect."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .loss import LossReport
-
-Event = dict[str, Any]
+from .ordering import Event
 
 
 def mend_parents(begun: dict[str, Event], loss: LossReport) -> None:

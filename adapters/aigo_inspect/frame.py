@@ -19,10 +19,10 @@ from aigo_bridge.results.entities import slug, stored_dataset, stored_model
 from .archive import Damage
 from .clock import seconds_between, unix_seconds
 from .encoding import without_non_finite
-from .events import model_usage
 from .key_names import key_of
 from .legacy import lift_header
 from .loss import LossReport
+from .model_calls import model_usage
 from .samples import MappedTrial
 from .scores import metrics_of
 from .shapes import MALFORMED

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from inspect_ai.hooks import Hooks, TaskEnd, hooks
 
+from aigo_bridge.errors import BridgeError
+
 from .import_verb import import_own
 from .importing import ImportResult, ImportSettings, import_file
 from .sources import local_path
@@ -37,7 +39,11 @@ class EvidenceHook(Hooks):
     async def on_task_end(self, data: TaskEnd) -> None:
         """Write the evidence; a failure is reported and never takes the evaluation with it."""
         # In a thread: reading a large log would stop all other tasks of the event loop.
-        result = await asyncio.to_thread(write_evidence, data.log.location, os.environ[VARIABLE])
+        try:
+            result = await asyncio.to_thread(write_evidence, data.log.location, os.environ[VARIABLE])
+        except (BridgeError, OSError) as error:
+            _logger.warning("evidence of %s was not written: %s", data.log.location, error)
+            return
         if result is not None and result.exit_code:
             _logger.warning("evidence of %s: %s", data.log.location, result.reason)
 

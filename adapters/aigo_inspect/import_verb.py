@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aigo_bridge.engine import Evidence, ImportOptions, ImportReport
-from aigo_bridge.errors import EvidenceError
+from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.evaluate import write_evidence
 from aigo_inspect.bounds import DEFAULT_BOUNDS
 from aigo_inspect.evidence import read
@@ -20,6 +20,7 @@ def run_import(
     locations: Sequence[str], out: Path, options: ImportOptions, tell: Callable[[ImportReport], None]
 ) -> int:
     """Import logs, one report each as they are done; returns the worst exit code (see `ImportReport`)."""
+    bounds = DEFAULT_BOUNDS.changed(options.bounds)
     worst = 0
     foreign: list[str] = []
     for log in find_logs(locations):
@@ -40,6 +41,7 @@ def run_import(
             redact=options.redact,
             patterns=options.patterns,
             max_loss=options.max_loss,
+            bounds=bounds,
             on_result=lambda result: tell(_report(result)),
         )
         worst = max([worst, *(result.exit_code for result in results)])
@@ -56,7 +58,8 @@ def _own_evidence(log: str) -> Evidence | None:
             if reader.damage:
                 return None
         return read(Path(path), bounds=DEFAULT_BOUNDS)
-    except EvidenceError:
+    except BridgeError:
+        # Not ours, or of a release whose plans this one cannot read: then it is a log like any other.
         return None
 
 

@@ -45,6 +45,7 @@ class JsonLog:
             )
         self.damage: list[Damage] = []
         data = redaction.apply(source.read_at(0, source.size))
+        bounds.check_document(source.name, data)
         self._data = data
         self._spans: list[tuple[int, int]] = []
         self._values: list[Any] | None = None
@@ -122,9 +123,16 @@ class JsonLog:
                     depth -= 1
                     if depth < 0:
                         break
-                    if depth == 0:
+                    if depth == 0 and data[begin : begin + 1] == b"{":
                         self._spans.append((begin, token.end()))
         return header
+
+    def size(self, index: int) -> int:
+        """Bytes of a sample's JSON; 0 when the document was parsed as a whole."""
+        if self._values is not None:
+            return 0
+        begin, end = self._spans[index]
+        return end - begin
 
     def identity(self, index: int) -> tuple[str, int]:
         """Id (as text) and epoch of a sample, as far as they can be seen without parsing it; else `("", 0)`."""

@@ -32,7 +32,7 @@ class PartWriter:
         elif output_format == "json.zst":
             self._packer = zstandard.ZstdCompressor(level=3).compressobj()
 
-    def write(self, pieces: Iterable[bytes]) -> None:
+    def write(self, pieces: Iterable[bytes | memoryview]) -> None:
         """Append the pieces."""
         write = self._file.write
         if self._packer is None:

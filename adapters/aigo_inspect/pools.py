@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from .bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+
 _PREFIXES = ("attachment://", "tc://")
 _USUAL_LENGTHS = frozenset(len(prefix) + 32 for prefix in _PREFIXES)
 """Lengths of references by hash, which has 32 hexadecimal digits."""
@@ -22,12 +24,14 @@ def expand_refs(refs: Any, pool: list[Any]) -> list[Any]:
     """The items of `pool` that a list of half-open `[start, end]` ranges names, in the order of the ranges."""
     found: list[Any] = []
     for ref in refs:
-        if isinstance(ref, list) and len(ref) == 2 and all(isinstance(i, int) and i >= 0 for i in ref):
-            found += pool[ref[0] : ref[1]]
+        if type(ref) is list and len(ref) == 2:
+            start, end = ref
+            if type(start) is int and type(end) is int and start >= 0 and end >= 0:
+                found += pool[start:end]
     return found
 
 
-def resolve(sample: dict[str, Any]) -> int:
+def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_BOUNDS) -> int:
     """Resolve attachments and pools of a sample, in place.
 
     Afterwards every `ModelEvent` has its full `input` (and raw `call.request`), no `input_refs`, and there is no
@@ -36,16 +40,21 @@ def resolve(sample: dict[str, Any]) -> int:
 
     Args:
         sample: an `EvalSample` as a dictionary.
+        size: bytes of its JSON.
+        bounds: how much a few bytes of references may become.
 
     Returns:
         The number of references whose text the sample does not have; they stay as they are.
+
+    Raises:
+        TooLargeError: the sample would become larger than the bounds allow.
     """
     attachments = sample.pop("attachments", None)
     pools = sample.pop("events_data", None)
     pools = pools if isinstance(pools, dict) else {}
     messages = pools.get("messages") or []
     calls = pools.get("calls") or []
-    walker = _Walker(attachments if isinstance(attachments, dict) else {})
+    walker = _Walker(attachments if isinstance(attachments, dict) else {}, size, bounds)
     # Shared message dictionaries are walked here, once, and not again through the events.
     walker.walk_messages(messages)
     walker.walk(calls)
@@ -98,7 +107,7 @@ def _resolve_events(events: list[Any], messages: list[Any], calls: list[Any], wa
             given, resolved = _copied(tools), tools
             walker.walk(tools if isinstance(tools, list) else [])
         event["tools"] = resolved
-        _share_messages(event, messages, calls, known)
+        _share_messages(event, messages, calls, known, walker)
 
 
 def _copied(value: Any) -> Any:
@@ -111,9 +120,12 @@ def _copied(value: Any) -> Any:
 class _Walker:
     """Replaces references inside a tree of dictionaries and lists, in place."""
 
-    def __init__(self, texts: dict[str, Any]):
+    def __init__(self, texts: dict[str, Any], size: int, bounds: Bounds):
         self.missing = 0
         self._texts = texts
+        self._room = bounds.room(size)
+        self._growth = bounds.growth
+        self._messages = bounds.context_messages
         # Hardly any other text has the length of a reference: looking at the length first saves most comparisons.
         self._lengths = {len(prefix) + len(name) for name in texts for prefix in _PREFIXES} | _USUAL_LENGTHS
 
@@ -125,7 +137,28 @@ class _Walker:
         if not isinstance(found, str):
             self.missing += 1
             return value
+        self._room -= len(found)
+        if self._room < 0:
+            raise TooLargeError(
+                f"the sample's attachments come to more than {self._growth:g} times its size when they are put back"
+                " (raise the bound 'growth' if the log is yours)"
+            )
         return found
+
+    def expand(self, refs: Any, pool: list[Any]) -> list[Any]:
+        """`expand_refs`, within the bounds."""
+        count = len(pool)
+        wanted = 0
+        for ref in refs:
+            if type(ref) is list and len(ref) == 2 and type(ref[0]) is type(ref[1]) is int:
+                wanted += max(0, min(ref[1], count) - ref[0])
+        self._messages -= wanted
+        if self._messages < 0:
+            raise TooLargeError(
+                "the sample's model calls have more messages than the bound 'context_messages' allows"
+                " (raise it if the log is yours)"
+            )
+        return expand_refs(refs, pool)
 
     def walk_messages(self, messages: list[Any]) -> None:
         """Replace every reference in messages; their ids, roles and names are never taken out."""
@@ -171,13 +204,17 @@ class _Walker:
 
 
 def _share_messages(
-    event: dict[str, Any], messages: list[Any], calls: list[Any], known: dict[str, dict[str, Any]]
+    event: dict[str, Any],
+    messages: list[Any],
+    calls: list[Any],
+    known: dict[str, dict[str, Any]],
+    walker: _Walker,
 ) -> None:
     """Expand a model event's pool references; in logs without a pool equal messages are shared all the same."""
     refs = event.pop("input_refs", None)
     found = event.get("input")
     if refs and not found:
-        event["input"] = expand_refs(refs, messages)
+        event["input"] = walker.expand(refs, messages)
     elif isinstance(found, list):
         for index, message in enumerate(found):
             key = message.get("id") if type(message) is dict else None
@@ -190,4 +227,4 @@ def _share_messages(
         call_refs = call.pop("call_refs", None)
         key = call.pop("call_key", None)
         if call_refs and isinstance(call.get("request"), dict):
-            call["request"][key if isinstance(key, str) else "messages"] = expand_refs(call_refs, calls)
+            call["request"][key if isinstance(key, str) else "messages"] = walker.expand(call_refs, calls)

@@ -31,6 +31,7 @@ from .redaction import NO_REDACTION, Redaction
 from .sources import Source, open_source
 
 Order = Literal["epoch", "sample"]
+_PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zX", "7-Zip": b"7z\xbc\xaf"}
 _SAMPLE_NAME = re.compile(r"samples/(.*)_epoch_(\d+)\.json", re.DOTALL)
 _CHUNKED_NAME = re.compile(r"samples/(.*)_epoch_(\d+)/sample\.json", re.DOTALL)
 
@@ -61,6 +62,10 @@ class RawSample:
     """`data` contains NaN or infinities."""
     changes: Counter[str] = field(default_factory=Counter)
     """What reading had to change: kind → count."""
+    size: int = 0
+    """Bytes of its JSON; 0 when unknown."""
+    bounds: Bounds = DEFAULT_BOUNDS
+    """What it may ask of the machine."""
 
     @property
     def id(self) -> str | int:
@@ -119,6 +124,9 @@ class LogReader:
         text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
         if self._source.size == 0:
             raise EvidenceError(f"{self.location!r} is empty, expected an Inspect log")
+        for name, sign in _PACKED.items():
+            if start.startswith(sign):
+                raise EvidenceError(f"{self.location!r} is compressed with {name}: unpack it first")
         if text[:1] == b"{" or (not text and start):
             self.format = "json"
             self._json = JsonLog(self._source, self.bounds, self.redaction)
@@ -199,6 +207,7 @@ class LogReader:
     def _member(self, name: str) -> Parsed:
         assert self._archive is not None
         data = self.redaction.apply(self._archive.read(name))
+        self.bounds.check_document(name, data)
         parsed = parse_json(data, name)
         self.changes.update(parsed.changes)
         return parsed
@@ -292,6 +301,7 @@ class LogReader:
         else:
             assert self._archive is not None
             data = self.redaction.apply(self._archive.read(ref.key))
+            self.bounds.check_document(ref.key, data)
             parsed = parse_json(data, ref.key)
             if ref.key.endswith("/sample.json"):
                 parsed = read_chunked(self._member, chunked_samples(self.members(), ref.key), parsed)
@@ -300,12 +310,12 @@ class LogReader:
             raise EvidenceError(f"expected a sample (an object), found {type(sample).__name__}")
         lift_sample(sample, self.header)
         _check_identity(sample, ref)
-        events = sample.get("events")
-        if isinstance(events, list) and len(events) > self.bounds.events:
-            raise TooLargeError(
-                f"the sample has {len(events):,} events, the bound 'events' is {self.bounds.events:,}"
-            )
-        return RawSample(sample, ref.key, parsed.non_finite, parsed.changes)
+        size = self.sample_size(ref)
+        for what in ("events", "messages"):
+            found = sample.get(what)
+            if isinstance(found, list):
+                self.bounds.check_count(what, len(found), size)
+        return RawSample(sample, ref.key, parsed.non_finite, parsed.changes, size, self.bounds)
 
     def samples(self, order: Order = "epoch") -> Iterator[RawSample]:
         """All samples that can be read, one at a time; the others are noted in `damage`."""
@@ -318,12 +328,19 @@ class LogReader:
                 yield self.read_sample(ref)
             except EvidenceError as error:
                 self.note(ref.key, error)
+                if len(self.damage) > self.bounds.damaged:
+                    reason = f"more than {self.bounds.damaged:,} parts are unreadable: the rest was not read"
+                    self.damage.append(Damage("", None, f"{reason} (the bound is 'damaged')"))
+                    return
 
     def sample_size(self, ref: SampleRef) -> int:
-        """Unpacked bytes of a sample's member; 0 when unknown."""
-        if self._archive is None:
-            return 0
-        return max(0, self._archive.members[ref.key].size)
+        """Bytes of a sample's JSON; 0 when unknown."""
+        if self._json is not None:
+            return self._json.size(ref.index)
+        assert self._archive is not None
+        members = self._archive.members
+        parts = chunked_samples(members, ref.key) if ref.key.endswith("/sample.json") else []
+        return sum(max(0, members[name].size) for name in (ref.key, *parts))
 
     def sample(self, sample_id: str | int, epoch: int = 1) -> RawSample:
         """The sample with this id and epoch; raises `EvidenceError` when there is none."""

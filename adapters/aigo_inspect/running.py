@@ -1,109 +1,259 @@
-"""Carrying out a plan: Inspect's `eval`, and its `eval_retry` for runs that were interrupted."""
+"""Carrying out plans: one call of Inspect's `eval`, whether it is one plan or two hundred, new ones or interrupted ones."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inspect_ai import Task
 from inspect_ai import eval as inspect_eval
-from inspect_ai import eval_retry
+from inspect_ai._eval.loader import (
+    resolve_tasks,
+)  # how Inspect itself readies a task; there is no public form
+from inspect_ai._eval.task import PreviousTask
+from inspect_ai._eval.task.resolved import ResolvedTask
 from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 
-from aigo_bridge.engine import LogRef, RunSettings
-from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
+from aigo_bridge.engine import Job, LogRef, RunSettings
+from aigo_bridge.errors import BridgeError, EngineError, UsageError
 from aigo_bridge.plan import TaskPlan
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
+from aigo_inspect.earlier import (
+    EarlierRun,
+    Identity,
+    count_finished,
+    earlier_runs,
+    finished_part,
+    identity_of,
+    may_stand_in,
+    same_run,
+    same_solver,
+)
 from aigo_inspect.keys import HEADER_KEY
-from aigo_inspect.models import InspectModel
+from aigo_inspect.models import InspectModel, native_model, refuse_unfit
 from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.reading import open_log
-from aigo_inspect.stored import has_failed
 from aigo_inspect.translate import Run, aigo_task, running
 
 DEFAULT_MAX_RETRIES = 8
 """Attempts per call after transient failures (Inspect's own default is without end)."""
 
+MAX_TASKS = 10
+"""Tasks at the same time; they share the connections to their models, and the other tasks wait."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A job with its models, and what an earlier run has done of it."""
+
+    job: Job
+    model: Model | None
+    roles: Mapping[str, Model]
+    earlier: EvalLog | None = None
+    """The earlier run that is continued, with its finished trials only."""
+    complete: Path | None = None
+    """Log of an earlier run that left nothing to do."""
+    replay: Path | None = None
+    """Log whose solver outputs are scored again."""
+    reused: int = 0
+    """Trials taken over."""
+
+    @property
+    def plan(self) -> TaskPlan:
+        return self.job.plan
+
 
 def run(plan: TaskPlan, settings: RunSettings) -> LogRef:
     """Run a plan; see `Engine.run`."""
-    wanted = plan.calls_model or (plan.entity == "model" and settings.model is not None)
-    model = _model(settings.model, settings.model_args) if wanted else None
-    roles = {key: _model(settings.model_map[key], {}) for key in plan.model_keys if key in settings.model_map}
+    (result,) = run_all([Job.of(plan, settings)], settings)
+    if isinstance(result, EngineError):
+        raise result
+    return result
+
+
+def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+    """Run several plans; see `Engine.run_all`."""
+    models = _models(jobs)
     try:
         settings.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"--out: {str(settings.out)!r} cannot be used as a folder: {error.strerror}"
         ) from error
-    earlier = _interrupted(plan, settings, model, roles) if settings.resume else None
-    reused = 0 if earlier is None else _keep_finished(earlier)
+    runs = earlier_runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []
+    works = [_work(job, models, runs, settings) for job in jobs]
+    todo = [work for work in works if work.complete is None]
     before = set(settings.out.glob("*.eval"))
-    progress = ProgressCounter(settings.on_progress, len(plan.samples) * plan.num_trials - reused)
+    logs = _eval(todo, settings) if todo else []
+    found = _found(logs, settings.out, before)
+    return [_result(work, found) for work in works]
+
+
+def _models(jobs: Sequence[Job]) -> dict[tuple[str, str], Model]:
+    """Every model of the jobs by name and arguments, each made once: they hold connections and counts of calls."""
+    models: dict[tuple[str, str], Model] = {}
+    problems: list[str] = []
+    for job in jobs:
+        wanted: list[tuple[str | None, Mapping[str, Any]]] = []
+        if job.plan.calls_model or (job.plan.entity == "model" and job.model is not None):
+            wanted.append((job.model, job.model_args))
+        wanted += [(job.model_map[key], {}) for key in job.plan.model_keys if key in job.model_map]
+        for name, arguments in wanted:
+            key = _model_key(name, arguments)
+            if key in models:
+                continue
+            try:
+                models[key] = _model(name, arguments)
+            except UsageError as error:
+                problems.append(str(error))
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    return models
+
+
+def _model_key(name: str | None, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    return name or "", repr(sorted(arguments.items()))
+
+
+def _work(
+    job: Job, models: Mapping[tuple[str, str], Model], runs: Sequence[EarlierRun], settings: RunSettings
+) -> _Work:
+    model = models.get(_model_key(job.model, job.model_args)) if job.plan.entity == "model" else None
+    roles = {
+        key: models[_model_key(job.model_map[key], {})] for key in job.plan.model_keys if key in job.model_map
+    }
+    if model is not None:
+        refuse_unfit(job.plan, model)
+    work = _Work(job, model, roles, replay=job.reuse)
+    if job.earlier == "ignore":
+        return work
+    names = {key: str(role) for key, role in roles.items()}
+    name = None if model is None else str(model)
+    run = same_run(runs, job.plan, name, names)
+    if job.earlier == "reuse" and run is not None and not may_stand_in(run, job.plan, settings):
+        run = None
+    if run is not None:
+        wanted = len(job.plan.samples) * job.plan.num_trials
+        if run.status == "success" and count_finished(run.path) >= wanted:
+            return _Work(job, model, roles, complete=run.path, reused=wanted)
+        earlier = finished_part(run.path)
+        return _Work(job, model, roles, earlier=earlier, reused=len(earlier.samples or []))
+    if job.earlier == "reuse" and job.reuse is None:
+        other = same_solver(runs, job.plan, name, names, settings)
+        return _Work(job, model, roles, replay=None if other is None else other.path)
+    return work
+
+
+def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
+    total = sum(len(work.plan.samples) * work.plan.num_trials - work.reused for work in works)
+    progress = ProgressCounter(settings.on_progress, total)
     # What Inspect prints is for people; standard output may be read by a program.
-    with _engine_errors(), contextlib.redirect_stdout(sys.stderr), running(Run(plan, progress)):
-        logs = _eval(plan, settings, model, roles) if earlier is None else _retry(earlier, settings)
-    return LogRef("inspect", _path(logs, settings.out, before), reused)
-
-
-def _eval(
-    plan: TaskPlan, settings: RunSettings, model: Model | None, roles: dict[str, Model]
-) -> list[EvalLog]:
-    origin = plan.origin
-    if origin is None:
-        raise EngineError("the plan was not made from a file, so Inspect could not make its task again")
-    native = aigo_task(
-        task=origin.task,
-        config=dict(origin.config),
-        dataset=dict(origin.datasets),
-        num_samples=origin.num_samples,
-        subsampling=origin.subsampling,
-        model_map={key: settings.model_map[key] for key in roles},
-        root=origin.root,
-        digest=plan.digest,
-    )
-    return inspect_eval(
-        native,
-        model=model,
-        model_roles=dict(roles),
-        log_dir=str(settings.out),
-        log_format="eval",
-        display="none",
-        fail_on_error=False,
-        max_samples=settings.max_samples,
-        max_connections=settings.max_connections,
-        max_retries=DEFAULT_MAX_RETRIES,
-        time_limit=settings.time_limit,
-        token_limit=settings.token_limit,
-        cost_limit=settings.cost_limit,
-        # Raw requests and responses of every call: the evidence's `direct_ios`.
-        log_model_api=True,
-        # Scoring while running would compute all metrics again after each sample.
-        score_display=False,
-        ctl_server=False,
-    )
-
-
-def _retry(log: EvalLog, settings: RunSettings) -> list[EvalLog]:
-    try:
-        return eval_retry(
-            log,
+    with _engine_errors(), contextlib.redirect_stdout(sys.stderr):
+        tasks = [_native(work, progress.of_task(work.plan.name)) for work in works]
+        return inspect_eval(
+            _resolved(works, tasks) if any(work.earlier for work in works) else tasks,
+            model=None,
             log_dir=str(settings.out),
+            log_format="eval",
             display="none",
             fail_on_error=False,
+            max_tasks=min(len(works), MAX_TASKS),
             max_samples=settings.max_samples,
             max_connections=settings.max_connections,
+            max_retries=DEFAULT_MAX_RETRIES,
+            time_limit=settings.time_limit,
+            token_limit=settings.token_limit,
+            cost_limit=settings.cost_limit,
+            # Raw requests and responses of every call: the evidence's `direct_ios`.
+            log_model_api=True,
+            # Scoring while running would compute all metrics again after each sample.
             score_display=False,
             ctl_server=False,
         )
-    except IndexError:
-        return []  # interrupted: Inspect looks for the first of no logs
+
+
+def _native(work: _Work, progress: ProgressCounter) -> Task:
+    """The registered task with plain arguments, so that Inspect can make it again (`inspect eval-retry`), and its own models."""
+    origin = work.plan.origin
+    if origin is None:
+        raise EngineError("the plan was not made from a file, so Inspect could not make its task again")
+    with running(Run(work.plan, progress)):
+        native = aigo_task(
+            task=origin.task,
+            config=dict(origin.config),
+            dataset=dict(origin.datasets),
+            num_samples=origin.num_samples,
+            subsampling=origin.subsampling,
+            model_map={key: work.job.model_map[key] for key in work.roles},
+            root=origin.root,
+            num_trials=origin.num_trials,
+            stored=origin.stored,
+            reuse=None if work.replay is None else str(work.replay.resolve()),
+            digest=work.plan.digest,
+        )
+    native.model = work.model or get_model("none")
+    native.model_roles = dict(work.roles) or None
+    return native
+
+
+def _resolved(works: Sequence[_Work], tasks: Sequence[Task]) -> list[ResolvedTask | PreviousTask]:
+    """Tasks of which some go on from an earlier log: Inspect takes those, together with new ones, in this form only."""
+    none = get_model("none")
+    resolved: list[ResolvedTask | PreviousTask] = []
+    for work, task in zip(works, tasks, strict=True):
+        if work.earlier is None:
+            resolved += resolve_tasks(task, {}, none, None, None, None, input_media_policy="trusted_pre_run")
+        else:
+            resolved.append(
+                PreviousTask(
+                    id=work.earlier.eval.task_id,
+                    task=task,
+                    task_args=dict(work.earlier.eval.task_args_passed or {}),
+                    model=task.model,
+                    model_roles=task.model_roles,
+                    sandbox=task.sandbox,
+                    log=work.earlier,
+                    log_info=None,
+                )
+            )
+    return resolved
+
+
+def _found(logs: Sequence[EvalLog], out: Path, before: set[Path]) -> dict[Identity, EvalLog | Path]:
+    """The log of each plan that was begun; after an interruption Inspect returns none, but has written some."""
+    found: dict[Identity, EvalLog | Path] = {}
+    for run in reversed(earlier_runs(out)):
+        if run.path not in before:
+            found[identity_of(run.plan)] = run.path
+    for log in logs:
+        carried = (log.eval.metadata or {}).get(HEADER_KEY)
+        if isinstance(carried, dict):
+            found[identity_of(carried)] = log
+    return found
+
+
+def _result(work: _Work, found: Mapping[Identity, EvalLog | Path]) -> LogRef | EngineError:
+    if work.complete is not None:
+        return LogRef("inspect", work.complete, work.reused, earlier=work.complete)
+    log = found.get(identity_of(work.plan.header()))
+    path = log if isinstance(log, Path) else None
+    if isinstance(log, EvalLog):
+        path = Path(log.location.removeprefix("file://")) if log.location else None
+        if path is None or not path.is_file():
+            reason = log.error.message if log.error is not None else "no log was written"
+            return EngineError(reason)
+    if path is None:
+        return EngineError("the run ended before this task was begun")
+    earlier = None
+    if work.earlier is not None:
+        earlier = Path((work.earlier.location or "").removeprefix("file://"))
+    return LogRef("inspect", path, work.reused, earlier or work.replay, replayed=work.replay is not None)
 
 
 def _model(name: str | None, arguments: Any) -> Model:
@@ -114,7 +264,7 @@ def _model(name: str | None, arguments: Any) -> Model:
         )
     try:
         # Not memoized: settings of the environment and files of rules may have changed since an earlier run.
-        return get_model(name, memoize=False, **arguments)
+        return native_model(name, arguments)
     except BridgeError:
         raise
     except (PrerequisiteError, ValueError, ImportError) as error:
@@ -147,73 +297,3 @@ def _plain(error: Exception) -> str:
         return Text.from_markup(text).plain.strip()
     except MarkupError:
         return text.strip()
-
-
-def _path(logs: list[EvalLog], out: Path, before: set[Path]) -> Path:
-    """The log of the run; after an interruption Inspect returns none, but has written one."""
-    if logs and logs[0].location:
-        return Path(logs[0].location.removeprefix("file://"))
-    written = sorted(set(out.glob("*.eval")) - before, key=os.path.getmtime)
-    if not written:
-        raise EngineError("Inspect wrote no log")
-    return written[-1]
-
-
-# Resuming
-
-
-def _interrupted(
-    plan: TaskPlan, settings: RunSettings, model: Model | None, roles: dict[str, Model]
-) -> EvalLog | None:
-    """The newest log of the same plan and the same models; `None` when there is none."""
-    for path in sorted(settings.out.glob("*.eval"), key=os.path.getmtime, reverse=True):
-        try:
-            with open_log(path) as log:
-                spec = log.header.get("eval") or {}
-        except EvidenceError:
-            continue  # a file that was cut off; an older one may do
-        header = (spec.get("metadata") or {}).get(HEADER_KEY) or {}
-        same_models = model is None or spec.get("model") == str(model)
-        given = {key: (value or {}).get("model") for key, value in (spec.get("model_roles") or {}).items()}
-        if (
-            header.get("digest") == plan.digest
-            and same_models
-            and given == {k: str(m) for k, m in roles.items()}
-        ):
-            return _recovered(path)
-    return None
-
-
-def _recovered(path: Path) -> EvalLog:
-    """A log with its samples; for a killed run also those that Inspect had not yet written to the file."""
-    from inspect_ai.log import RecoveryNotAvailable, recover_eval_log
-
-    log = read_eval_log(str(path))
-    if log.status != "started":
-        return log
-    try:
-        recovered = recover_eval_log(str(path), cleanup=False)
-    except RecoveryNotAvailable:
-        return log
-    recovered_path = Path((recovered.location or "").removeprefix("file://"))
-    if recovered_path != path and recovered_path.is_file():
-        recovered = read_eval_log(str(recovered_path))
-        # Its samples are in memory now; a second file of the same run would only confuse.
-        recovered_path.unlink()
-    recovered.location = str(path)
-    return recovered
-
-
-def _keep_finished(log: EvalLog) -> int:
-    """Leave only finished samples in the log, those that Inspect will take over; returns how many.
-
-    For Inspect a sample whose scorer failed is finished, for us it is not.
-    """
-    log.samples = [
-        sample
-        for sample in log.samples or []
-        if sample.error is None
-        and sample.completed_at
-        and not any(has_failed(score.model_dump()) for score in (sample.scores or {}).values())
-    ]
-    return len(log.samples)

@@ -11,8 +11,9 @@ from aigo_bridge.dtypes import SampleEvidence, SolverTrace
 from aigo_bridge.errors import EvidenceError
 
 from .direct_ios import direct_io
-from .events import EventChoice, model_usage
+from .events import EventChoice
 from .loss import LossReport
+from .model_calls import model_usage
 from .reading import LogReader, RawSample, SampleRef
 from .scores import scores_of
 from .shapes import MALFORMED

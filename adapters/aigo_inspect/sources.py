@@ -146,7 +146,7 @@ def _find_local(path: str, recursive: bool) -> list[str]:
         pattern = Path(path).rglob("*") if recursive else Path(path).glob("*")
         return sorted(str(file) for file in pattern if _is_log_name(file.name) and file.is_file())
     # A pattern may be absolute, which Path.glob refuses.
-    return sorted(name for name in glob.glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207
+    return sorted(name for name in glob.glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207  # as said
 
 
 def _find_remote(url: str, recursive: bool) -> list[str]:

@@ -2,7 +2,10 @@
 
 From model calls alone the format misses what was said after the last call (results of its tools, messages that a
 solver added), and after a trim it finds the place of the cut by the first item's id, which in an Inspect log is
-nearly always the system prompt, so that everything trimmed is lost. This module derives the items with both.
+nearly always the system prompt, so that everything trimmed is lost. Inspect's agents keep the whole conversation in the
+sample's messages while they shorten what they send; then those are the items. Otherwise they are derived here. And where
+an agent has made the answer that was submitted by a tool call the text of its last message, the items end with that
+text, as in Inspect's view of the sample.
 """
 
 from __future__ import annotations
@@ -23,13 +26,16 @@ class Spoken:
     """For `TraceMetadata.extra`: empty when the items are exactly what `Trace.from_events` derives."""
 
 
-def spoken(ordered: list[Event], span_id: str | None, messages: list[Item]) -> Spoken:
+def spoken(
+    ordered: list[Event], span_id: str | None, messages: list[Item], answer_id: str | None = None
+) -> Spoken:
     """Items of the main agent's conversation.
 
     Args:
         ordered: the sample's events in trace order.
         span_id: the main agent's span.
         messages: the items of the sample's final messages.
+        answer_id: id of the last of these messages, if the assistant said it.
     """
     derived = derived_items(ordered, span_id)
     direct = [event for event in ordered if event.get("span_id") == span_id]
@@ -38,11 +44,21 @@ def spoken(ordered: list[Event], span_id: str | None, messages: list[Item]) -> S
         if messages:
             notes["items"] = "from the sample's messages: the log has no model calls of the main agent"
         return Spoken(messages, notes)
+    if _is_whole(messages, direct):
+        if _equal(messages, derived):
+            return Spoken(derived, notes)
+        notes["items"] = "the sample's messages: the context of the model calls was shortened on the way"
+        return Spoken(messages, notes)
     items = derived
     if any(event["type"] == "compaction" and event["strategy"] == "trim" for event in direct):
         items = _merged(direct)
         if not _equal(items, derived):
             notes["items"] = "joined by content: the first item kept by a trim does not tell where it cut"
+    answer = _answer_without_calls(direct, messages, answer_id) if answer_id else None
+    if answer is not None:
+        last = len(_last_call(direct)["output_items"])
+        items = items[: len(items) - last] + answer
+        notes["items"] = "the last answer as the agent left it: the call that submitted it is taken out"
     common = _common(items, messages)
     if common == len(items):
         rest = messages[common:]
@@ -56,6 +72,62 @@ def spoken(ordered: list[Event], span_id: str | None, messages: list[Item]) -> S
     if rest:
         notes["items_after_last_model_call"] = len(rest)
     return Spoken(items + rest, notes)
+
+
+def _is_whole(messages: list[Item], direct: list[Event]) -> bool:
+    """Whether the sample's messages hold every answer of an agent whose context was compacted.
+
+    Then they are the conversation: the calls show only what was left of it. Answers that became a summary are no part.
+    """
+    known = {_message_of(item) for item in messages}
+    compacted = False
+    call: Event | None = None
+    for event in direct:
+        if event["type"] == "model_call_event":
+            if call is not None and not _was_said(call, known):
+                return False
+            call = event
+        elif event["type"] == "compaction" or event.get("name") == "compaction":
+            compacted = True
+            if call is not None and not _was_said(call, known) and event.get("strategy") == "summary":
+                call = None
+    return compacted and call is not None and _was_said(call, known)
+
+
+def _was_said(call: Event, known: set[str]) -> bool:
+    return all(_message_of(item) in known for item in call["output_items"])
+
+
+def _message_of(item: Item) -> str:
+    """Id of the message an item was made from: other items of it have a colon and more behind that."""
+    return str(item.get("id", "")).partition(":")[0]
+
+
+def _last_call(direct: list[Event]) -> Event:
+    return next(event for event in reversed(direct) if event["type"] == "model_call_event")
+
+
+def _answer_without_calls(direct: list[Event], messages: list[Item], answer_id: str) -> list[Item] | None:
+    """The last answer where the sample's messages have it without (some of) its tool calls; else `None`.
+
+    Inspect's `react` agent lets the model submit its answer by a tool, and then makes that answer the text of the
+    message: what it shows ends with the answer, not with a call. The call stays among the events.
+    """
+    said = _last_call(direct)["output_items"]
+    if not any(_belongs(item, answer_id) for item in said):
+        return None
+    start = len(messages)
+    while start and _belongs(messages[start - 1], answer_id):
+        start -= 1
+    answer = messages[start:]
+    kept = {item["call_id"] for item in answer if item["type"] == "function_call"}
+    asked = {item["call_id"] for item in said if item["type"] == "function_call"}
+    return answer if asked - kept else None
+
+
+def _belongs(item: Item, message_id: str) -> bool:
+    found = item.get("id")
+    return isinstance(found, str) and (found == message_id or found.startswith(f"{message_id}:"))
 
 
 def _same(one: Item, other: Item) -> bool:
@@ -136,7 +208,7 @@ def _late_results(direct: list[Event], items: list[Item]) -> list[Item]:
     return [
         {
             "type": "function_call_output",
-            "id": event["metadata"]["inspect"].get("message_id") or f"{event['id']}:output",
+            "id": _message_id(event) or f"{event['id']}:output",
             "call_id": event["call_id"],
             "output": event["result"] or event.get("error") or "",
             "status": "completed",
@@ -146,3 +218,8 @@ def _late_results(direct: list[Event], items: list[Item]) -> list[Item]:
         and event["call_id"] in asked - answered
         and event["status"] == "completed"
     ]
+
+
+def _message_id(event: Event) -> str | None:
+    found = event["metadata"]["inspect"].get("message_id")
+    return found if isinstance(found, str) else None

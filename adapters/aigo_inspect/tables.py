@@ -155,7 +155,7 @@ def _text(value: Any) -> str | None:
 
 
 def _sample_row(trial: MappedTrial) -> dict[str, Any]:
-    from .events import model_usage
+    from .model_calls import model_usage
 
     usages = [model_usage(usage) or {} for usage in trial.usage.values()]
     metadata = trial.trace.metadata if trial.trace is not None else {}

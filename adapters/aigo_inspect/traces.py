@@ -11,10 +11,11 @@ from aigo_bridge.dtypes import Trace, TraceMetadata
 from .clock import utc
 from .content import Item, SharedItems
 from .encoding import without_non_finite
-from .events import Event, EventChoice, map_events, model_usage, sample_key, without_patches
+from .events import EventChoice, map_events, sample_key, without_patches
 from .loss import LossReport
 from .main_span import main_span_id
-from .ordering import ordered_by_span
+from .model_calls import model_usage
+from .ordering import Event, ordered_by_span
 from .pools import resolve
 from .reading import RawSample
 from .shapes import number
@@ -100,7 +101,7 @@ def map_trace(
     )
     messages = [item for message in sample.get("messages") or [] for item in shared.of(message)]
     span_id = main_span_id(ordered, messages)
-    said = spoken(ordered, span_id, messages)
+    said = spoken(ordered, span_id, messages, _answer_id(sample.get("messages")))
     span = next((e for e in ordered if e["type"] == "span_begin" and e["span_id"] == span_id), None)
     metadata = _metadata(sample, spec, key, location, span, loss)
     metadata["extra"]["inspect"].update(said.notes)
@@ -109,6 +110,14 @@ def map_trace(
     if tools:
         metadata["extra"]["inspect"]["tools"] = tools
     return MappedTrace(ordered, said.items, span, metadata)
+
+
+def _answer_id(messages: Any) -> str | None:
+    last = messages[-1] if messages else None
+    if not isinstance(last, dict) or last.get("role") != "assistant":
+        return None
+    found = last.get("id")
+    return found if isinstance(found, str) and found else None
 
 
 def _metadata(
@@ -184,7 +193,7 @@ def prepare(sample: RawSample, loss: LossReport, keep: EventChoice = "default") 
     if keep != "all" and isinstance(data.get("events"), list):
         # Patches repeat whole conversations: not resolving them saves more than anything else.
         data["events"] = without_patches(data["events"], loss)
-    missing = resolve(data)
+    missing = resolve(data, size=sample.size, bounds=sample.bounds)
     if missing:
         loss.dropped["attachment: the log does not contain it"] += missing
     if sample.non_finite:

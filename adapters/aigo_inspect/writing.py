@@ -20,13 +20,14 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.reading import read_log
 
 from .carried import FRAME, INDEX, SAMPLES, index_of
-from .context import expand
 from .encoding import dumps, json_text
 from .events import sample_key
 from .native_messages import error_of, events_of, messages_of
 from .output import open_draft
 
 Native = dict[str, Any]
+_LONGEST_ID = 10_000
+"""Characters; a name in a zip has 65,535 bytes at most."""
 
 
 def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
@@ -50,7 +51,7 @@ def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -
     if path.suffix != ".eval":
         path.mkdir(parents=True, exist_ok=True)
         path /= _file_name(frame)
-    write_inspect_log(path, frame, (expand(sample) for sample in reader.raw_samples()))
+    write_inspect_log(path, frame, reader.raw_samples())
     return path
 
 
@@ -72,7 +73,7 @@ def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native
         for position, sample in enumerate(samples):
             for native in _native_samples(sample, plain):
                 ids.setdefault(native["id"])
-                add(f"samples/{native['id']}_epoch_{native['epoch']}.json", dumps(native))
+                add(_member_name(native["id"], native["epoch"]), dumps(native))
                 summaries.append(_summary(native))
             add(f"{SAMPLES}{position}.json", dumps(sample))
         header = _header(plain, list(ids), summaries)
@@ -83,6 +84,22 @@ def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native
         add(INDEX, index_of(checksums))
 
 
+def _member_name(sample_id: object, epoch: int) -> str:
+    """Inspect's name for a sample's member; ids that no zip can name are spelled otherwise, the sample has the true one."""
+    text = str(sample_id)
+    if "\0" in text or len(text) > _LONGEST_ID or not _encodable(text):
+        text = f"{text[:40].replace(chr(0), '').encode('utf-8', 'replace').decode()}-{_id('sample', text)}"
+    return f"samples/{text}_epoch_{epoch}.json"
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _file_name(frame: TaskResultLog) -> str:
     started = datetime.fromtimestamp(frame.execution.started_at, UTC)
     task = frame.specification.task.key
@@ -91,7 +108,8 @@ def _file_name(frame: TaskResultLog) -> str:
 
 def _id(*parts: object) -> str:
     """An id of 22 characters, as Inspect's; the same parts give the same id."""
-    return hashlib.blake2b(json_text([str(part) for part in parts]).encode(), digest_size=11).hexdigest()
+    text = json_text([str(part) for part in parts])
+    return hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=11).hexdigest()
 
 
 def _time(seconds: object) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from aigo_bridge.errors import EngineError
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results.trials import TrialRecord
@@ -55,6 +56,8 @@ class Progress:
     """The sample whose trial has just finished; `None` at the start."""
     error: str | None = None
     """First line of the trial's error, if it failed."""
+    task: str | None = None
+    """Name of the plan that the trial belongs to (`TaskPlan.name`); `None` at the start."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class RunSettings:
     """Everything about a run that does not change what is computed."""
 
     out: Path
-    """Folder for the native log; created when missing."""
+    """Folder for the native logs; created when missing."""
     model: str | None = None
     """The engine's model string for the evaluated model; `None` for tasks that call none."""
     model_map: Mapping[str, str] = field(default_factory=dict)
@@ -81,8 +84,46 @@ class RunSettings:
     """Cost that one sample may incur, in the currency of the engine's price table; `None` means no limit."""
     resume: bool = False
     """Re-use the finished samples of an earlier, interrupted run of the same plan in `out`."""
+    reuse_earlier: bool = False
+    """Take an earlier, finished run of the same plan in `out` in place of a new one; failing that, score the solver outputs of such a run of the same solver."""
+    reuse: Path | None = None
+    """Native log of an earlier run with the same solver, rows and models: its solver outputs are scored, the model is not called.
+    Samples that it lacks, or on which its solver failed, are solved."""
     on_progress: Callable[[Progress], None] | None = None
     """Called from the engine's own thread after each finished trial."""
+
+
+EarlierRuns = Literal["ignore", "resume", "reuse"]
+"""What becomes of earlier runs in the same folder.
+
+`ignore`: nothing. `resume`: the newest run of the same plan with the same models is finished, if it is not. `reuse`: as `resume` for a run that
+came to its end and may be cached; failing that, solver outputs of such a run of the same solver are scored again.
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One plan of a run of several, with what is its own."""
+
+    plan: TaskPlan
+    model: str | None = None
+    """The engine's model string for the evaluated model; `None` for tasks that call none."""
+    model_map: Mapping[str, str] = field(default_factory=dict)
+    """AI GO model key → the engine's model string."""
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    """Extra arguments for the evaluated model's provider."""
+    earlier: EarlierRuns = "ignore"
+    """What becomes of earlier runs."""
+    reuse: Path | None = None
+    """As in `RunSettings`: an earlier log that was named, not looked for."""
+
+    @staticmethod
+    def of(plan: TaskPlan, settings: RunSettings) -> Job:
+        """The one job of a run of one plan."""
+        earlier: EarlierRuns = (
+            "resume" if settings.resume else "reuse" if settings.reuse_earlier else "ignore"
+        )
+        return Job(plan, settings.model, settings.model_map, settings.model_args, earlier, settings.reuse)
 
 
 @dataclass(frozen=True)
@@ -92,7 +133,11 @@ class LogRef:
     engine: str
     path: Path
     reused: int = 0
-    """Samples taken over from an earlier run (`RunSettings.resume`)."""
+    """Trials taken over from an earlier run, scores and all."""
+    earlier: Path | None = None
+    """Native log of the earlier run that was continued, or whose solver outputs were scored again; `None`: there was none."""
+    replayed: bool = False
+    """Whether only solver outputs were taken over, and scored again."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +184,8 @@ class ImportOptions:
     """Take out what looks like a secret."""
     patterns: tuple[str, ...] = ()
     """Further regular expressions of secrets."""
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    """Bounds on what is read, by the engine's names for them, in place of its defaults."""
     max_loss: int | None = None
     """More dropped things than this in a log are an error; `None`: any number is fine."""
 
@@ -175,6 +222,27 @@ class Engine(Protocol):
         Raises:
             UsageError: a model is missing or cannot be made from its string.
             EngineError: the framework failed before or while running.
+        """
+        ...
+
+    def run_all(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Run several plans together, so that they share the limits on concurrency; one result per job, in their order.
+
+        What stands in both, `Job` and `RunSettings`, is taken from the job. A job that fails, or was not reached before the run was
+        interrupted, is an error in its place and does not touch the others.
+
+        Raises:
+            UsageError: a model is missing or cannot be made from its string; all are named.
+            EngineError: the framework failed before anything ran.
+        """
+        ...
+
+    def trace_rows(self, location: str) -> Iterator[Mapping[str, Any]]:
+        """Rows of a data set made of the framework's own logs: one per sample, the trace in the column `trace`.
+
+        Raises:
+            UsageError: the location names no log.
+            EvidenceError: a log cannot be read.
         """
         ...
 

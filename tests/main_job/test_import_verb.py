@@ -88,3 +88,17 @@ def test_loss_can_be_forbidden(aigo: Run, foreign: Path) -> None:
     """The default leaves out state patches; `--max-loss 0` makes that an error, `--events all` keeps them."""
     assert aigo("import", foreign, "--max-loss", "0").code == 1
     assert aigo("import", foreign, "--max-loss", "1000").code == 0
+
+
+def test_bounds_are_set_by_name(aigo: Run, tasks: Path, tmp_path: Path) -> None:
+    log = Path(__file__).parents[1] / "golden" / "inspect" / "0.3.150.eval"
+
+    small = aigo("import", log, "-o", "a", "--bound", "member_bytes=10")
+    assert small.code == 3
+    assert "member_bytes" in small.out
+    assert aigo("import", log, "-o", "b", "--bound", "member_bytes=1e9").code == 0
+
+    unknown = aigo("import", log, "--bound", "size=1")
+    assert (unknown.code, "found bound 'size', expected one of" in unknown.err) == (2, True)
+    word = aigo("import", log, "--bound", "member_bytes=big")
+    assert (word.code, "expected NAME=NUMBER" in word.err) == (2, True)

@@ -51,6 +51,12 @@ def import_logs(
         int | None,
         typer.Option("--max-loss", min=0, metavar="N", help="More dropped things than N are an error."),
     ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bound", metavar="NAME=NUMBER", help="A bound on what a log may ask of the machine. Repeatable."
+        ),
+    ] = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="Engine that wrote the logs.")
     ] = "inspect",
@@ -62,6 +68,7 @@ def import_logs(
     Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read.
     """
     from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.origins import pairs
     from aigo_bridge.engine import ImportOptions, ImportReport
     from aigo_bridge.engines import load_engine
     from aigo_bridge.errors import UsageError
@@ -87,6 +94,7 @@ def import_logs(
             jobs=jobs,
             redact=redact,
             patterns=tuple(pattern or ()),
+            bounds=_numbers(pairs("--bound", bound)),
             max_loss=max_loss,
         )
         code = load_engine(engine).import_logs(logs, out, options, tell)
@@ -94,3 +102,12 @@ def import_logs(
         typer.echo(json.dumps(reports, indent=2, ensure_ascii=False))
     if code:
         raise typer.Exit(code)
+
+
+def _numbers(given: dict[str, str]) -> dict[str, float]:
+    from aigo_bridge.errors import UsageError
+
+    try:
+        return {name: float(text) for name, text in given.items()}
+    except ValueError as error:
+        raise UsageError(f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9") from error

@@ -37,14 +37,26 @@ def model_key(name: str) -> str:
     return slug(name)
 
 
-def stored_model(name: str, *, engine: str) -> StoredModel:
+def _stored_key(key: str) -> str:
+    """A key as stored models may have it: `$` stands behind a known provider only."""
+    provider, dollar, rest = key.partition("$")
+    if not dollar or (provider in PROVIDERS and "$" not in rest):
+        return key
+    return key.replace("$", "-")
+
+
+def stored_model(
+    name: str, *, engine: str, key: str | None = None, display_name: str | None = None
+) -> StoredModel:
     """A model entity for an engine's model name.
 
     Args:
         name: the engine's name, e.g. `openai/gpt-4.1-nano`.
         engine: the engine that reached the model; stands in the URL of models of no known provider.
+        key: AI GO key of the model, where it is declared under one; `None`: made from the name.
+        display_name: its shown name; `None`: the name.
     """
-    key = model_key(name)
+    key = _stored_key(key) if key else model_key(name)
     provider, _, model = name.partition("/")
     config: ModelProviderConnectionConfig | ModelCustomConnectionConfig
     if model and provider in PROVIDERS:
@@ -56,7 +68,12 @@ def stored_model(name: str, *, engine: str) -> StoredModel:
             connection_type="custom_connection", adapter_id=engine, url=f"{engine}://{name}", model_key=name
         )
     return StoredModel(
-        id=key, display_name=name, key=key, task=MLTask.chat_completion, config=config, adapter_id=engine
+        id=key,
+        display_name=display_name or name,
+        key=key,
+        task=MLTask.chat_completion,
+        config=config,
+        adapter_id=engine,
     )
 
 

@@ -14,6 +14,7 @@ from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.dtypes.json_text import read_json
 from aigo_bridge.dtypes.other_releases import adapted, one_trial
 from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.results.contexts import expand_contexts
 from aigo_bridge.results.json_stream import JsonStream, JsonSyntaxError, Piece
 from aigo_bridge.results.log_files import (
     AFTER_SAMPLES,
@@ -29,7 +30,7 @@ LONGEST_FRAME = 1 << 24
 
 
 class SamplePart(NamedTuple):
-    """A sample of a log, as it stands in the file."""
+    """A sample of a log, as it stands in the file; shortened contexts of model calls are whole again."""
 
     value: dict[str, Any]
     """Plain data, unchecked."""
@@ -165,11 +166,11 @@ class LogReader:
                 for piece in JsonStream(file, opened=_opened).pieces():
                     match piece.path:
                         case ("evidence", "samples", int(position)):
-                            yield SamplePart(self._object(piece), position)
+                            yield self._sample(piece, position)
                         case ():
                             self._object(piece)
                         case ("evidence", "runs", int(run), "samples", int(position)):
-                            yield SamplePart(self._object(piece), position, run)
+                            yield self._sample(piece, position, run)
                         case _:
                             _put(frame, piece)
         except JsonSyntaxError as error:
@@ -204,7 +205,7 @@ class LogReader:
                             raise self._malformed("found a second line with `format_version`", offset, ())
                         frame = value
                     else:
-                        yield SamplePart(value, index)
+                        yield self._sample(Piece(("evidence", "samples", index), offset, value), index)
                         index += 1
                 offset += len(line)
         if frame is None:
@@ -224,6 +225,14 @@ class LogReader:
         except UnicodeDecodeError as error:
             raise self._malformed("found bytes that are not UTF-8", offset + error.start, path) from error
         return self._object(Piece(path, offset, value))
+
+    def _sample(self, piece: Piece, position: int, run: int | None = None) -> SamplePart:
+        part = SamplePart(self._object(piece), position, run)
+        try:
+            expand_contexts(part.value)
+        except EvidenceError as error:
+            raise EvidenceError([Issue(str(error), file=str(self.path), path=part.path)]) from error
+        return part
 
     def _object(self, piece: Piece) -> dict[str, Any]:
         if not isinstance(piece.value, dict):

@@ -7,7 +7,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from aigo_bridge.dtypes import (
+    CachePolicy,
     EvaluationConfig,
+    RepeatabilityConfig,
     StoredDataset,
     StoredModel,
     StoredTask,
@@ -36,12 +38,19 @@ def specification_of(plan: TaskPlan, *, model: str | None, engine: str) -> TaskR
         run_config |= {"num_samples": plan.num_samples, "subsampling": plan.subsampling}
     if plan.num_trials > 1:
         run_config["trials_config"] = TrialsConfig(num_trials=plan.num_trials)
+    own = plan.specification
+    if plan.cache != "reuse":
+        run_config["cache_policy"] = CachePolicy(plan.cache)
+    repeated: dict[str, Any] = {}
+    if own is not None and own.num_runs > 1:
+        repeated["repeatability_config"] = RepeatabilityConfig(num_runs=own.num_runs)
     return TaskResultSpecification(
-        display_name=plan.task.display_name,
+        display_name=plan.display_name,
         task=_stored_task(plan),
         config=dict(plan.config),
         evaluated_entity=_entity(plan, model, engine),
         run_config=EvaluationConfig(**run_config),
+        **repeated,
     )
 
 
@@ -49,7 +58,8 @@ def _entity(plan: TaskPlan, model: str | None, engine: str) -> StoredModel | Sto
     if plan.stored_entity is not None:
         return _ENTITY.validate_python(plan.stored_entity)
     if plan.entity == "model":
-        return None if model is None else stored_model(model, engine=engine)
+        declared = {} if plan.specification is None else dict(plan.specification.model)
+        return None if model is None else stored_model(model, engine=engine, **declared)
     if plan.entity == "dataset" and plan.dataset is not None:
         return stored_dataset(plan.dataset.key, plan.dataset.display_name)
     return None

@@ -37,7 +37,6 @@ from inspect_ai.scorer import Score, ScoreEdit, Scorer, Target, accuracy, includ
 from inspect_ai.solver import Generate, Solver, TaskState, chain, generate, solver, system_message
 from inspect_ai.tool import Tool, ToolCall, ToolError, tool
 from inspect_ai.util import sandbox, span, store
-from inspect_ai.util._limit import LimitExceededError  # noqa: F401
 
 USAGE = ModelUsage(
     input_tokens=11,
@@ -357,13 +356,19 @@ TASKS: dict[str, tuple[Callable[[], Task], Callable[..., ModelOutput], dict[str,
 }  # fmt: skip
 
 
+Scenario = tuple[Callable[[], Task], Callable[..., ModelOutput], dict[str, Any]]
+
+
 def run(name: str, folder: Path, **options: Any) -> EvalLog:
-    make, script, settings = TASKS[name]
-    task = make()
-    model = get_model("mockllm/model", custom_outputs=script, memoize=False)
+    return run_scenario(TASKS[name], folder, **options)
+
+
+def run_scenario(scenario: Scenario, folder: Path, provider: str = "mockllm", **options: Any) -> EvalLog:
+    make, script, settings = scenario
+    model = get_model(f"{provider}/model", custom_outputs=script, memoize=False)
     grader = get_model("mockllm/grader", custom_outputs=counting_script, memoize=False)
     (log,) = run_eval(
-        task,
+        make(),
         model=model,
         model_roles={"grader": grader},
         log_dir=str(folder),

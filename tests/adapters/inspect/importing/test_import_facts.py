@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from inspect_ai.event import ModelEvent, SpanBeginEvent, ToolEvent
 from inspect_ai.log import EvalSample, read_eval_log
-from tests.adapters.inspect.importing import scripted_logs
+from tests.adapters.inspect.importing import rare_logs, scripted_logs
 
 from aigo_bridge.dtypes import (
     CustomEvent,
@@ -22,10 +22,11 @@ from aigo_bridge.dtypes import (
     Trace,
 )
 from aigo_bridge.dtypes import SpanBeginEvent as OurSpanBegin
+from aigo_inspect.encoding import without_non_finite
 from aigo_inspect.logs import import_log, iter_samples
 from aigo_inspect.loss import LossReport
 
-NAMES = [*scripted_logs.TASKS, "edited", "agents.json"]
+NAMES = [*scripted_logs.TASKS, *rare_logs.RARE, "edited", "scored again", "invalidated", "agents.json"]
 KINDS = {
     "model": "model_call_event",
     "tool": "function_call_event",
@@ -129,15 +130,20 @@ def test_every_model_call_has_its_context_answer_usage_and_tools(
                 assert text_of_items(ours.output_items) == text_of_messages([event.output.choices[0].message])
             assert ours.tools == [tool.name for tool in event.tools]
             usage = event.output.usage
-            assert usage is not None
-            assert ours.usage is not None
-            cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-            assert ours.usage.num_prompt_tokens == usage.input_tokens + cached
-            assert ours.usage.num_completion_tokens == usage.output_tokens
+            assert (ours.usage is None) == (usage is None)
+            if usage is not None and ours.usage is not None:
+                cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+                assert ours.usage.num_prompt_tokens == usage.input_tokens + cached
+                assert ours.usage.num_completion_tokens == usage.output_tokens
             assert ours.error == event.error
             assert ours.timestamp == event.timestamp
-            assert event.completed is not None
-            assert ours.total_time == pytest.approx((event.completed - event.timestamp).total_seconds())
+            if event.completed is None:
+                assert ours.total_time is None
+            else:
+                assert ours.total_time == pytest.approx((event.completed - event.timestamp).total_seconds())
+            extra = (ours.metadata or {})["inspect"]
+            for name in ("cache", "retries", "role"):
+                assert extra.get(name) == getattr(event, name)
 
 
 def test_every_tool_call_has_arguments_result_and_error(
@@ -162,6 +168,54 @@ def test_every_tool_call_has_arguments_result_and_error(
             assert ours.call_id in {
                 item.call_id for item in caller.output_items if isinstance(item, FunctionCall)
             }
+
+
+BASE = {"event", "uuid", "span_id", "timestamp", "working_start", "metadata", "pending"}
+
+
+def test_every_other_event_has_its_whole_content(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+    path, log, _ = imported
+    for native, trial in pairs(path, log):
+        expected = {
+            event.uuid: event.model_dump(mode="json", exclude_none=True, exclude=BASE)
+            for event in native.events
+            if event.event not in KINDS and event.event != "compaction"
+        }
+        for data in expected.values():
+            data.pop("input_ansi", None)
+        found = {
+            e.id: e.data
+            for e in trace_of(trial).events or []
+            if isinstance(e, CustomEvent) and e.name != "compaction"
+        }
+        assert found.keys() == expected.keys()
+        for uuid, data in expected.items():
+            ours = found[uuid]
+            # What Inspect adds when it reads a log, and none of its writers had put there.
+            assert without_non_finite({key: value for key, value in data.items() if key in ours})[0] == ours
+            assert all(not data[key] for key in data.keys() - ours.keys())
+
+
+def test_limits_are_those_of_the_samples(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+    path, log, _ = imported
+    for native, trial in pairs(path, log):
+        metadata = trace_of(trial).metadata
+        assert metadata is not None
+        assert metadata.extra is not None
+        limit = metadata.extra["inspect"].get("limit")
+        assert (limit and limit["type"]) == (native.limit and native.limit.type)
+
+
+def test_raw_requests_and_responses_are_there(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+    path, log, _ = imported
+    for native, trial in pairs(path, log):
+        calls = [e.call for e in native.events if isinstance(e, ModelEvent) and e.call is not None]
+        assert trial.solver is not None
+        output = trial.solver.output
+        assert isinstance(output, SolverTrace)
+        found = output.direct_ios or []
+        assert [json.loads(io.direct_input.body or "") for io in found] == [call.request for call in calls]
+        assert [json.loads(io.direct_output.body or "") for io in found] == [call.response for call in calls]
 
 
 def test_the_tree_of_spans_is_the_same(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
@@ -192,7 +246,10 @@ def test_scores_and_errors_are_the_same(imported: tuple[Path, TaskResultLog, Los
             assert metadata.get("explanation") == score.explanation
             assert metadata.get("metadata") == (score.metadata or None)
             assert len(metadata.get("history", [])) == len(score.history)
-        assert [error.message for error in trial.errors] == ([native.error.message] if native.error else [])
+        expected_errors = [native.error.message] if native.error else []
+        if native.invalidation:
+            expected_errors.append(f"the sample was marked invalid: {native.invalidation.reason}")
+        assert [error.message for error in trial.errors] == expected_errors
 
 
 def test_metrics_are_those_of_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 from inspect_ai.log import read_eval_log
 
-from aigo_bridge.dtypes import FunctionCallEvent, Message, ModelCallEvent, OutputTextContent, Trace
+from aigo_bridge.dtypes import (
+    FunctionCall,
+    FunctionCallEvent,
+    Message,
+    ModelCallEvent,
+    OutputTextContent,
+    Trace,
+)
 from aigo_bridge.dtypes.messages import message_text
 from aigo_inspect.content import items_from_message
 from aigo_inspect.logs import trace_from_sample
@@ -59,33 +66,104 @@ def test_a_tool_call_names_the_agent_it_started(logs: dict[str, Path]) -> None:
     assert isinstance(calls["picture"].result, list)
 
 
-def test_items_go_on_after_the_last_model_call(logs: dict[str, Path]) -> None:
-    trace = traces(logs["agents"])[0]
-    assert [item.type for item in trace.items[-2:]] == ["function_call", "function_call_output"]
-    assert notes(trace)["items_after_last_model_call"] == 1
-    # What react made of the submit call is not in any event, and is kept beside them.
-    assert notes(trace)["final_messages"]["items"][-1]["content"][0]["text"] == "7"
+def test_the_submitted_answer_is_the_last_message_as_inspect_shows_it(logs: dict[str, Path]) -> None:
+    for name in (
+        "agents",
+        "human approval",
+        "parallel tools",
+        "trimmed",
+        "summarised",
+        "tool results cleared",
+    ):
+        native = read_eval_log(str(logs[name]), resolve_attachments="full").samples
+        assert native
+        for sample, trace in zip(native, traces(logs[name]), strict=True):
+            assert trace.get_last_assistant_text() == sample.messages[-1].text == sample.output.completion
+            assert "submit" not in [call.name for call in trace.function_calls]
+            calls = [e for e in trace.events or [] if isinstance(e, FunctionCallEvent)]
+            assert calls[-1].function == "submit"
+            assert ("the last answer as the agent left it" in notes(trace)["items"]) or (
+                "the sample's messages" in notes(trace)["items"]
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "unsaid"), [("limit", 0), ("token limit", 1), ("turn limit", 1), ("cost limit", 1)]
+)
+def test_items_go_on_after_the_last_model_call(logs: dict[str, Path], name: str, unsaid: int) -> None:
+    (trace,) = traces(logs[name])
+    native = read_eval_log(str(logs[name]), resolve_attachments="full").samples
+    assert native
+    messages = native[0].messages
+    assert len(trace.function_outputs) == sum(message.role == "tool" for message in messages)
+    # An answer that struck a limit is in the events, and so was said, but never got into the messages.
+    calls = sum(len(message.tool_calls or []) for message in messages if message.role == "assistant")
+    assert len(trace.function_calls) == calls + unsaid
+
+
+TRIMMED = [
+    "Be brief.",
+    *("question 0", "answer after 2 messages: question 0"),
+    *("question 1", "answer after 4 messages: question 1"),
+    *("question 2", "answer after 6 messages: question 2"),
+    *("question 3", "answer after 4 messages: question 3"),
+]
 
 
 def test_a_trimmed_conversation_is_whole_again(logs: dict[str, Path]) -> None:
     (trace,) = traces(logs["trim"])
-    assert texts(trace) == [
-        "Be brief.",
-        *("question 0", "answer after 2 messages: question 0"),
-        *("question 1", "answer after 4 messages: question 1"),
-        *("question 2", "answer after 6 messages: question 2"),
-        *("question 3", "answer after 4 messages: question 3"),
-    ]
+    assert texts(trace) == TRIMMED
+    assert "the sample's messages" in notes(trace)["items"]
+
+
+def test_a_trimmed_conversation_is_joined_where_the_messages_do_not_have_it(logs: dict[str, Path]) -> None:
+    with open_log(logs["trim"]) as log:
+        (raw,) = log.samples()
+    raw.data["messages"] = raw.data["messages"][-1:]
+    trace = trace_of(raw)
+    assert texts(trace) == TRIMMED
     assert "joined by content" in notes(trace)["items"]
 
 
-def test_a_summarised_conversation_has_both_parts(logs: dict[str, Path]) -> None:
-    (trace,) = traces(logs["summary"])
+def test_a_summarised_conversation_without_its_messages_has_both_parts(logs: dict[str, Path]) -> None:
+    with open_log(logs["summary"]) as log:
+        (raw,) = log.samples()
+    raw.data["messages"] = []
+    trace = trace_of(raw)
     assert texts(trace)[6:] == [
         "answer after 6 messages: question 2",
         *("Be brief.", "summary of it all", "question 3", "answer after 3 messages: question 3"),
     ]
     assert trace.items == Trace.from_events(trace.events or [], span_id=trace.span_id).items
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("plain", "trim", "summary", "edit", "trimmed", "summarised", "tool results cleared"),
+        *("human approval", "parallel tools", "limit", "cache hits", "unscored", "every kind"),
+    ],
+)
+def test_the_items_are_the_conversation_that_inspect_shows(logs: dict[str, Path], name: str) -> None:
+    native = read_eval_log(str(logs[name]), resolve_attachments="full").samples
+    assert native
+    for sample, trace in zip(native, traces(logs[name]), strict=True):
+        shown: list[str] = []
+        for message in sample.messages:
+            if message.role == "tool":
+                shown.append(message.text or (message.error.message if message.error else ""))
+                continue
+            calls = [call.function for call in getattr(message, "tool_calls", None) or []]
+            shown += ([message.text] if message.text or not calls else []) + calls
+        found = []
+        for item in trace.items:
+            if isinstance(item, Message):
+                found.append(message_text(item))
+            else:
+                found.append(
+                    item.name if isinstance(item, FunctionCall) else str(getattr(item, "output", ""))
+                )
+        assert found == shown
 
 
 def test_side_calls_in_other_spans_are_not_the_conversation(logs: dict[str, Path]) -> None:

@@ -1,15 +1,29 @@
 """Results written as Inspect logs: Inspect reads them, and importing them gives the results again."""
 
+import gzip
 import json
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import zstandard
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from inspect_ai.event import ModelEvent, ToolEvent
-from inspect_ai.log import edit_score, list_eval_logs, read_eval_log, read_eval_log_samples, write_eval_log
+from inspect_ai.log import (
+    edit_score,
+    list_eval_logs,
+    read_eval_log,
+    read_eval_log_sample_summaries,
+    read_eval_log_samples,
+    write_eval_log,
+)
 from inspect_ai.scorer import ScoreEdit
 from tests.adapters.inspect.importing import scripted_logs
 
 from aigo_bridge.dtypes import Message, SampleEvidence, TaskResultLog, Trace
+from aigo_bridge.results import read_log
 from aigo_inspect.importing import ImportSettings, import_file
 from aigo_inspect.logs import import_log, iter_samples
 from aigo_inspect.writing import export_log
@@ -136,3 +150,113 @@ def test_a_trace_that_never_was_in_inspect_is_shown(logs: dict[str, Path], tmp_p
     assert sample.metadata == {"q": "2+2", "t": [1]}
     assert [event.event for event in sample.events] == ["model"]
     assert import_log(tmp_path / "x.eval").model_dump() == result.model_dump()
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def _message(role: str, text: str) -> dict[str, Any]:
+    answer = role == "assistant"
+    part = (
+        {"type": "output_text", "text": text, "annotations": []}
+        if answer
+        else {"type": "input_text", "text": text}
+    )
+    return {"type": "message", "id": "m", "status": "completed", "role": role, "content": [part]}
+
+
+ITEMS = st.lists(
+    st.builds(_message, st.sampled_from(["user", "assistant", "system", "developer"]), TEXT)
+    | st.builds(lambda n, a: {"type": "function_call", "id": "f", "call_id": n, "name": n, "arguments": a, "status": "completed"}, TEXT, TEXT)
+    | st.builds(lambda n, o: {"type": "function_call_output", "id": "o", "call_id": n, "output": o, "status": "completed"}, TEXT, TEXT)
+    | st.builds(lambda content: {"type": "custom_task_input_message", "content": content}, PLAIN),
+    max_size=6,
+)  # fmt: skip
+EVENTS = st.lists(
+    st.builds(lambda name, data: {"type": "custom", "id": "e", "name": name, "data": {"x": data}}, TEXT, PLAIN)
+    | st.builds(lambda items, said: {"type": "model_call_event", "id": "e", "model": "m", "input_context": items, "output_items": said}, ITEMS, ITEMS)
+    | st.builds(lambda text: {"type": "error", "id": "e", "message": text}, TEXT)
+    | st.builds(lambda text: {"type": "function_call_event", "id": "e", "call_id": text, "function": text, "arguments": text, "result": text, "status": "completed"}, TEXT),
+    max_size=4,
+)  # fmt: skip
+SCORES = st.none() | st.lists(
+    st.builds(
+        lambda key, values: {"scorer_key": key, "values": values},
+        st.sampled_from(["a", "b"]),
+        st.dictionaries(TEXT, st.none() | st.booleans() | st.integers(-9, 9) | TEXT, max_size=3),
+    ),
+    max_size=2,
+    unique_by=lambda score: score["scorer_key"],
+)
+ERRORS = st.lists(
+    st.builds(lambda text: {"error_type": "E", "message": text, "stage": "solver"}, TEXT), max_size=1
+)
+TRIALS = st.lists(st.tuples(PLAIN, ITEMS, st.none() | EVENTS, SCORES, ERRORS), min_size=1, max_size=2)
+
+
+def _sample(sample_id: str | int, trials: list[Any]) -> dict[str, Any]:
+    found = []
+    for index, (data, items, events, scores, errors) in enumerate(trials):
+        trace = {"items": items} if events is None else {"items": items, "events": events}
+        solver = {"output": {"trace": trace, "raw_outputs": []}}
+        found.append({"index": index, "sample_id": sample_id, "sample": {"data": {"row": data}}, "solver": solver, "scores": scores, "errors": errors})  # fmt: skip
+    return {
+        "sample_id": sample_id,
+        "sample": None,
+        "solver": None,
+        "scores": None,
+        "errors": [],
+        "trials": found,
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@example(
+    trials={"\0": [(None, [], None, None, [])] * 2, "\0\0": [(1, [], None, None, [])]}, suffix=".tasklog.json"
+)
+@example(trials={"x" * 70_000: [(None, [], None, None, [])]}, suffix=".tasklog.json")
+@given(
+    trials=st.dictionaries(st.integers(-3, 99) | TEXT.filter(lambda text: text.strip()), TRIALS, max_size=3),
+    suffix=st.sampled_from([".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json.zst"]),
+)
+def test_any_result_is_a_log_that_inspect_reads_and_comes_back_as_it_was(
+    logs: dict[str, Path], trials: dict[str | int, Any], suffix: str
+) -> None:
+    frame = import_log(logs["plain"])
+    assert frame.evidence is not None
+    frame.evidence.samples = []
+    plain = frame.model_dump(mode="json")
+    # Ids are unique as texts, as in Inspect.
+    samples = [_sample(name, of) for name, of in {str(key): (key, of) for key, of in trials.items()}.values()]
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / f"result{suffix}"
+        if suffix.endswith("jsonl"):
+            text = "".join(json.dumps(value) + "\n" for value in [*samples, plain])
+        else:
+            plain["evidence"]["samples"] = samples
+            text = json.dumps(plain)
+        data = text.encode()
+        if suffix.endswith("gz"):
+            data = gzip.compress(data)
+        elif suffix.endswith("zst"):
+            data = zstandard.compress(data)
+        result.write_bytes(data)
+        expected = read_log(result).load()
+
+        path = export_log(result, Path(folder) / "logs")
+        assert import_log(path).model_dump() == expected.model_dump()
+
+        log = read_eval_log(str(path))
+        assert log.status == "success"
+        count = sum(len(of) for _, of in {str(key): (key, of) for key, of in trials.items()}.values())
+        assert len(log.samples or []) == len(read_eval_log_sample_summaries(str(path))) == count
+        assert read_eval_log(str(path), header_only=True).results is not None

@@ -1,0 +1,149 @@
+"""Model calls: Inspect's `ModelEvent` → AI GO's `ModelCallEvent`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .clock import seconds_between
+from .content import Item, SharedItems, items_from_message, logprobs_of
+from .encoding import json_text
+from .loss import LossReport
+from .ordering import Event
+from .shapes import tokens
+
+_STATUS_OF_STOP = {"max_tokens": "incomplete", "model_length": "incomplete", "content_filter": "incomplete"}
+_CALL_FIELDS = frozenset(
+    {
+        "role", "requested_model", "retries", "request_ids", "tool_choice", "cache", "completed", "working_time",
+        "traceback",
+    }
+)  # fmt: skip
+_OUTPUT_FIELDS = {
+    **{name: name for name in ("usage", "fallback", "response_id", "input_context_tokens")},
+    **{name: f"output_{name}" for name in ("time", "metadata")},
+}
+"""Field of the output → its name beside those of the call."""
+
+
+class ModelCalls:
+    """Maps the model calls of one sample; contexts that go on share their items."""
+
+    def __init__(self, items: SharedItems, loss: LossReport):
+        self._items = items
+        self._loss = loss
+        self._contexts: dict[str | None, tuple[list[Any], list[Item]]] = {}
+        self._callers: dict[tuple[str | None, str], str] = {}
+        self._tools: Any = None
+        self._names: list[str] = []
+
+    def fill(self, native: dict[str, Any], event: Event) -> None:
+        """Make `event` the model call that `native` tells of."""
+        output = native.get("output")
+        output = output if isinstance(output, dict) else {}
+        choices = [choice for choice in output.get("choices") or () if isinstance(choice, dict)]
+        span = event.get("span_id")
+        event["type"] = "model_call_event"
+        event["model"] = str(native.get("model") or output.get("model") or "unknown")
+        event["input_context"] = self._context(span, native.get("input"))
+        items = event["output_items"] = self._answer(native, choices[0]) if choices else []
+        if (usage := model_usage(output.get("usage"))) is not None:
+            event["usage"] = usage
+        event["tools"] = self._tool_names(native.get("tools"))
+        seconds = seconds_between(native.get("timestamp"), native.get("completed"))
+        if seconds is not None:
+            event["total_time"] = seconds
+        error = native.get("error") or output.get("error")
+        if error:
+            event["error"] = error if isinstance(error, str) else json_text(error)
+        self._add_extras(native, output, choices, event)
+        for item in items:
+            if item["type"] == "function_call":
+                self._callers[span, item["call_id"]] = event["id"]
+
+    def caller(self, span: str | None, call_id: str) -> str | None:
+        """Id of the last model call in a span that asked for a tool call."""
+        return self._callers.get((span, call_id))
+
+    def _answer(self, native: dict[str, Any], choice: dict[str, Any]) -> list[Item]:
+        status = _STATUS_OF_STOP.get(str(choice.get("stop_reason")), "completed")
+        status = "in_progress" if native.get("pending") else status
+        logprobs = logprobs_of(choice, self._loss) if choice.get("logprobs") else None
+        message = choice.get("message")
+        if status == "completed" and logprobs is None:
+            return self._items.of(message)
+        return items_from_message(message, self._loss, status=status, logprobs=logprobs)
+
+    def _context(self, span: str | None, messages: Any) -> list[Item]:
+        """Items of a call's input: nearly always those of the call before in the same span, and some more."""
+        messages = messages if isinstance(messages, list) else []
+        before, context = self._contexts.get(span, ((), []))
+        known = len(before) if before and messages[: len(before)] == before else 0
+        context = context[:] if known else []
+        for message in messages[known:]:
+            context += self._items.of(message)
+        self._contexts[span] = (messages, context)
+        return context
+
+    def _tool_names(self, tools: Any) -> list[str]:
+        # Calls with equal tools have the same list of them (see `pools`).
+        if tools is not self._tools:
+            self._tools = tools
+            self._names = [
+                str(tool.get("name")) for tool in tools or () if isinstance(tool, dict) and tool.get("name")
+            ]
+        return self._names
+
+    def _add_extras(
+        self, native: dict[str, Any], output: dict[str, Any], choices: list[dict[str, Any]], event: Event
+    ) -> None:
+        extra = event["metadata"]["inspect"]
+        for field, value in native.items():
+            if field in _CALL_FIELDS and value is not None:
+                extra[field] = value
+        config = native.get("config")
+        if config and isinstance(config, dict):
+            given = {key: value for key, value in config.items() if value is not None}
+            if given:
+                extra["config"] = given
+        for field, value in output.items():
+            if field in _OUTPUT_FIELDS and value is not None:
+                extra[_OUTPUT_FIELDS[field]] = value
+        if (served := output.get("model")) and served != event["model"]:
+            extra["output_model"] = served
+        if choices:
+            choice = choices[0]
+            for field in ("stop_reason", "stop_details", "prompt_logprobs"):
+                if choice.get(field) is not None:
+                    extra[field] = choice[field]
+            if choice.get("logprobs") and not _single_text(choice.get("message")):
+                extra["logprobs"] = choice["logprobs"]
+            if len(choices) > 1:
+                extra["choices"] = choices[1:]
+        if native.get("traceback_ansi"):
+            self._loss.changed["model event: coloured copy of the traceback left out"] += 1
+
+
+def model_usage(usage: Any) -> dict[str, int] | None:
+    """AI GO token counts of an Inspect `ModelUsage`: its `input_tokens` leave cached tokens out, ours do not."""
+    if not isinstance(usage, dict):
+        return None
+    get = usage.get
+    prompt = (
+        _tokens(get("input_tokens"))
+        + _tokens(get("input_tokens_cache_read"))
+        + _tokens(get("input_tokens_cache_write"))
+    )
+    return {"num_completion_tokens": _tokens(get("output_tokens")), "num_prompt_tokens": prompt}
+
+
+def _tokens(value: Any) -> int:
+    """As `tokens`, at once for what stands in nearly every log."""
+    return value if type(value) is int else 0 if value is None else tokens(value)
+
+
+def _single_text(message: Any) -> bool:
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list):
+        texts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        return len(texts) == 1
+    return isinstance(content, str) and bool(content)

@@ -1,0 +1,64 @@
+"""Where code that a model wrote may run: docker where it works, else Linux namespaces, else nowhere.
+
+This module imports no Inspect; `environment` does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+import anyio
+
+from aigo_inspect.sandbox.jailing import JailLimits, JailRefusedError, run_jailed
+
+__all__ = ["available"]
+
+
+_PROBE = """
+import os
+for path in ("/probe", "/usr/probe"):
+    try:
+        open(path, "w")
+    except OSError:
+        continue
+    raise SystemExit("the root can be written to")
+if sorted(name for name in os.listdir("/sys/class/net") if name != "lo") if os.path.isdir("/sys/class/net") else []:
+    raise SystemExit("there is a network")
+open("file", "w").write("x")
+print("jailed")
+"""
+
+
+def available() -> tuple[str | None, str]:
+    """The name under which Inspect knows the sandbox that works here, and why it is that one (or none).
+
+    Really tries: a container engine must answer, and a program must run in the namespaces. Blocks for up to some seconds.
+    """
+    engine = _docker()
+    if engine is None:
+        return "docker", "docker answers"
+    try:
+        result = anyio.run(
+            lambda: run_jailed(["python3", "-I", "-c", _PROBE], limits=JailLimits(seconds=20))
+        )
+    except JailRefusedError as error:
+        return None, f"{engine}; {error}"
+    if result.stdout.strip() != b"jailed":
+        said = result.stderr.decode(errors="replace").strip()[-200:]
+        return None, f"{engine}; the local sandbox does not hold: {said or f'ended by {result.ended}'}"
+    return "aigo_local", f"{engine}; Linux namespaces work"
+
+
+def _docker() -> str | None:
+    """What keeps docker from working; `None` if it works."""
+    try:
+        done = subprocess.run(
+            ["docker", "info", "--format", "{{.ServerVersion}}"], capture_output=True, text=True, timeout=10
+        )
+    except FileNotFoundError:
+        return "docker is not installed"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"docker does not answer ({type(error).__name__})"
+    if done.returncode != 0 or not done.stdout.strip():
+        return "docker does not answer"
+    return None
