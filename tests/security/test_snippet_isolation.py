@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -91,8 +93,8 @@ def test_open_files_of_the_runner_are_not_visible(host: SnippetHost, tmp_path: P
             os.close(each)
     assert str(secret) not in open_there.values()
     pipes = [target for target in open_there.values() if target.startswith("pipe:")]
-    # Requests and answers of this worker; its own /proc listing and event loop add no pipe.
-    assert len(pipes) == 2
+    # Requests, answers and the lifeline of this worker; its own /proc listing and event loop add no pipe.
+    assert len(pipes) == 3
 
 
 def test_no_core_file_can_be_left(host: SnippetHost) -> None:
@@ -108,3 +110,71 @@ def test_memory_is_limited(host: SnippetHost) -> None:
 def test_a_snippet_sees_nothing_of_the_runners_process(host: SnippetHost) -> None:
     modules = call(host, "import sys\ndef f(): return sorted(sys.modules)")
     assert not {"inspect_ai", "aigo_inspect", "pytest", "aigo_bridge.cli"} & set(modules)
+
+
+def test_nor_can_it_be_read_from_the_runners_process() -> None:
+    # The environment under /proc is the one that a process was started with, so the runner is started with the key.
+    source = f"""
+        from aigo_bridge.snippets import Snippet, SnippetHost
+        code = '''
+        import os
+        def f():
+            found = []
+            for name in os.listdir("/proc"):
+                for part in ("environ", "mem"):
+                    try:
+                        if not name.isdigit() or int(name) == os.getpid():
+                            continue
+                        if part == "environ" or int(name) == os.getppid():
+                            with open(f"/proc/{{name}}/{{part}}", "rb") as file:
+                                if part == "mem" or b"{KEY}" in file.read():
+                                    found.append([name, part])
+                    except OSError:
+                        pass
+            return found
+        '''
+        import textwrap
+        print(SnippetHost().call_blocking(Snippet(textwrap.dedent(code), "f", "spy"), (), {{}}))
+    """
+    environment = {**os.environ, "OPENAI_API_KEY": KEY}
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(source)], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import os\ndef f():\n    while True: os.fork()", "started more than 128 processes and was stopped"),
+        ("import os\ndef f(): os.closerange(0, 256)", "its process ended without an answer"),
+        (
+            "import os\ndef f():\n    for n in range(3, 9):\n        try: os.write(n, b'junk\\n')\n        except OSError: pass",
+            "into the pipe",
+        ),
+        ("def f(): return input()", "EOFError"),
+        ("import sys\ndef f(): sys.exit(3)", "SystemExit: 3"),
+        (
+            "class E(Exception):\n    def __str__(self): raise ValueError('no')\ndef f(): raise E()",
+            "E: its message cannot",
+        ),
+        (
+            "class E(Exception):\n    def __reduce__(self): raise ValueError('no')\ndef f(): raise E('x')",
+            "E: x",
+        ),
+        ("def f(): return 'x' * (1 << 29)", ""),
+        ("def f(): return object()", "returned a object, which is not JSON"),
+        ("def f(): return {1, 2}", "returned a set"),
+    ],
+)
+def test_hostile_code_fails_its_own_call_only(host: SnippetHost, source: str, message: str) -> None:
+    with pytest.raises(SnippetError) as caught:
+        call(host, source)
+    assert str(caught.value).startswith("snippet: ")
+    assert message in str(caught.value)
+    assert call(host, "def f(): return 'after'") == "after"
+
+
+def test_floods_of_output_disturb_nobody(host: SnippetHost) -> None:
+    source = "import os, sys\ndef f():\n    os.write(1, b'x' * 9_000_000)\n    print('y' * 9_000_000)\n    return 1"
+    assert call(host, source) == 1

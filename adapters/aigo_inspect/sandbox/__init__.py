@@ -22,7 +22,7 @@ for path in ("/probe", "/usr/probe"):
     except OSError:
         continue
     raise SystemExit("the root can be written to")
-if sorted(name for name in os.listdir("/sys/class/net") if name != "lo") if os.path.isdir("/sys/class/net") else []:
+if len(open("/proc/net/dev").readlines()) > 3:
     raise SystemExit("there is a network")
 open("file", "w").write("x")
 print("jailed")
@@ -38,9 +38,7 @@ def available() -> tuple[str | None, str]:
     if engine is None:
         return "docker", "docker answers"
     try:
-        result = anyio.run(
-            lambda: run_jailed(["python3", "-I", "-c", _PROBE], limits=JailLimits(seconds=20))
-        )
+        result = anyio.run(lambda: run_jailed(["python3", "-I", "-c", _PROBE], limits=JailLimits(seconds=20)))
     except JailRefusedError as error:
         return None, f"{engine}; {error}"
     if result.stdout.strip() != b"jailed":
@@ -53,7 +51,11 @@ def _docker() -> str | None:
     """What keeps docker from working; `None` if it works."""
     try:
         done = subprocess.run(
-            ["docker", "info", "--format", "{{.ServerVersion}}"], capture_output=True, text=True, timeout=10
+            ["docker", "info", "--format", "{{.ServerVersion}}"],  # noqa: S607  # as Inspect finds it
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
         )
     except FileNotFoundError:
         return "docker is not installed"

@@ -46,12 +46,12 @@ class LocalSandbox(SandboxEnvironment):
     ) -> None:
         """Remove the sample's files."""
         for each in environments.values():
-            each.as_type(cls)._folder.cleanup()
+            each.as_type(cls).remove()
 
     async def exec(
         self,
         cmd: list[str],
-        input: str | bytes | None = None,
+        input: str | bytes | None = None,  # noqa: A002  # Inspect's name
         cwd: str | None = None,
         env: dict[str, str] | None = None,
         user: str | None = None,
@@ -87,6 +87,10 @@ class LocalSandbox(SandboxEnvironment):
             return ExecResult(False, 137, stdout, f"{stderr}\nused more than {limits.memory_bytes:,} bytes")
         code = result.code if result.code is not None else 1
         return ExecResult(code == 0, code if code >= 0 else 128 - code, stdout, stderr)
+
+    def remove(self) -> None:
+        """Remove its files."""
+        self._folder.cleanup()
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         """Put a file where commands find it in `/work`."""

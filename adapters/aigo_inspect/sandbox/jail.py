@@ -1,3 +1,5 @@
+# ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH112, PTH118, PTH120, PTH123, PTH208, PTH211
+# It starts for every program, and the language of the kernel's files is that of `os`.
 """A program in Linux namespaces of its own; run as a script, with nothing but the standard library.
 
 The process that is started enters new namespaces (user, mount, pid, network, ipc, uts) and starts two others: the first process of
@@ -27,6 +29,7 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 409
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 PDEATHSIG, CAPBSET_DROP, NO_NEW_PRIVS, DUMPABLE = 1, 24, 38, 4
 GLANCE = 0.01
+FOLDERS = ("/tmp", "/work")  # noqa: S108  # of the jail
 OUTER_USERS = 1 << 24
 """Outside of root's jails their programs are users from this number on, one for each: the limit of processes counts by user."""
 
@@ -156,7 +159,7 @@ def build(settings: dict[str, Any], inner: int) -> None:
     for name in ("tmp", "work"):
         os.mkdir(f"{root}/{name}")
         tmpfs(f"{root}/{name}", settings["disk_bytes"], NOSUID | NODEV)
-        os.chmod(f"{root}/{name}", 0o1777)
+        os.chmod(f"{root}/{name}", 0o1777)  # noqa: S103  # inside, there is one user
     shutil.copytree(settings["folder"], f"{root}/work", dirs_exist_ok=True)
     for folder, _, names in os.walk(f"{root}/work"):
         for path in (folder, *(os.path.join(folder, name) for name in names)):
@@ -204,13 +207,13 @@ def start(settings: dict[str, Any], report: int, inner: int) -> None:
     """The program: gives up everything, then becomes it."""
     try:
         os.setsid()
+        check(LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+        for capability in range(64):
+            LIBC.prctl(CAPBSET_DROP, capability, 0, 0, 0)
         if os.geteuid() == 0 and inner != 0:
             os.setgroups([])
             os.setresgid(inner, inner, inner)
             os.setresuid(inner, inner, inner)
-        check(LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
-        for capability in range(64):
-            LIBC.prctl(CAPBSET_DROP, capability, 0, 0, 0)
         header = (ctypes.c_uint32 * 2)(0x20080522, 0)
         check(LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capabilities")
         os.chdir(os.path.join("/work", settings["cwd"]))
@@ -223,15 +226,15 @@ def start(settings: dict[str, Any], report: int, inner: int) -> None:
             (resource.RLIMIT_CORE, 0),
         ):
             hard = resource.getrlimit(kind)[1]
-            limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-            resource.setrlimit(kind, (limit, limit))
+            allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.setrlimit(kind, (allowed, allowed))
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
     except OSError as error:
         tell(report, ended="refused", reason=f"{error.filename}: {error.strerror}")
         os._exit(125)
     try:
-        os.execvpe(settings["command"][0], settings["command"], settings["environment"])
+        os.execvpe(settings["command"][0], settings["command"], settings["environment"])  # noqa: S606
     except OSError as error:
         os.write(2, f"{settings['command'][0]}: {error.strerror}\n".encode())
     os._exit(127)
@@ -246,9 +249,7 @@ def memory_used() -> int:
                 with open(f"/proc/{name}/statm") as file:
                     resident, shared = file.read().split()[1:3]
                 pages += int(resident) - int(shared)
-    files = sum(
-        (found.f_blocks - found.f_bfree) * found.f_frsize for found in map(os.statvfs, ("/tmp", "/work"))
-    )
+    files = sum((found.f_blocks - found.f_bfree) * found.f_frsize for found in map(os.statvfs, FOLDERS))
     return pages * resource.getpagesize() + files
 
 

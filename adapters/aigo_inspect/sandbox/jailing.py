@@ -171,7 +171,7 @@ def _system_folders() -> tuple[list[str], list[tuple[str, str]]]:
     for name in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):
         path = Path(name)
         if path.is_symlink():
-            links.append((name, os.readlink(path)))
+            links.append((name, str(path.readlink())))
         elif path.is_dir():
             visible.append(name)
     prefix = Path(sys.base_prefix).resolve()

@@ -31,11 +31,11 @@ class SandboxCodeRunner:
         except OutputLimitExceededError:
             return CodeResult("output", None, "", "")
         except (OSError, LookupError, RuntimeError, UnsupportedPlanError) as error:
-            raise SampleError(
-                f"the sandbox failed: {error}", stage="score", kind="SandboxError"
-            ) from error
+            raise SampleError(f"the sandbox failed: {error}", stage="score", kind="SandboxError") from error
         if result.returncode in (126, 127) and "python3" in result.stderr:
             raise SampleError(
-                f"the sandbox has no python3: {result.stderr.strip()[:200]}", stage="score", kind="SandboxError"
+                f"the sandbox has no python3: {result.stderr.strip()[:200]}",
+                stage="score",
+                kind="SandboxError",
             )
         return CodeResult("exit", result.returncode, result.stdout, result.stderr)

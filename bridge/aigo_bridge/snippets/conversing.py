@@ -49,6 +49,8 @@ class Conversations:
                 "source": snippet.source,
                 "function": snippet.function,
                 "label": snippet.label,
+                "origin": snippet.origin,
+                "first_line": snippet.first_line,
                 "args": [encode(value) for value in args],
                 "kwargs": {name: encode(value) for name, value in kwargs.items()},
                 "callbacks": list(callbacks),

@@ -18,7 +18,7 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 
 from aigo_bridge.snippets.encoding import decode, plain
-from aigo_bridge.snippets.worker import describe, load, settle
+from aigo_bridge.snippets.worker import Place, describe, load, settle
 
 LONGEST_LINE = 1 << 30
 """Bytes of a request; memory is limited otherwise."""
@@ -37,7 +37,7 @@ class CallbackError(RuntimeError):
 
 def main() -> None:
     """Serve calls until standard input ends."""
-    requests, answers = settle(int(sys.argv[1]))
+    requests, answers = settle(int(sys.argv[1]), int(sys.argv[2]))
     os.register_at_fork(after_in_child=lambda: _cut_off(requests, answers))
     asyncio.run(_Worker(answers).serve(requests))
     # Not waiting for threads that a snippet left behind.
@@ -127,7 +127,6 @@ class _Worker:
             view = view[os.write(self._answers, view) :]
 
     async def _answer(self, number: int, request: dict[str, Any]) -> None:
-        label = request["label"]
         try:
             value = await self._run(number, request)
             reply = json.dumps(["value", number, value], default=plain)
@@ -139,7 +138,7 @@ class _Worker:
         # The one boundary of this process: whatever an author's code raises, SystemExit included, is its answer.
         except BaseException as error:  # noqa: BLE001
             cause = error.number if isinstance(error, CallbackError) else None
-            reply = json.dumps(["error", number, describe(error, label), cause])
+            reply = json.dumps(["error", number, describe(error, Place.of(request)), cause])
         self._say(reply)
         # What a call leaves behind ends with it; nobody could count its time.
         for task in self._tasks.pop(number) - {asyncio.current_task()}:
@@ -148,7 +147,7 @@ class _Worker:
     async def _run(self, number: int, request: dict[str, Any]) -> Any:
         key = (request["source"], request["function"])
         if key not in self._functions:
-            self._functions[key] = load(*key, request["label"])
+            self._functions[key] = load(*key, Place.of(request))
         kept: list[Any] = []
         names = request["callbacks"]
         args = [self._argument(number, names, value, kept) for value in request["args"]]

@@ -1,55 +1,61 @@
-"""The side of the runner: starts the worker process, sends calls, enforces the limits.
+"""The side of the runner: sends calls to worker processes, and stops those that nobody waits for.
 
 A snippet comes with a task file, and task files travel. So a snippet never runs in the runner's process (`process` says what it
 has there), and it is killed when it overruns its time. What comes back is JSON, never a pickle.
 
-Plain calls take turns in one worker. Calls that call back wait for somebody else most of their time: those share a second
-worker, on its event loop (`conversing`).
+Plain calls each have a worker to themselves while they run (`pool`). Calls that call back wait for somebody else most of their
+time: those share a worker of their own, on its event loop (`conversing`). `in_process` is for debugging alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import os
-import select
-import threading
-import time
 import weakref
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from aigo_bridge.errors import SnippetError
 from aigo_bridge.snippets.conversing import Callback, Conversations
 from aigo_bridge.snippets.encoding import encode
-from aigo_bridge.snippets.process import WorkerProcess, ready
+from aigo_bridge.snippets.pool import MOST_WORKERS, Job, Pool
 from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
-
-MAX_REPLY_BYTES = 512 * 1024 * 1024
-"""Largest answer that is accepted from a worker."""
 
 
 class SnippetHost:
     """Worker processes, started when first needed and again after a crash or a kill.
 
-    Plain calls are taken one at a time, calls with callbacks many at a time; the functions are sync or async. Thread-safe.
+    The functions are sync or async. A cancelled call returns at once, and its snippet is stopped. Thread-safe.
     `close` ends the workers; a host that is garbage collected ends them too.
     """
 
-    def __init__(self, limits: SnippetLimits | None = None):
+    def __init__(self, limits: SnippetLimits | None = None, *, in_process: bool = False):
+        """Args:
+        limits: what one call may use.
+        in_process: run snippets in this process, so that a debugger's breakpoints work. Nothing is isolated then: they
+            see the keys, can hang or end the process, and have no limits.
+        """
         self.limits = limits or SnippetLimits()
-        self._lock = threading.Lock()
-        self._worker: _Worker | None = None
+        self.in_process = in_process
         self._numbers = itertools.count()
+        self._pool = Pool()
         self._conversations = Conversations()
+        self._turns: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("turns")
+        self._functions: dict[Snippet, Any] = {}
         weakref.finalize(self, self._conversations.close)
+        weakref.finalize(self, self._pool.close)
 
     async def call(
         self, snippet: Snippet, *args: Any, callbacks: Mapping[str, Callback] | None = None, **kwargs: Any
     ) -> Any:
         """Call the snippet's function with JSON-like arguments (or AI GO types) and return its JSON-like result.
+
+        When it is cancelled, the snippet is stopped: the worker of a plain call is killed; a call with callbacks is cancelled in
+        its worker, and that is killed if it keeps the others from running.
 
         Args:
             snippet: the code and its function.
@@ -63,14 +69,45 @@ class SnippetHost:
             SnippetError: the snippet does not compile, raised, returned something that is not JSON, took too long,
                 or took its process down; its cause is the callback's error when the snippet let one pass.
         """
+        if self.in_process:
+            from aigo_bridge.snippets.in_process import call_here
+
+            return await call_here(self._functions, snippet, args, kwargs, callbacks)
         if callbacks is not None:
             return await self._conversations.call(snippet, args, kwargs, callbacks, self.limits)
-        return await anyio.to_thread.run_sync(
-            lambda: self.call_blocking(snippet, args, kwargs), abandon_on_cancel=True
-        )
+        job = Job(snippet.label)
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: self._work(job, snippet, args, kwargs),
+                abandon_on_cancel=True,
+                limiter=self._limiter(),
+            )
+        except anyio.get_cancelled_exc_class():
+            job.stop()
+            self._pool.wake()
+            raise
 
     def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `call`, from a thread that may wait."""
+        """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` stops the snippet, too."""
+        if self.in_process:
+            return anyio.run(lambda: self.call(snippet, *args, **kwargs))
+        return self._work(Job(snippet.label), snippet, args, kwargs)
+
+    def close(self) -> None:
+        """End the worker processes, and with them calls in progress; the next call would start another."""
+        self._conversations.close()
+        self._pool.close()
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        """As many threads as there are workers: calls wait for their turn without one."""
+        try:
+            return self._turns.get()
+        except LookupError:
+            limiter = anyio.CapacityLimiter(MOST_WORKERS)
+            self._turns.set(limiter)
+            return limiter
+
+    def _work(self, job: Job, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         number = next(self._numbers)
         try:
             request = {
@@ -78,117 +115,16 @@ class SnippetHost:
                 "source": snippet.source,
                 "function": snippet.function,
                 "label": snippet.label,
+                "origin": snippet.origin,
+                "first_line": snippet.first_line,
                 "args": [encode(value) for value in args],
                 "kwargs": {name: encode(value) for name, value in kwargs.items()},
             }
             line = json.dumps(request).encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
             raise SnippetError(f"{snippet.label}: its input cannot be sent as JSON: {error}") from error
-        with self._lock:
-            if self._worker is None or not self._worker.usable:
-                if self._worker is not None:
-                    self._worker.end()
-                self._worker = _started(self.limits, snippet.label)
-            reply = self._worker.exchange(number, line, snippet.label)
+        with self._pool.worker(job, self.limits) as worker:
+            reply = worker.exchange(number, line, snippet.label, self.limits.seconds)
         if "error" in reply:
             raise SnippetError(f"{snippet.label}: {reply['error']}")
         return reply["value"]
-
-    def close(self) -> None:
-        """End the worker processes; the next call would start another."""
-        self._conversations.close()
-        with self._lock:
-            if self._worker is not None:
-                self._worker.end()
-                self._worker = None
-
-
-def _started(limits: SnippetLimits, label: str) -> _Worker:
-    try:
-        return _Worker(limits)
-    except OSError as error:
-        raise SnippetError(f"{label}: cannot start a process for it: {error}") from error
-
-
-class _Worker(WorkerProcess):
-    """A worker that takes one call at a time."""
-
-    def __init__(self, limits: SnippetLimits):
-        super().__init__("aigo_bridge.snippets.worker", limits.memory_bytes)
-        self.limits = limits
-
-    @property
-    def usable(self) -> bool:
-        """Whether the process lives and has said nothing unasked (what it says next would be taken for an answer)."""
-        return self.process.poll() is None and not ready(self.answers, select.POLLIN, 0)
-
-    def exchange(self, number: int, request: bytes, label: str) -> dict[str, Any]:
-        """Send one request and wait for its reply; a worker that fails to give one is killed."""
-        deadline = time.monotonic() + self.limits.seconds
-        try:
-            self._send(request, deadline)
-            reply = _answer_to(number, self._receive(deadline))
-        except TooLargeReplyError as error:
-            self.end()
-            raise SnippetError(f"{label}: returned more than {MAX_REPLY_BYTES:,} bytes of JSON") from error
-        except TimeoutError as error:
-            self.end()
-            raise SnippetError(
-                f"{label}: took longer than {self.limits.seconds:g} s and was stopped"
-            ) from error
-        except (ValueError, KeyError, TypeError) as error:
-            self.end()
-            raise SnippetError(
-                f"{label}: wrote something else than its answer into the pipe for answers"
-            ) from error
-        except (OSError, EOFError) as error:
-            cause = self.cause_of_end()
-            self.end()
-            raise SnippetError(f"{label}: its process ended without an answer ({cause})") from error
-        return reply
-
-    def _send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data` without ever blocking for longer than the deadline."""
-        descriptor = self.requests
-        os.set_blocking(descriptor, False)
-        view = memoryview(data)
-        while view:
-            if not ready(descriptor, select.POLLOUT, _remaining(deadline)):
-                raise TimeoutError
-            view = view[os.write(descriptor, view) :]
-
-    def _receive(self, deadline: float) -> bytes:
-        descriptor = self.answers
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            # In slices: the end of the pipe does not show as long as a child of the snippet holds it open.
-            while not ready(descriptor, select.POLLIN, min(_remaining(deadline), 0.2)):
-                if self.process.poll() is not None and not ready(descriptor, select.POLLIN, 0):
-                    raise EOFError
-                if not _remaining(deadline):
-                    raise TimeoutError
-            part = os.read(descriptor, 1 << 20)
-            if not part:
-                raise EOFError
-            parts.append(part)
-            size += len(part)
-            if size > MAX_REPLY_BYTES:
-                raise TooLargeReplyError
-            if part.endswith(b"\n"):
-                return b"".join(parts)
-
-
-def _answer_to(number: int, line: bytes) -> dict[str, Any]:
-    reply: dict[str, Any] = json.loads(line)
-    if reply["id"] != number:
-        raise ValueError("an answer to another request")
-    return reply
-
-
-class TooLargeReplyError(Exception):
-    """A worker's answer is longer than `MAX_REPLY_BYTES`."""
-
-
-def _remaining(deadline: float) -> float:
-    return max(0.0, deadline - time.monotonic())

@@ -13,7 +13,11 @@ class Snippet:
     function: str
     """Name of the function that the snippet must define, e.g. `compute_scores`."""
     label: str
-    """Names the snippet in errors and tracebacks: its file, or the field it stands in."""
+    """Names the snippet in errors: the field it stands in."""
+    origin: str | None = None
+    """File that the code stands in, named in errors and tracebacks; `None` where it is not known."""
+    first_line: int = 1
+    """Line of that file where the code begins, from 1: errors tell lines of the file."""
 
 
 @dataclass(frozen=True)

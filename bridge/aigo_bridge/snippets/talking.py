@@ -24,6 +24,9 @@ MOST_STARTS = 4
 STARTUP = 60.0
 """Seconds that a worker may take to begin; no call is charged for them."""
 
+GRACE = 2.0
+"""Seconds that a step of a cancelled call may still hold up the others before its worker is killed."""
+
 GLANCE = 0.2
 """Seconds after which the worker is looked at though it is silent: a child of it may hold its pipe open."""
 
@@ -45,6 +48,8 @@ class Conversation:
     starts: int = 1
     left: bool = False
     """Nobody waits for it any more; its worker has been told to cancel it."""
+    kept_up: float = 0.0
+    """Seconds of its own since then."""
 
 
 class Board:
@@ -227,6 +232,8 @@ class _Talk:
             self._stray += passed
         for call in self._whose():
             call.spent += passed
+            if call.left:
+                call.kept_up += passed
 
     def _whose(self) -> list[Conversation]:
         calls = self._board.calls
@@ -244,6 +251,8 @@ class _Talk:
             if _time_left(call) <= 0:
                 problem = f"took longer than {call.limits.seconds:g} s and was stopped"
                 raise WorkerFailedError(call.number, problem)
+            if self._running is not None and call.left and call.kept_up > GRACE:
+                raise WorkerFailedError(call.number, "was cancelled and did not stop")
             return min(GLANCE, _time_left(call))
         if not self._begun and self._stray > STARTUP:
             raise WorkerFailedError(None, f"its process did not start within {STARTUP:g} s")

@@ -18,9 +18,11 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from aigo_bridge.snippets.aliases import install_aliases
+from aigo_bridge.snippets.confining import die_with, give_up_privileges
 from aigo_bridge.snippets.encoding import decode, plain
 
 MAX_MESSAGE = 10_000
@@ -32,15 +34,17 @@ MAX_STDOUT = 64 * 1024
 
 def main() -> None:
     """Serve calls until standard input ends."""
-    requests, answers = settle(int(sys.argv[1]))
+    requests, answers = settle(int(sys.argv[1]), int(sys.argv[2]))
     serve(
         os.fdopen(requests, "r", encoding="utf-8", newline="\n"),
         os.fdopen(answers, "w", encoding="utf-8", newline="\n"),
     )
 
 
-def settle(memory_bytes: int) -> tuple[int, int]:
+def settle(memory_bytes: int, lifeline: int) -> tuple[int, int]:
     """Make this process fit for snippets; returns the descriptors of requests and answers."""
+    die_with(lifeline)
+    give_up_privileges()
     limit_resources(memory_bytes)
     # Whatever a snippet or a C library prints to descriptor 1 must not end up among the answers.
     answers = os.dup(1)
@@ -82,13 +86,13 @@ def serve(requests: TextIO, answers: TextIO) -> None:
 
 
 def _answer(request: dict[str, Any], functions: dict[tuple[str, str], Any], runner: asyncio.Runner) -> str:
-    label = request["label"]
+    place = Place.of(request)
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
             key = (request["source"], request["function"])
             if key not in functions:
-                functions[key] = load(request["source"], request["function"], label)
+                functions[key] = load(request["source"], request["function"], place)
             args = [decode(value) for value in request["args"]]
             kwargs = {name: decode(value) for name, value in request["kwargs"].items()}
             value = functions[key](*args, **kwargs)
@@ -101,18 +105,45 @@ def _answer(request: dict[str, Any], functions: dict[tuple[str, str], Any], runn
         return json.dumps({"error": "recursed too deeply, or returned something nested too deeply"})
     # The one boundary of this process: whatever an author's code raises, SystemExit included, is its answer.
     except BaseException as error:  # noqa: BLE001
-        return json.dumps({"error": describe(error, label)})
+        return json.dumps({"error": describe(error, place)})
 
 
 async def _await(value: Any) -> Any:
     return await value
 
 
-def load(source: str, function: str, label: str) -> Any:
+@dataclass(frozen=True)
+class Place:
+    """Where a snippet's code stands."""
+
+    file: str
+    """Its file, or the label of a snippet whose file is not known."""
+    first_line: int
+    known: bool
+    """Whether `file` is a file."""
+
+    @classmethod
+    def of(cls, request: dict[str, Any]) -> Place:
+        """As a request tells it."""
+        origin = request.get("origin")
+        return cls(origin or request["label"], request.get("first_line", 1), origin is not None)
+
+    def line(self, number: int | None) -> str:
+        """A line of its code for a message: `line 3`, or `scorer.py, line 3`."""
+        return f"{self.file}, line {number}" if self.known else f"line {number}"
+
+
+def load(source: str, function: str, place: Place) -> Any:
     """Compile a snippet and return the function it must define."""
-    linecache.cache[label] = (len(source), None, source.splitlines(keepends=True), label)
-    scope: dict[str, Any] = {"__name__": "aigo_snippet", "__file__": label, "__builtins__": __builtins__}
-    exec(compile(source, label, "exec", dont_inherit=True), scope)  # noqa: S102  # this is the process made for it
+    # Blank lines in front make the lines of the code those of its file.
+    source = "\n" * (place.first_line - 1) + source
+    linecache.cache[place.file] = (len(source), None, source.splitlines(keepends=True), place.file)
+    scope: dict[str, Any] = {
+        "__name__": "aigo_snippet",
+        "__file__": place.file,
+        "__builtins__": __builtins__,
+    }
+    exec(compile(source, place.file, "exec", dont_inherit=True), scope)  # noqa: S102  # made for it
     found = scope.get(function)
     if not callable(found):
         defined = sorted(name for name, value in scope.items() if inspect.isfunction(value))
@@ -122,18 +153,22 @@ def load(source: str, function: str, label: str) -> Any:
     return found
 
 
-def describe(error: BaseException, label: str) -> str:
+def describe(error: BaseException, place: Place) -> str:
     """`ValueError: message (line 3, in compute_scores)`, with the innermost line of the snippet itself."""
-    message = str(error)[:MAX_MESSAGE]
+    try:
+        message = str(error)[:MAX_MESSAGE]
+    # An author's exception may have a `__str__` that fails itself.
+    except Exception as another:  # noqa: BLE001
+        message = f"its message cannot be had ({type(another).__name__})"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    if isinstance(error, SyntaxError) and error.filename == label:
-        return f"SyntaxError: {error.msg} (line {error.lineno})"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == label]
+    if isinstance(error, SyntaxError) and error.filename == place.file:
+        return f"SyntaxError: {error.msg} ({place.line(error.lineno)})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place.file]
     if not frames:
         return text
     frame = frames[-1]
     code = f": `{frame.line}`" if frame.line else ""
-    return f"{text} (line {frame.lineno}, in {frame.name}{code})"
+    return f"{text} ({place.line(frame.lineno)}, in {frame.name}{code})"
 
 
 if __name__ == "__main__":

@@ -486,4 +486,4 @@ def test_keys_files_and_descriptors_of_the_runner_are_not_there(
     assert found["home"] == []
     assert found["modules"] == []
     assert found["limits"] == [[1 << 30, 1 << 30], [0, 0]]
-    assert found["pipes"] == 2
+    assert found["pipes"] == 3

@@ -1,0 +1,84 @@
+"""Snippets in the runner's own process, for debugging: a breakpoint in one works. Nothing is isolated or limited."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aigo_bridge.errors import BridgeError, SnippetError
+from aigo_bridge.snippets.aliases import install_aliases
+from aigo_bridge.snippets.conversing import Callback
+from aigo_bridge.snippets.encoding import InOut, Remote, decode, encode, plain
+from aigo_bridge.snippets.snippet import Snippet
+from aigo_bridge.snippets.worker import Place, describe, load
+
+
+async def call_here(
+    functions: dict[Snippet, Any],
+    snippet: Snippet,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    callbacks: Mapping[str, Callback] | None,
+) -> Any:
+    """As `SnippetHost.call`; `functions` keeps what was compiled. Values pass through JSON, as on the way to a worker.
+
+    Raises:
+        SnippetError: as there.
+    """
+    install_aliases()
+    place = Place(snippet.origin or snippet.label, snippet.first_line, snippet.origin is not None)
+    kept: list[Any] = []
+    failures: list[Exception] = []
+    try:
+        given = [_argument(value, callbacks, kept, failures) for value in args]
+        named = {name: _argument(value, callbacks, kept, failures) for name, value in kwargs.items()}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SnippetError(f"{snippet.label}: its input cannot be sent as JSON: {error}") from error
+    try:
+        if snippet not in functions:
+            functions[snippet] = load(snippet.source, snippet.function, place)
+        value = functions[snippet](*given, **named)
+        if inspect.isawaitable(value):
+            value = await value
+        if value is None and kept:
+            value = kept[0]
+        return json.loads(json.dumps(value, default=plain))
+    # The author's code may raise anything. What is not for the snippet (a limit of the engine) comes out as it is.
+    except Exception as error:
+        if error in failures and not isinstance(error, BridgeError):
+            raise
+        raise SnippetError(f"{snippet.label}: {describe(error, place)}") from error
+
+
+def _argument(
+    value: Any, callbacks: Mapping[str, Callback] | None, kept: list[Any], failures: list[Exception]
+) -> Any:
+    if isinstance(value, Remote):
+        return _remote(value, callbacks or {}, failures)
+    if isinstance(value, InOut):
+        kept.append(decode(json.loads(json.dumps(encode(value.value)))))
+        return kept[-1]
+    return decode(json.loads(json.dumps(encode(value))))
+
+
+def _remote(remote: Remote, callbacks: Mapping[str, Callback], failures: list[Exception]) -> Any:
+    class Lent:
+        """What the runner lends to the snippet."""
+
+    def method(callback: Callback) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            sent = json.loads(json.dumps([args, kwargs], default=plain))
+            try:
+                return decode(json.loads(json.dumps(encode(await callback(*sent[0], **sent[1])))))
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        return call
+
+    lent = Lent()
+    lent.__dict__.update(remote.attributes)
+    lent.__dict__.update({name: method(callback) for name, callback in callbacks.items()})
+    return lent

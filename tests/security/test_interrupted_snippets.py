@@ -1,0 +1,69 @@
+"""ctrl-C of a run whose snippet loops: it ends soon, writes what it has, and leaves no process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TASK = """
+key: loops
+display_name: Loops
+description: Its scorer never ends for one sample.
+definition:
+  type: benchmark_task
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages: [{role: user, content: "{{ sample.question }}"}]
+  scorers:
+    - type: python
+      compute_scores_snippet: |
+        import os
+        def compute_scores(sample, solver_output):
+            if sample["question"] == "loop":
+                open(sample["mark"], "w").write(str(os.getpid()))
+                while True: pass
+            return {"one": 1.0}
+      metrics: [{type: mean, key: one, field: one, name: one}]
+"""
+
+
+def test_a_run_with_a_looping_snippet_ends_when_it_is_interrupted(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    (tmp_path / "task.yaml").write_text(TASK)
+    rows = "".join(f'{{"question": "{text}", "mark": "{mark}"}}\n' for text in ("quick", "loop"))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    (tmp_path / "model.jsonl").write_text('{"default": true, "reply": "yes"}\n')
+    command = [
+        *(str(Path(sys.executable).parent / "aigo-bridge"), "run", "task.yaml"),
+        *("--model", "scripted/model.jsonl", "--out", "out"),
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not mark.exists() or not mark.read_text():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    worker = int(mark.read_text())
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert time.monotonic() - start < 5
+    assert list(tmp_path.rglob("*.tasklog.json"))
+    assert not alive(worker)
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
