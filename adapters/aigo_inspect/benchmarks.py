@@ -15,24 +15,32 @@ from typing import Any
 
 from inspect_ai import Task
 from inspect_ai import eval as inspect_eval
-
-# Inspect takes paths as patterns relative to the current folder only; these are the steps behind that.
-from inspect_ai._util.config import parse_cli_args
 from inspect_ai._eval.list import is_task_path, tasks_in_dir
 from inspect_ai._eval.loader import create_file_tasks, load_file_tasks
 from inspect_ai._eval.registry import task_create
+
+# Inspect takes paths as patterns relative to the current folder only; these are the steps behind that.
+from inspect_ai._util.config import parse_cli_args
 from inspect_ai._util.decorator import parse_decorators
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_lookup
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import get_model
 
-from aigo_bridge.benchmarks import BenchmarkMetric, BenchmarkOutcome, BenchmarkRun, Listing, unknown
+from aigo_bridge.benchmarks import (
+    BenchmarkMetric,
+    BenchmarkOutcome,
+    BenchmarkRun,
+    ConvertedBenchmark,
+    Listing,
+    unknown,
+)
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_inspect import (
     _registry,  # noqa: F401  # registers our providers of models with Inspect
     native_listing,
 )
+from aigo_inspect.converting import convert
 from aigo_inspect.importing import ImportSettings, import_file
 from aigo_inspect.running import DEFAULT_MAX_RETRIES, _engine_errors, _model, _plain
 
@@ -83,6 +91,16 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
         )
     taken: set[str] = set()
     return [_outcome(log, request, _file_name(log.eval.task, taken)) for log in logs]
+
+
+def converted(task: str, arguments: Sequence[str], key: str | None) -> ConvertedBenchmark:
+    """One task as an AI GO task; see `Benchmarks.converted`."""
+    with contextlib.redirect_stdout(sys.stderr):
+        tasks = load_tasks(task, arguments)
+        if len(tasks) != 1:
+            names = ", ".join(each.name for each in tasks)
+            raise UsageError(f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)")
+        return convert(tasks[0], key=key)
 
 
 # Loading
@@ -263,8 +281,7 @@ def _metrics(log: EvalLog) -> tuple[BenchmarkMetric, ...]:
         parts = [score.name] if score.name != score.scorer else []
         parts += [score.reducer] if score.reducer else []
         for key, metric in score.metrics.items():
-            finite = isinstance(metric.value, int | float) and math.isfinite(metric.value)
-            value = float(metric.value) if finite else None
+            value = float(metric.value) if math.isfinite(metric.value) else None
             rows.append(BenchmarkMetric(score.scorer, "_".join([*parts, key]), value, score.scored_samples))
     return tuple(rows)
 

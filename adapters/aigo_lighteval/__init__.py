@@ -1,1 +1,1 @@
-"""The lighteval adapter. Not there yet: `aigo-bridge run --engine lighteval` says so."""
+"""The lighteval adapter: AI GO tasks as lighteval documents, run in its pipeline, read back as evidence."""

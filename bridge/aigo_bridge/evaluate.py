@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from aigo_bridge import __version__
 from aigo_bridge.dtypes import (
+    MetricData,
     ModelUsageStats,
     TaskExecution,
     TaskResultError,
@@ -20,10 +21,14 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine import Engine, Evidence, Execution, Gap, LogRef, RunSettings
 from aigo_bridge.engines import require_exact
-from aigo_bridge.errors import UsageError
+from aigo_bridge.errors import Issue, UsageError
+from aigo_bridge.evaluation.naming import parse_reference
+from aigo_bridge.evaluation.planning import plan_reference
+from aigo_bridge.evaluation.run_files import holds_evaluation
 from aigo_bridge.locating import find_task
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import config_from_text, plan_origin
+from aigo_bridge.planning_data import Surroundings
 from aigo_bridge.reading import read_task
 from aigo_bridge.results import write_log
 from aigo_bridge.results.assembling import (
@@ -36,6 +41,7 @@ from aigo_bridge.results.assembling import (
 )
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.trace_sources import trace_reader
 
 APP_VERSION = f"aigo-bridge {__version__}"
 
@@ -63,23 +69,41 @@ class Outcome:
     """Approximations that were allowed."""
     models: Mapping[str, str] = field(default_factory=dict)
     """AI GO model key (`""` for the evaluated model) → the engine's model name."""
+    data: tuple[MetricData, ...] = ()
+    """The metrics as they stand in the result."""
+    uncomputed: tuple[MetricRow, ...] = ()
+    """Metrics without a value although there were scores to compute them from."""
 
     @property
     def num_missing(self) -> int:
         """Planned samples that are not in the result, because the run ended early."""
         return len(self.plan.samples) - self.num_samples
 
+    def is_right(self, tolerated: int) -> bool:
+        """Whether the run ended, with every metric and no more failed samples than are tolerated."""
+        failed = self.num_failed + self.num_missing
+        return self.execution.status == "success" and failed <= tolerated and not self.uncomputed
+
 
 def plan(origin: PlanOrigin) -> TaskPlan:
-    """Make a plan from plain arguments; see `planning.plan_origin`."""
-    return plan_origin(origin)
+    """Make a plan from plain arguments: of a task, or of one task specification of a run file.
+
+    Raises:
+        UsageError: a name or option makes no sense.
+        SpecError: a file or the config is invalid; carries every issue.
+        DatasetError: the rows cannot be read.
+    """
+    reference = parse_reference(origin.task)
+    if reference is not None:
+        return plan_reference(reference, origin, read_traces=trace_reader)
+    return plan_origin(origin, Surroundings(read_traces=trace_reader))
 
 
 def parse_config(task: str, given: Mapping[str, Any], *, root: str | None = None) -> dict[str, Any]:
     """Config values of which some are texts from a command line, typed by the task's parameters."""
     texts = {key: value for key, value in given.items() if isinstance(value, str)}
-    if not texts:
-        return dict(given)
+    if not texts or parse_reference(task) is not None or holds_evaluation(task):
+        return dict(given)  # a run file's own parameters are typed when it is read
     document = read_task(find_task(task), root=None if root is None else Path(root))
     return {**given, **config_from_text(document.spec, texts)}
 
@@ -101,22 +125,42 @@ def run(
     gaps = require_exact(engine.gaps(made), engine=engine.name, allow_approximate=allow_approximate)
     check_models(made, settings)
     log = engine.run(made, settings)
+    return outcome_of(made, log, engine, settings.out, gaps)
+
+
+def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Sequence[Gap] = ()) -> Outcome:
+    """Read a native log back and write its evidence to `<name of the plan>.tasklog.json`.
+
+    Raises:
+        EvidenceError: the log cannot be read.
+    """
     evidence = engine.read(log.path)
-    result = settings.out / f"{made.task.key}.tasklog.json"
-    tally, metrics = write_evidence(evidence, result, engine=engine.name, planned=len(made.samples))
+    result = out / f"{made.name}.tasklog.json"
+    written = write_result(evidence, result, engine=engine.name, planned=len(made.samples))
+    tally = written.tally
     return Outcome(
         plan=made,
         log=log,
         result=result,
         execution=evidence.execution,
-        metrics=metrics,
+        metrics=written.metrics.rows,
         num_samples=tally.num_samples,
         num_failed=tally.num_failed,
         num_excluded=tally.num_excluded,
         first_errors=tuple(tally.first_errors),
         gaps=tuple(gaps),
         models=evidence.models,
+        data=written.metrics.data,
+        uncomputed=uncomputed(written.metrics, tally),
     )
+
+
+def uncomputed(metrics: Metrics, tally: Tally) -> tuple[MetricRow, ...]:
+    """Metrics that have no value although there is something to compute them from.
+
+    Where a scorer failed on every sample, its metrics are missing because of that, which is told (and tolerated, or not) as failed samples.
+    """
+    return tuple(row for row in metrics.rows if row.value is None and tally.scores.get(row.scorer_key))
 
 
 def check_models(made: TaskPlan, settings: RunSettings) -> None:
@@ -139,10 +183,40 @@ def check_models(made: TaskPlan, settings: RunSettings) -> None:
         )
 
 
+def unused_options(made: TaskPlan, settings: RunSettings) -> list[Issue]:
+    """Warnings about options that have no effect on this task."""
+    found: list[Issue] = []
+    if settings.model is not None and made.entity != "model":
+        message = f"--model is not used: task {made.task.key!r} evaluates no model"
+        found.append(Issue(message, severity="warning"))
+    if made.entity == "system" and made.origin is not None:
+        given = {"--num-samples": made.origin.num_samples, "--subsampling": made.origin.subsampling}
+        found += [
+            Issue(f"{name} is not used: a system task has no samples", severity="warning")
+            for name, value in given.items()
+            if value is not None
+        ]
+    return found
+
+
 def write_evidence(
     evidence: Evidence, path: Path, *, engine: str, planned: int | None = None
 ) -> tuple[Tally, tuple[MetricRow, ...]]:
-    """Stream an engine's evidence into a result log; returns what it adds up to.
+    """As `write_result`; returns what the samples add up to, and the metrics as shown."""
+    written = write_result(evidence, path, engine=engine, planned=planned)
+    return written.tally, written.metrics.rows
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a result log that was written adds up to."""
+
+    tally: Tally
+    metrics: Metrics
+
+
+def write_result(evidence: Evidence, path: Path, *, engine: str, planned: int | None = None) -> Written:
+    """Stream an engine's evidence into a result log.
 
     Args:
         evidence: from `Engine.read`.
@@ -151,41 +225,48 @@ def write_evidence(
         planned: samples that there should be; `None` takes what the log has.
     """
     tally = Tally(evidence.plan)
-    rows: list[MetricRow] = []
+    computed: list[Metrics] = []
 
     def finish(metrics: Metrics) -> TaskResultLog:
-        rows.extend(metrics.rows)
-        failures = tally.failures
-        execution = evidence.execution
-        complete = execution.status == "success" and (planned is None or tally.num_samples >= planned)
-        nothing_scored = tally.num_samples > 0 and tally.num_failed == tally.num_samples
+        computed.append(metrics)
         return TaskResultLog(
             format_version="v1",
             app_version=APP_VERSION,
-            status="success" if complete and not nothing_scored else "failure",
+            status="success" if came_to_an_end(evidence.execution, tally, planned) else "failure",
             evidence=TaskResultEvidence(
-                metrics=list(metrics.data), samples=[], errors=list(metrics.errors), failures=failures
+                metrics=list(metrics.data),
+                samples=[],
+                errors=list(metrics.errors),
+                failures=tally.failures,
             ),
             specification=specification_of(evidence.plan, model=evidence.models.get(""), engine=engine),
-            execution=_execution(execution, evidence.models.get(""), tally.num_samples),
-            errors=_run_errors(execution, tally.num_samples, planned),
+            execution=execution_of(evidence.execution, evidence.models.get(""), tally.num_samples),
+            errors=run_errors(evidence.execution, tally.num_samples, planned),
         )
 
     samples = sample_stream(evidence.trials(), tally)
     if evidence.plan.entity == "system":
         # The one sample that the engine saw is no evidence: the metrics that it gave are.
-        computed = list(samples)
-        write_log(path, [], finish=lambda: finish(system_metrics(computed)))
+        only = list(samples)
+        write_log(path, [], finish=lambda: finish(system_metrics(only)))
     else:
         host = SnippetHost()
         try:
             write_log(path, samples, finish=lambda: finish(metrics_for(tally, host)))
         finally:
             host.close()
-    return tally, tuple(rows)
+    return Written(tally, computed[0])
 
 
-def _execution(execution: Execution, model: str | None, num_samples: int) -> TaskExecution:
+def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> bool:
+    """Whether a run ended by itself, has all its samples, and scored at least one of them."""
+    complete = execution.status == "success" and (planned is None or tally.num_samples >= planned)
+    nothing_scored = tally.num_samples > 0 and tally.num_failed == tally.num_samples
+    return complete and not nothing_scored
+
+
+def execution_of(execution: Execution, model: str | None, num_samples: int) -> TaskExecution:
+    """When a run took place and what the evaluated model used, as AI GO keeps it."""
     usage = execution.model_usage.get(model or "")
     fields: dict[str, Any] = {
         "runtime": max(0.0, execution.ended_at - execution.started_at),
@@ -197,7 +278,8 @@ def _execution(execution: Execution, model: str | None, num_samples: int) -> Tas
     return TaskExecution(**fields)
 
 
-def _run_errors(execution: Execution, num_samples: int, planned: int | None) -> list[TaskResultError]:
+def run_errors(execution: Execution, num_samples: int, planned: int | None) -> list[TaskResultError]:
+    """What is wrong with a run as a whole: that it ended early, and where."""
     missing = planned is not None and num_samples < planned
     if execution.status == "success" and not missing:
         return []

@@ -19,6 +19,9 @@ ENTITY_SUFFIXES = (".yaml", ".yml")
 DATASET_KEYS = {"source", "generator_specification", "file_path"}
 """Top-level keys that only data set files have."""
 
+TASK_KEYS = {"definition"}
+"""Top-level keys that task files have (and generators, whose keys are others)."""
+
 GENERATOR_KEYS = {"definition"}
 """Top-level keys of generators (and tasks, whose keys are others)."""
 
@@ -64,6 +67,17 @@ def find_task(name: str) -> Path:
     if path.is_dir():
         raise UsageError(f"folder {name!r} holds no task.yaml; name the task file")
     raise UsageError(f"there is no file {name!r}; `aigo-bridge list` shows the shipped tasks")
+
+
+def find_task_with_key(key: str, run_file: Path) -> Path | None:
+    """The file of a task by its key: one that lies beside the run file (also in `tasks/`), else a shipped one; `None`: there is none.
+
+    Raises:
+        SpecError: several files declare the key.
+    """
+    folders = [run_file.parent, run_file.parent / "tasks", run_file.parent.parent / "tasks"]
+    found = _declaring(key, folders, TASK_KEYS, f"task {key!r}", "list the right one under 'tasks'")
+    return found if found is not None else shipped_tasks().get(f"{SHIPPED}/{key}")
 
 
 def find_dataset(key: str, given: Mapping[str, str], task: Path) -> Path:

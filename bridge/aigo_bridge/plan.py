@@ -88,8 +88,6 @@ class Specification:
     """How often the whole task is run (repeatability)."""
     run: int = 0
     """Which of these runs this is, from 0."""
-    cache: CachePolicy = "update"
-    """Whether its result may stand in for a later run: not with `no-cache`."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +119,8 @@ class TaskPlan:
     """Notes about the task file that do not stop a run."""
     specification: Specification | None = None
     """`None` for a task that is run by itself."""
+    cache: CachePolicy = "update"
+    """Whether the run may stand in for a later one: not with `no-cache`."""
     stored_entity: Mapping[str, Any] | None = None
     """What was evaluated when the outputs that are scored again were made, as its log says; `None` for other plans."""
 
@@ -186,6 +186,7 @@ class TaskPlan:
             "digest": self.digest,
             "solver_digest": self.solver_digest,
             "specification": self.specification and asdict(self.specification),
+            "cache": self.cache,
             "task": document_of(self.task),
             "config": dict(self.config),
             "dataset": dataset
@@ -243,6 +244,7 @@ def plan_from_header(header: Mapping[str, Any]) -> TaskPlan:
             digest=header["digest"],
             stored_entity=header.get("stored_entity"),
             specification=_specification_of(header),
+            cache=header.get("cache", "update"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise EvidenceError(f"the log's plan is damaged: {error}") from error

@@ -34,9 +34,7 @@ def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
     return plan_task(document, origin, around)
 
 
-def plan_task(
-    document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE
-) -> TaskPlan:
+def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
     """Plan a task that was read; see `plan_origin`."""
     task = document.spec
     config = resolve_config(task.config_spec, origin.config)

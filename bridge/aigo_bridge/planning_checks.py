@@ -92,6 +92,9 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
             "function_calls",
             "system_prompt",
             "user_prompt",
+            "code",
+            "post_process",
+            "when",
         ):
             text = getattr(scorer, name, None)
             if isinstance(text, str):

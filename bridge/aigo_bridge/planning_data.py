@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aigo_bridge.datasets import Rows, Selection, load_file
+from aigo_bridge.datasets import DatasetTools, Rows, Selection, load_file
 from aigo_bridge.datasets.json_tables import ObjectTable
-from aigo_bridge.datasets.sources import load_dataset
+from aigo_bridge.datasets.sources import TraceReader, load_dataset
 from aigo_bridge.datasets.tables import collect
-from aigo_bridge.errors import DatasetError, Issue, SpecError, UsageError
+from aigo_bridge.errors import DatasetError, Issue, UsageError
 from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample
+from aigo_bridge.planning_results import find_result, result_rows
 from aigo_bridge.reading import Document, read_dataset
-from aigo_bridge.spec import BenchmarkDefinition, TaskSpec
+from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a task finds beside its own file; empty for a task that is run by itself."""
+
+    datasets: Mapping[str, Document[DatasetSpec]] = field(default_factory=dict)
+    """Data sets that the run file declares, by key; they come before files that lie beside the task."""
+    evaluated: str | None = None
+    """Key of the data set under evaluation, for tasks that evaluate one."""
+    results: Mapping[str, Path] = field(default_factory=dict)
+    """Stored results that the run file names, by the key of their specification."""
+    folders: tuple[Path, ...] = ()
+    """Further folders in which results are looked for."""
+    read_traces: Callable[[Path], TraceReader] | None = None
+    """From the folder that paths may not leave to the reader of data sets that are made of an engine's logs."""
+    several_tasks: bool = False
+    """Whether data files were given for several tasks, so that this one need not use each of them."""
+
+
+ALONE = Surroundings()
 
 
 def planned_rows(
-    definition: BenchmarkDefinition, document: Document[TaskSpec], origin: PlanOrigin
+    definition: BenchmarkDefinition,
+    document: Document[TaskSpec],
+    origin: PlanOrigin,
+    around: Surroundings = ALONE,
 ) -> tuple[PlannedDataset, tuple[Sample, ...], tuple[Issue, ...]]:
     """The data set of a task, its selected rows, and what is doubtful about them.
 
@@ -28,20 +53,28 @@ def planned_rows(
         SpecError: a data set is not found, or its file is invalid.
         DatasetError: rows cannot be read, or there are none.
     """
-    keys = _keys(definition, document, origin)
-    selection = Selection(num_samples=origin.num_samples, subsampling=origin.subsampling)
+    selection = Selection(num_samples=origin.num_samples, subsampling=origin.subsampling or "head")
+    if definition.dataset is not None and definition.dataset.source == "task_result":
+        return _of_result(definition, document, origin, around, selection)
+    keys = _keys(definition, document, origin, around)
     if len(keys) == 1:
-        name, rows = _load(keys[0], document, origin, selection)
+        name, rows = _load(keys[0], document, origin, around, selection)
     else:
-        loaded = [_load(key, document, origin, Selection()) for key in keys]
+        loaded = [_load(key, document, origin, around, Selection()) for key in keys]
         name = ", ".join(part for part, _ in loaded)
         everything = ObjectTable(row.data for _, part in loaded for row in part.rows)
         warnings = [issue for _, part in loaded for issue in part.warnings]
         rows = replace(collect(everything, selection), warnings=tuple(warnings))
     if not rows.rows:
-        files = ", ".join(str(find_dataset(key, origin.datasets, document.file)) for key in keys)
+        files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
         raise DatasetError([Issue(f"data set {named} has no rows, expected at least one", file=files)])
+    return _planned(keys, name, rows)
+
+
+def _planned(
+    keys: Sequence[str], name: str, rows: Rows
+) -> tuple[PlannedDataset, tuple[Sample, ...], tuple[Issue, ...]]:
     _refuse_broken_text(rows, keys)
     # AI GO's evidence has room for one data set; several are named together.
     dataset = PlannedDataset("-".join(keys)[:250], name, rows.columns, rows.digest, rows.total)
@@ -62,14 +95,47 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
         raise DatasetError(issues[:20])
 
 
+def _of_result(
+    definition: BenchmarkDefinition,
+    document: Document[TaskSpec],
+    origin: PlanOrigin,
+    around: Surroundings,
+    selection: Selection,
+) -> tuple[PlannedDataset, tuple[Sample, ...], tuple[Issue, ...]]:
+    """The trials of an earlier result as rows."""
+    assert definition.dataset is not None
+    assert definition.dataset.key is not None
+    key = definition.dataset.key
+    given = {**around.results, **{name: Path(file) for name, file in origin.datasets.items()}}
+    file = find_result(key, given, [*around.folders, document.file.parent])
+    rows = result_rows(file, selection)
+    if not rows.rows:
+        raise DatasetError([Issue(f"task result {key!r} has no samples, expected at least one", str(file))])
+    return _planned([key], key, rows)
+
+
+def _file(key: str, document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings) -> Path:
+    if key in around.datasets and key not in origin.datasets:
+        return around.datasets[key].file
+    return find_dataset(key, origin.datasets, document.file)
+
+
 def _load(
-    key: str, document: Document[TaskSpec], origin: PlanOrigin, selection: Selection
+    key: str,
+    document: Document[TaskSpec],
+    origin: PlanOrigin,
+    around: Surroundings,
+    selection: Selection,
 ) -> tuple[str, Rows]:
     """Display name and rows of one data set."""
-    file = find_dataset(key, origin.datasets, document.file)
-    if file.suffix.lower() not in ENTITY_SUFFIXES:
-        return key, load_file(file, selection)
-    entity = read_dataset(file, root=None if origin.root is None else Path(origin.root))
+    if key in around.datasets and key not in origin.datasets:
+        entity = around.datasets[key]
+    else:
+        file = find_dataset(key, origin.datasets, document.file)
+        if file.suffix.lower() not in ENTITY_SUFFIXES:
+            return key, load_file(file, selection)
+        entity = read_dataset(file, root=None if origin.root is None else Path(origin.root))
+    file = entity.file
     if entity.spec.source is None and entity.spec.generator_specification is not None:
         raise DatasetError(
             [
@@ -82,28 +148,31 @@ def _load(
         )
     # A data set file may come from a stranger, like a task: what it reads stays below its root.
     base = entity.folder(("source",))
+    reader = None if around.read_traces is None else around.read_traces(entity.root)
+    tools = DatasetTools(read_traces=reader)
     return entity.spec.display_name, load_dataset(
-        entity.spec, base=base, root=entity.root, selection=selection
+        entity.spec, base=base, root=entity.root, selection=selection, tools=tools
     )
 
 
-def _keys(definition: BenchmarkDefinition, document: Document[TaskSpec], origin: PlanOrigin) -> Sequence[str]:
+def _keys(
+    definition: BenchmarkDefinition, document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings
+) -> Sequence[str]:
     """Keys of the data sets a task runs on: its own, or for data-set tasks the one that was given."""
     reference = definition.dataset
     if reference is None:
+        if around.evaluated is not None:
+            return (around.evaluated,)
         if len(origin.datasets) == 1:
             return tuple(origin.datasets)
         found = f"{len(origin.datasets)} were given" if origin.datasets else "none was given"
         raise UsageError(
             f"task {document.spec.key!r} evaluates a data set, and {found}; give exactly one: --dataset KEY=FILE"
         )
-    if reference.source != "dataset":
-        message = "running on an earlier task result is not there yet, expected `source: dataset`"
-        raise SpecError([document.place(Issue(message, path=("definition", "dataset")))])
     keys = reference.keys or (reference.key,)
     named = [key for key in keys if key is not None]
     unknown = sorted(set(origin.datasets) - set(named))
-    if unknown:
+    if unknown and not around.several_tasks:
         own = ", ".join(map(repr, named))
         has = f"its data set is {own}" if len(named) == 1 else f"its data sets are {own}"
         raise UsageError(f"the task has no data set {unknown[0]!r}; {has}")

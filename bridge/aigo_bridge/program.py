@@ -15,6 +15,7 @@ from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models import Model, Models
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
+from aigo_bridge.scoring.code_exec import CodeRunner
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
@@ -124,8 +125,19 @@ class SampleProgram:
         return await contained(scorer.score(row.sample, row.output, models), "score", let_through)
 
 
-def compile_program(plan: TaskPlan, host: SnippetHost | None = None) -> SampleProgram:
-    """Compile a plan; nothing is run yet."""
+def compile_program(
+    plan: TaskPlan, host: SnippetHost | None = None, code_runner: CodeRunner | None = None
+) -> SampleProgram:
+    """Compile a plan; nothing is run yet.
+
+    Args:
+        plan: what is to run.
+        host: where the author's code runs; `None`: a worker of the program's own.
+        code_runner: where code runs that a model wrote; `None`: nowhere, and plans that need it are refused.
+
+    Raises:
+        UnsupportedPlanError: something that a scorer needs is not there.
+    """
     host = host or SnippetHost()
     solver = plan.benchmark.solver
     postprocessor = None if solver is None else solver.postprocessor
@@ -133,7 +145,9 @@ def compile_program(plan: TaskPlan, host: SnippetHost | None = None) -> SamplePr
         plan=plan,
         solver=None if solver is None else compile_solver(solver, host),
         postprocessor=None if postprocessor is None else compile_postprocessor(postprocessor, host),
-        scorers=compile_scorers(plan.benchmark.scorers, samples=plan.samples, host=host),
+        scorers=compile_scorers(
+            plan.benchmark.scorers, samples=plan.samples, host=host, code_runner=code_runner
+        ),
         host=host,
         samples={str(sample.id): sample for sample in plan.samples},
     )

@@ -1,4 +1,4 @@
-"""Checks of a run file that need its data: do the templates of its tasks fit the columns of its data sets."""
+"""Checks of a run file, or of a task by itself, that need its data: do the templates fit the columns of the data sets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.datasets import Rows, Selection
+from aigo_bridge.datasets import Rows, Selection, load_file
 from aigo_bridge.datasets.sources import load_dataset
 from aigo_bridge.errors import DatasetError, Issue, SpecError, TemplateError
+from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset
 from aigo_bridge.parameters import resolve_config
 from aigo_bridge.plan import bind_task
 from aigo_bridge.planning_checks import column_issues, definition_issues
-from aigo_bridge.reading import Document
+from aigo_bridge.reading import Document, read_dataset
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, TaskSpecification
 from aigo_bridge.spec.datasets import LocalSource
 from aigo_bridge.templates import bind_config
@@ -40,6 +41,34 @@ def run_file_issues(document: Document[RunSpec]) -> Iterator[Issue]:
             number = tasks[specification.task_key]
             part_of_task = document.part(("tasks", number), run.tasks[number])
             yield from _task_issues(part_of_task, specification, values, rows)
+
+
+def task_file_issues(document: Document[TaskSpec]) -> Iterator[Issue]:
+    """What is wrong between a task and the local data set that a run would find beside it; nothing is fetched or generated.
+
+    Silent where that cannot be known: parameters without a default, data sets that come from elsewhere.
+    """
+    try:
+        config = resolve_config(document.spec.config_spec, {})
+        definition = bind_task(document.data, config).definition
+    except (SpecError, TemplateError, ValidationError):
+        return
+    if not isinstance(definition, BenchmarkDefinition) or definition.dataset is None:
+        return
+    key = definition.dataset.key
+    if key is None or definition.dataset.source != "dataset":
+        return
+    try:
+        file = find_dataset(key, {}, document.file)
+        if file.suffix.lower() in ENTITY_SUFFIXES:
+            found = _local_rows(read_dataset(file))
+        else:
+            found = load_file(file, Selection(num_samples=1))
+    except (SpecError, DatasetError):
+        return  # a data set's own mistakes are told when it is validated, or run
+    if found is not None:
+        for issue in definition_issues(definition, found.columns):
+            yield replace(document.place(issue), message=f"{issue.message} (data set {key!r})")
 
 
 def _local_rows(document: Document[DatasetSpec]) -> Rows | None:

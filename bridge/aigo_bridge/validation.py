@@ -10,11 +10,11 @@ from pathlib import Path
 import orjson
 
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
-from aigo_bridge.reading import Dialect, read_run
+from aigo_bridge.reading import Dialect, read_run, read_task
 from aigo_bridge.reading.validating import FileReport, validate_paths
 from aigo_bridge.results import validate_log
 from aigo_bridge.results.log_files import open_for_reading
-from aigo_bridge.run_file_checks import run_file_issues
+from aigo_bridge.run_file_checks import run_file_issues, task_file_issues
 
 YAML_SUFFIXES = (".yaml", ".yml")
 DATA_SUFFIXES = (".json", ".jsonl")
@@ -83,7 +83,7 @@ def _file(path: Path, root: Path | None, dialect: Dialect) -> Report:
 
 
 def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Report:
-    """A YAML file's report; of a valid run file also whether its tasks fit its data.
+    """A YAML file's report; of a valid run file, or a task, also whether it fits its data.
 
     In the 3.17 dialect that is a warning: the vendor's loader does not look at data.
     """
@@ -92,6 +92,18 @@ def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Report:
         found = run_file_issues(read_run(report.file, root=root, dialect=dialect))
         more = [issue if dialect == "default" else replace(issue, severity="warning") for issue in found]
         issues = (*issues, *more)
+    elif report.kind == "task" and report.is_valid():
+        found = task_file_issues(read_task(report.file, root=root, dialect=dialect))
+        known = {(issue.file, issue.line, issue.column) for issue in issues}
+        # The data set that lies there need not be the one it will run on.
+        issues = (
+            *issues,
+            *(
+                replace(issue, severity="warning")
+                for issue in found
+                if (issue.file, issue.line, issue.column) not in known
+            ),
+        )
     return Report(report.file, report.kind or "unknown", issues)
 
 

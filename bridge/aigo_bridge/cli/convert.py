@@ -17,7 +17,10 @@ RECORD_ENDINGS = (".jsonl", ".jsonl.gz")
 @app.command("convert")
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="FILE", help="A .jsonl file of task records, or an AI GO task.")
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A .jsonl file of task records, an AI GO task, or `inspect:BENCHMARK`."
+        ),
     ],
     out: Annotated[
         Path,
@@ -44,6 +47,15 @@ def convert(
     root: Annotated[
         Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes of the task may reach.")
     ] = None,
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-arg", "-T", metavar="NAME=VALUE", help="Parameter of the benchmark. Repeatable."
+        ),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="aigo", help="What a benchmark becomes: an AI GO task.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is already there.")] = False,
 ) -> None:
     """Convert JSONL task records to an AI GO task with its data set, or an AI GO task to records.
@@ -51,9 +63,20 @@ def convert(
     The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all reasons are listed.
     Exit code: 0 converted, 1 it does not fit, 2 wrong use or an invalid file, 3 invalid records were left out.
     """
+    from aigo_bridge.benchmarks import split_name
+    from aigo_bridge.cli.benchmarks import convert_benchmark
     from aigo_bridge.cli.failing import ExitCode, reported
+    from aigo_bridge.errors import UsageError
 
     with reported():
+        if to not in (None, "aigo"):
+            raise UsageError(f"--to: found {to!r}, expected aigo")
+        benchmark = split_name(source)
+        if benchmark is not None:
+            converted = convert_benchmark(*benchmark, out, arguments=task_args or [], key=key, force=force)
+            raise typer.Exit(ExitCode.DONE if converted else ExitCode.NOT_RIGHT)
+        if task_args:
+            raise UsageError("-T: for an engine's own benchmark only")
         if source.lower().endswith(RECORD_ENDINGS):
             complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
             code = ExitCode.DONE if complete else ExitCode.PARTIAL

@@ -1,4 +1,4 @@
-"""`aigo-bridge list`: the shipped tasks."""
+"""`aigo-bridge list`: the shipped tasks, or the benchmarks that are installed for an engine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,23 @@ app = typer.Typer(**VERB)
 
 @app.command("list")
 def list_tasks(
+    engine: str | None = typer.Argument(
+        None, metavar="[ENGINE]", help="List the benchmarks installed for this engine, e.g. inspect."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print a machine-readable list."),
 ) -> None:
-    """List the tasks that come with aigo-bridge; run one by its name: `aigo-bridge run aigo_tasks/NAME`."""
+    """List the tasks that come with aigo-bridge; run one by its name: `aigo-bridge run aigo_tasks/NAME`.
+
+    With an engine: its own benchmarks in installed packages, without loading them; run one by `aigo-bridge run inspect:NAME`.
+    """
     from aigo_bridge.cli.failing import reported
+
+    if engine is not None:
+        with reported():
+            from aigo_bridge.cli.benchmarks import show_list
+
+            show_list(engine, as_json=as_json)
+        return
     from aigo_bridge.locating import shipped_tasks
     from aigo_bridge.reading import read_task
 

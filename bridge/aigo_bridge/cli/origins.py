@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal, cast, get_args
 
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluate import parse_config
-from aigo_bridge.plan import PlanOrigin
+from aigo_bridge.evaluation.naming import parse_reference
+from aigo_bridge.plan import CachePolicy, PlanOrigin
 
 
 def origin_of(
@@ -16,7 +19,8 @@ def origin_of(
     dataset: list[str] | None,
     root: Path | None,
     num_samples: int | None = None,
-    subsampling: str = "head",
+    subsampling: str | None = None,
+    num_trials: int | None = None,
 ) -> PlanOrigin:
     """The origin of a plan.
 
@@ -24,7 +28,7 @@ def origin_of(
         UsageError: an option makes no sense.
         SpecError: the task cannot be read, which is needed to type the config.
     """
-    if subsampling not in ("head", "random"):
+    if subsampling not in (None, "head", "random"):
         raise UsageError(f"--subsampling: found {subsampling!r}, expected head or random")
     reach = None if root is None else str(root.resolve())
     files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
@@ -33,7 +37,8 @@ def origin_of(
         config=parse_config(task, pairs("--config", config), root=reach),
         datasets=files,
         num_samples=num_samples,
-        subsampling="random" if subsampling == "random" else "head",
+        subsampling=cast("Literal['head', 'random'] | None", subsampling),
+        num_trials=num_trials,
         root=reach,
     )
 
@@ -55,7 +60,22 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     return found
 
 
+def cache_policy(text: str | None) -> CachePolicy | None:
+    """A cache policy that was typed; `None` when none was.
+
+    Raises:
+        UsageError: there is no such policy.
+    """
+    known = get_args(CachePolicy)
+    if text is not None and text not in known:
+        raise UsageError(f"--cache: found {text!r}, expected {', '.join(known[:-1])} or {known[-1]}")
+    return cast("CachePolicy | None", text)
+
+
 def _stable_name(task: str) -> str:
-    """The task so that another process finds it: a shipped task's name, else the absolute path."""
+    """The task so that another process finds it: a shipped task's name, else the absolute path (of a run file's part, that of the file)."""
+    reference = parse_reference(task)
+    if reference is not None:
+        return str(replace(reference, file=reference.file.resolve()))
     path = Path(task)
     return str(path.resolve()) if path.exists() else task

@@ -15,19 +15,19 @@ PLAIN_INTERVAL = 10.0
 
 
 @contextmanager
-def progress(*, enabled: bool = True) -> Iterator[Callable[[Progress], None] | None]:
-    """A function to report progress to; `None` when disabled."""
+def progress(*, enabled: bool = True, several: bool = False) -> Iterator[Callable[[Progress], None] | None]:
+    """A function to report progress to; `None` when disabled. `several`: failures name the task beside the sample."""
     if not enabled:
         yield None
     elif sys.stderr.isatty():
-        with _bar() as tell:
+        with _bar(several) as tell:
             yield tell
     else:
-        yield _plain()
+        yield _plain(several)
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Progress], None]]:
+def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -55,18 +55,18 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
             failed = f"[red]{state.failed} failed[/red]" if state.failed else ""
             bar.update(task, total=state.total, completed=state.done, failed=failed)
             if state.error is not None:
-                bar.console.print(Text(failure_line(state), style="red"))
+                bar.console.print(Text(failure_line(state, several=several), style="red"))
 
         yield tell
 
 
-def _plain() -> Callable[[Progress], None]:
+def _plain(several: bool) -> Callable[[Progress], None]:
     last = time.monotonic()
 
     def tell(state: Progress) -> None:
         nonlocal last
         if state.error is not None:
-            print(failure_line(state), file=sys.stderr)  # noqa: T201
+            print(failure_line(state, several=several), file=sys.stderr)  # noqa: T201
         now = time.monotonic()
         if state.done == state.total or state.done == 0 or now - last >= PLAIN_INTERVAL:
             last = now
@@ -76,6 +76,7 @@ def _plain() -> Callable[[Progress], None]:
     return tell
 
 
-def failure_line(state: Progress) -> str:
+def failure_line(state: Progress, *, several: bool = False) -> str:
     """One line about the sample that has just failed."""
-    return f"sample {one_line(str(state.sample_id))}: {one_line(state.error or '')}"
+    task = f"{one_line(state.task)}: " if several and state.task is not None else ""
+    return f"{task}sample {one_line(str(state.sample_id))}: {one_line(state.error or '')}"

@@ -1,21 +1,35 @@
-"""`aigo-bridge run`: one task, one engine, one result log."""
+"""`aigo-bridge run`: a task, or a whole evaluation, on an engine."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aigo_bridge.cli.settings import VERB
 
+if TYPE_CHECKING:
+    from aigo_bridge.engine import Engine, RunSettings
+    from aigo_bridge.evaluate import Outcome
+    from aigo_bridge.plan import CachePolicy, PlanOrigin
+
 app = typer.Typer(**VERB)
+
+CACHE_POLICIES = ("reuse", "update", "no-cache")
 
 
 @app.command("run")
 def run(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task file, or the name of a shipped task.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="Task file, the name of a shipped task, a run file (all its specifications), `RUN_FILE#SPECIFICATION`, or an engine's own"
+            " benchmark: `inspect:NAME`, `inspect:FILE.py@TASK`.",
+        ),
+    ],
     model: Annotated[
         str | None,
         typer.Option(
@@ -34,7 +48,11 @@ def run(
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", metavar="KEY=VALUE", help="Value for a parameter of the task. Repeatable."),
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE",
+            help="Value for a parameter of the task, or of the run file's evaluation. Repeatable.",
+        ),
     ] = None,
     dataset: Annotated[
         list[str] | None,
@@ -44,28 +62,49 @@ def run(
             help="File of a data set: rows, or a data set's YAML. Repeatable.",
         ),
     ] = None,
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-arg",
+            "-T",
+            metavar="NAME=VALUE",
+            help="Parameter of an engine's own benchmark. Repeatable.",
+        ),
+    ] = None,
     num_samples: Annotated[
         int | None, typer.Option("--num-samples", "-n", min=1, metavar="N", help="Run on N samples only.")
     ] = None,
     subsampling: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--subsampling", metavar="head|random", help="Which N: the first, or a fixed random choice."
         ),
-    ] = "head",
+    ] = None,
+    num_trials: Annotated[
+        int | None,
+        typer.Option("--num-trials", min=1, metavar="N", help="Solve and score each sample N times."),
+    ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native log and the evidence.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native logs and the evidence.")
     ] = Path("out"),
     engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to run on.")] = "inspect",
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run of the same task in DIR.")
     ] = False,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache",
+            metavar="|".join(CACHE_POLICIES),
+            help="Whether earlier results in DIR are used; of a run file, in place of its own cache policy. [update]",
+        ),
+    ] = None,
     fail_on_error: Annotated[
         str | None,
         typer.Option(
             "--fail-on-error",
             metavar="N|0.x",
-            help="Failed samples that are tolerated, as a number or a share. [0]",
+            help="Failed samples that are tolerated (per specification), as a number or a share. [0]",
         ),
     ] = None,
     root: Annotated[
@@ -91,30 +130,74 @@ def run(
         bool, typer.Option("--json", help="Print a machine-readable summary instead of tables.")
     ] = False,
 ) -> None:
-    """Run an AI GO task on an engine and write its evidence.
+    """Run an AI GO task, or all tasks of a run file, on an engine and write the evidence.
 
-    DIR then holds the engine's native log and `<task key>.tasklog.json`, an AI GO TaskResultLog.
-    Exit code: 0 all samples were scored, 1 some failed, 2 wrong use or an invalid task.
+    DIR then holds the engine's native logs and one `<key>.tasklog.json` per task, an AI GO TaskResultLog; of a run file also `evaluation.json`.
+    Exit code: 0 all samples were scored and all policies hold, 1 some failed, a metric has no value or a policy does not hold, 2 wrong use or
+    an invalid task.
     """
-    from aigo_bridge.cli.failing import ExitCode, reported, show_issues
-    from aigo_bridge.cli.origins import origin_of, pairs
-    from aigo_bridge.cli.outcomes import show_outcome, summary
+    from aigo_bridge.benchmarks import split_name
+    from aigo_bridge.cli.evaluations import run_evaluations
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.origins import cache_policy, origin_of, pairs
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine import RunSettings
     from aigo_bridge.engines import load_engine
-    from aigo_bridge.errors import EngineError
-    from aigo_bridge.evaluate import plan, tolerated
-    from aigo_bridge.evaluate import run as run_plan
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.evaluate import tolerated
+    from aigo_bridge.evaluation.naming import parse_reference
+    from aigo_bridge.evaluation.run_files import holds_evaluation
 
     with reported():
         tolerated(fail_on_error, 0)
+        benchmark = split_name(task)
+        if benchmark is not None:
+            from aigo_bridge.benchmarks import BenchmarkRun
+            from aigo_bridge.cli.benchmarks import refuse_options, run_benchmark
+
+            refuse_options(
+                {
+                    "--config": config,
+                    "--dataset": dataset,
+                    "--subsampling": subsampling,
+                    "--root": root,
+                    "--cache": cache,
+                    "--resume": resume,
+                }
+            )
+            request = BenchmarkRun(
+                task=benchmark[1],
+                out=out,
+                arguments=task_args or [],
+                model=model,
+                roles=pairs("--model-map", model_map),
+                num_samples=num_samples,
+                num_trials=num_trials,
+                max_connections=max_connections,
+                max_samples=max_samples,
+                time_limit=time_limit,
+                token_limit=token_limit,
+                cost_limit=cost_limit,
+            )
+            code = run_benchmark(benchmark[0], request, fail_on_error=fail_on_error, as_json=as_json)
+            raise typer.Exit(code)
+        if task_args:
+            raise UsageError(
+                "-T: for an engine's own benchmark only; parameters of a task are given with --config"
+            )
+        policy = cache_policy(cache)
         origin = origin_of(
-            task, config=config, dataset=dataset, root=root, num_samples=num_samples, subsampling=subsampling
+            task,
+            config=config,
+            dataset=dataset,
+            root=root,
+            num_samples=num_samples,
+            subsampling=subsampling,
+            num_trials=num_trials,
         )
-        made = plan(origin)
-        show_issues(made.warnings)
-        chosen = load_engine(engine)
-        with progress(enabled=not as_json) as on_progress:
+        reference = parse_reference(task)
+        several = reference is not None or holds_evaluation(task)
+        with progress(enabled=not as_json, several=several) as on_progress:
             settings = RunSettings(
                 out=out,
                 model=model,
@@ -125,18 +208,53 @@ def run(
                 token_limit=token_limit,
                 cost_limit=cost_limit,
                 resume=resume,
+                reuse_earlier=policy == "reuse",
                 on_progress=on_progress,
             )
-            try:
-                outcome = run_plan(made, chosen, settings)
-            except EngineError as error:
-                with reported(ExitCode.NOT_RIGHT):
-                    raise error from error
-    failed = outcome.num_failed + outcome.num_missing
-    limit = tolerated(fail_on_error, len(made.samples))
+            chosen = load_engine(engine)
+            if several:
+                code = run_evaluations(
+                    origin, chosen, settings, cache=policy, fail_on_error=fail_on_error, as_json=as_json
+                )
+                raise typer.Exit(code)
+            outcome = _run_task(origin, chosen, settings, policy)
+    _tell(outcome, settings, as_json=as_json)
+    if not outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples))):
+        raise typer.Exit(1)
+
+
+def _run_task(
+    origin: PlanOrigin, engine: Engine, settings: RunSettings, cache: CachePolicy | None
+) -> Outcome:
+    from dataclasses import replace
+
+    from aigo_bridge.cli.failing import ExitCode, reported, show_issues
+    from aigo_bridge.errors import EngineError
+    from aigo_bridge.evaluate import plan, unused_options
+    from aigo_bridge.evaluate import run as run_plan
+
+    made = replace(plan(origin), cache=cache or "update")
+    show_issues((*made.warnings, *unused_options(made, settings)))
+    try:
+        return run_plan(made, engine, settings)
+    except EngineError as error:
+        with reported(ExitCode.NOT_RIGHT):
+            raise error from error
+
+
+def _tell(outcome: Outcome, settings: RunSettings, *, as_json: bool) -> None:
+    from aigo_bridge.cli.outcomes import show_outcome, summary
+    from aigo_bridge.cli.terminal import short_path
+
+    if settings.resume and outcome.log.earlier is None:
+        message = f"nothing to resume: no run of this task with these models in {short_path(settings.out)}; all of it was run"
+        typer.echo(message, err=True)
+    elif outcome.log.earlier == outcome.log.path:
+        typer.echo("the earlier run is complete: nothing was run again", err=True)
+    elif outcome.log.replayed and outcome.log.earlier is not None:
+        earlier = short_path(outcome.log.earlier)
+        typer.echo(f"scored the outputs of {earlier} again, without asking the model", err=True)
     if as_json:
         typer.echo(json.dumps(summary(outcome), indent=2, ensure_ascii=False))
     else:
         show_outcome(outcome)
-    if failed > limit or outcome.execution.status != "success":
-        raise typer.Exit(ExitCode.NOT_RIGHT)

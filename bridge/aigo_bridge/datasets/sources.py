@@ -83,6 +83,7 @@ def load_dataset(
         files = FolderTable(folder, source.extension, root=root)
         filters = compile_filters(source.filters)
         rows = collect(files, selection, filters=filters, missing=missing, file=str(folder))
+        # That files with equal content have equal ids is no doubt about the author's data.
         return replace(rows, warnings=tuple(files.warnings))
     if isinstance(source, HuggingFaceSource):
         from aigo_bridge.datasets.hub import hub_table
@@ -115,7 +116,7 @@ def _generated(
         raise DatasetError(message)
     made, warnings = generate(generator, request, tools.datasets or {}, tools.generation)
     rows = collect(ObjectTable(made), selection, missing=missing, file=generator.key)
-    return replace(rows, warnings=warnings)
+    return replace(rows, warnings=(*rows.warnings, *warnings))
 
 
 def _inside(path: Path, root: Path | None) -> Path:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from aigo_bridge.datasets.filtering import CompiledFilter
 from aigo_bridge.datasets.rows import Missing, Problems, Row, Rows, Selection, digest_of
-from aigo_bridge.errors import TemplateError
+from aigo_bridge.errors import Issue, TemplateError
 
 SAMPLE_ID = "sample_id"
 """Column that identifies rows."""
@@ -81,7 +81,9 @@ def collect(
     for record in keep.records():
         data = table.complete(record, missing)
         rows.append(Row(_typed_id(data[SAMPLE_ID]) if identified else record.number, data))
-    return Rows(tuple(rows), tuple(table.columns()), total, digest_of(rows))
+    doubt = ids.doubt(total)
+    warnings = () if doubt is None else (Issue(doubt, file, severity="warning"),)
+    return Rows(tuple(rows), tuple(table.columns()), total, digest_of(rows), warnings)
 
 
 def fill(missing: Missing) -> Any:
@@ -134,14 +136,16 @@ class _Ids:
 
     def __init__(self) -> None:
         self._usable = True
+        self._found = 0
         self._hashes = [array("Q") for _ in range(256)]
 
     def observe(self, value: Any) -> None:
         """Take note of the cell of one row, `None` when it has none."""
-        if not self._usable:
-            return
         if value is None or value == "" or value != value or not isinstance(value, str | int | float):
             self._usable = False
+            return
+        self._found += 1
+        if not self._usable:
             return
         name = str(_typed_id(value)).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(name, digest_size=8).digest()
@@ -149,7 +153,27 @@ class _Ids:
 
     def are_usable(self) -> bool:
         """Whether every row has an id and no two have the same."""
-        return self._usable and all(len(set(hashes)) == len(hashes) for hashes in self._hashes)
+        return self._usable and not self._repeated()
+
+    def doubt(self, total: int) -> str | None:
+        """Why a column that is there does not identify the rows; `None` when it does, or no row has a value in it."""
+        if not self._found:
+            return None
+        if not self._usable:
+            return (
+                f"{total - self._found} of {total} rows have no usable 'sample_id',"
+                " so samples are known by their row numbers"
+            )
+        if repeated := self._repeated():
+            again = "1 row has" if repeated == 1 else f"{repeated} rows have"
+            return (
+                f"{again} a 'sample_id' that an earlier row has already,"
+                " so samples are known by their row numbers"
+            )
+        return None
+
+    def _repeated(self) -> int:
+        return sum(len(hashes) - len(set(hashes)) for hashes in self._hashes)
 
 
 def _typed_id(value: Any) -> str | int:

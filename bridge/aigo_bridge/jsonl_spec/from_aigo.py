@@ -10,7 +10,7 @@ from aigo_bridge.errors import TemplateError
 from aigo_bridge.jsonl_spec.checking import validate_record
 from aigo_bridge.jsonl_spec.records import TaskSpec
 from aigo_bridge.jsonl_spec.snippet import scorer_snippet
-from aigo_bridge.jsonl_spec.to_aigo import PROMPT_TEMPLATE
+from aigo_bridge.jsonl_spec.to_aigo import CODE_SCORER, PROMPT_TEMPLATE
 from aigo_bridge.templates import SampleTemplate
 
 _MOST_REASONS = 20
@@ -111,7 +111,7 @@ def _structure(document: Mapping[str, Any]) -> Iterator[str]:
     if definition.get("actions"):
         yield "it has action rules, which would be lost"
     yield from _solver(definition.get("solver"))
-    yield from _scorer(definition.get("scorers") or [])
+    yield from _scorer([each for each in definition.get("scorers") or [] if each != CODE_SCORER])
 
 
 def _solver(solver: Mapping[str, Any] | None) -> Iterator[str]:

@@ -10,13 +10,15 @@ PARTS = ("post_processing.py", "scores.py")
 
 _HEAD = """\
 # Scores the records of a JSONL task spec: one score per sample, named after its metric.
-# bleu_4 needs the package sacrebleu, rouge_l the package rouge-score; code_exec is never scored here.
+# bleu_4 needs the package sacrebleu, rouge_l the package rouge-score; code_exec is scored in a sandbox by another scorer.
 from __future__ import annotations"""
 
 _TAIL = '''
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
     """The score of one sample under its own metric, after its own post-process rule."""
+    if sample["metric_name"] == "code_exec":
+        return {"scores": {}, "metadata": {}}
     generation = solver_output.output.choices[0].message.content
     prediction = post_process(sample["post_process"], generation)
     score = metric_score(sample["metric_name"], prediction, sample["targets"])

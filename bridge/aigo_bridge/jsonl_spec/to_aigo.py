@@ -50,6 +50,17 @@ class Converted:
         return key
 
 
+CODE_SCORER: dict[str, Any] = {
+    "type": "code_exec",
+    "key": "code_exec",
+    "tests": "targets",
+    "post_process": "{{ sample.post_process }}",
+    "when": "{{ sample.metric_name == 'code_exec' }}",
+    "metrics": [{"type": "mean", "key": "code_exec", "field": "code_exec", "name": "code_exec"}],
+}
+"""The scorer of records with the metric `code_exec`: their code runs in a sandbox."""
+
+
 def to_aigo(
     tasks: Iterable[TaskSpec],
     *,
@@ -59,8 +70,7 @@ def to_aigo(
 ) -> Converted:
     """The AI GO task and the rows for task records.
 
-    Tasks with the metric `code_exec` are converted, too, but their samples fail in scoring with a message (never with a score), and
-    `gaps` says so.
+    Tasks with the metric `code_exec` get a scorer that AI GO does not have (see `spec.scorers.CodeExecScorer`), and `gaps` says so.
 
     Args:
         tasks: valid records with ids of their own.
@@ -100,7 +110,8 @@ def to_aigo(
                     "metrics": [
                         {"type": "mean", "key": name, "field": name, "name": name} for name in scored
                     ],
-                }
+                },
+                *([CODE_SCORER] if "code_exec" in used else []),
             ],
         },
     }
@@ -153,7 +164,7 @@ def _gaps(rows: tuple[dict[str, Any], ...]) -> list[str]:
         return []
     noun = "sample uses" if number == 1 else "samples use"
     return [
-        f"{number} {noun} the metric 'code_exec', which is scored only in a sandbox: scoring them fails with a message"
+        f"{number} {noun} the metric 'code_exec', whose scorer is an extension of ours: the AI GO platform refuses it"
     ]
 
 

@@ -18,6 +18,7 @@ _BY_TYPE: dict[str, tuple[spec.Metric, ...]] = {
     "model_as_a_judge_classifier": (spec.MeanMetric(type="mean", field="is_correct", name="accuracy"),),
     "model_as_a_judge_scorer": (spec.MeanMetric(type="mean", field="score"),),
     "labeler_via_model": (spec.FrequencyMetric(type="frequency", field="label"),),
+    "code_exec": (spec.MeanMetric(type="mean", field="code_exec"),),
     "bleu": (spec.MeanMetric(type="mean", field="bleu_score"),),
 }
 

@@ -6,6 +6,7 @@ from aigo_bridge.reading.kinds import Kind, recognise
 from aigo_bridge.reading.places import Place
 from aigo_bridge.reading.reader import (
     UnknownKindError,
+    kind_of,
     read_adapter,
     read_any,
     read_app,
@@ -32,6 +33,7 @@ __all__ = [
     "UnknownKindError",
     "environment",
     "issues_from_validation",
+    "kind_of",
     "read_adapter",
     "read_any",
     "read_app",

@@ -45,6 +45,8 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 def _scorer(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
     kind = str(scorer.get("type"))
+    if kind == "code_exec":
+        yield _refused("'type': 'code_exec' is an extension of ours", (*path, "type"))
     yield from _template_only(scorer, "model_key", path)
     yield from _template_only(scorer, "judge_model_key", path)
     if kind in {"python", "python_all_samples"} and scorer.get("metrics") is None:
@@ -88,6 +90,8 @@ def _generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 def _model(model: dict[str, Any], path: Path) -> Iterator[Issue]:
     config = mapping(model.get("config"))
+    if "process_input" in mapping(config.get("adapter")):
+        yield _refused("'adapter': found an adapter, expected its key", (*path, "config", "adapter"))
     if config.get("connection_type") == "custom_inference":
         for name in ("environment", "timeout"):
             if config.get(name) is None:

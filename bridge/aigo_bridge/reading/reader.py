@@ -126,9 +126,13 @@ def read_run(
     root: Path | None = None,
     dialect: Dialect = "default",
     env: Mapping[str, str] | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Document[RunSpec]:
-    """A run file with all entities that it refers to; as `read_task`."""
-    return _read("run", RunSpec, path, root, dialect, env)
+    """A run file with all entities that it refers to; as `read_task`.
+
+    `config` has values of the evaluation's parameters that stand in place of the file's own.
+    """
+    return _read("run", RunSpec, path, root, dialect, env, config)
 
 
 def read_plan(
@@ -182,6 +186,7 @@ def _read(
     root: Path | None,
     dialect: Dialect,
     env: Mapping[str, str] | None,
+    config: Mapping[str, Any] | None = None,
 ) -> Document[M]:
     loader = Loader(root if root is not None else path.parent, os.environ if env is None else env)
     node, kind, rewriter = open_nodes(loader, path, kind, dialect)
@@ -193,6 +198,9 @@ def _read(
     if not isinstance(data, dict):
         problems.append(document.place(Issue(f"expected {WORDS[kind]} (a mapping), found something else")))
         raise SpecError([_shown(issue, loader.texts) for issue in problems])
+    if config:
+        own = data.get("config")
+        data["config"] = {**(own if isinstance(own, dict) else {}), **config}
     spec: BaseModel | None = None
     try:
         spec = MODELS[kind].model_validate(data)
@@ -217,6 +225,15 @@ def _read(
     if spec is None or any(issue.severity == "error" for issue in problems):
         raise SpecError(problems)
     return replace(document, spec=cast("M", spec), issues=tuple(problems))
+
+
+def kind_of(path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None) -> Kind | None:
+    """What kind of file a YAML file is; `None` when it cannot be read or told."""
+    loader = Loader(root if root is not None else path.parent, os.environ if env is None else env)
+    try:
+        return open_nodes(loader, path, None, "default")[1]
+    except SpecError:
+        return None
 
 
 def open_nodes(

@@ -11,8 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError
+from aigo_bridge.jsonl_spec.post_processing import post_process
+from aigo_bridge.models import Models
+from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.scoring.variables import answer_text, render, variables
+from aigo_bridge.spec.scorers import CodeExecScorer
+from aigo_bridge.templates import SampleTemplate
+
+RULES = ("none", "strip_whitespace", "extract_code_block")
+"""Ways to take code out of an answer; rules of the JSONL task spec."""
 
 TIME_LIMIT = 30.0
 """Seconds that one program, the code and its tests, may take."""
@@ -105,3 +115,31 @@ def _failure(result: CodeResult) -> str:
     if result.exit_code == 0:
         return "ended before all tests had run"
     return said or f"ended with exit code {result.exit_code}"
+
+
+class CodeExec:
+    """The scorer `code_exec`: code out of the model's answer, run with the sample's tests."""
+
+    def __init__(self, spec: CodeExecScorer, runner: CodeRunner):
+        self._tests = spec.tests
+        self._code = None if spec.code is None else SampleTemplate(spec.code)
+        self._rule = SampleTemplate(spec.post_process)
+        self._when = None if spec.when is None else SampleTemplate(spec.when)
+        self._runner = runner
+
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+        values = variables(sample, output)
+        if self._when is not None and render(self._when, values).strip() != "True":
+            return Outcome({})
+        if self._tests not in sample.data:
+            raise SampleError(f"there is no column {self._tests!r}", stage="score", kind="MissingColumn")
+        tests = check_tests(sample.data[self._tests])
+        text = answer_text(output) if self._code is None else render(self._code, values)
+        rule = render(self._rule, values).strip()
+        if rule not in RULES:
+            raise SampleError(
+                f"post_process: found {rule!r}, expected one of {', '.join(RULES)}",
+                stage="score",
+                kind="InvalidRule",
+            )
+        return await code_exec(post_process(rule, text), tests, self._runner)

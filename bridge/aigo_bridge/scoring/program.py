@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from aigo_bridge.dtypes import SolverOutput
+from aigo_bridge.errors import UnsupportedPlanError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.bleu import Bleu
+from aigo_bridge.scoring.code_exec import CodeExec, CodeRunner
 from aigo_bridge.scoring.function_calls import FunctionCallCoverage
 from aigo_bridge.scoring.judges import ClassifierJudge, LabelJudge, ScoreJudge
 from aigo_bridge.scoring.keys import scorer_keys
@@ -46,7 +48,11 @@ class CompiledScorer:
 
 
 def compile_scorers(
-    scorers: Sequence[spec.Scorer], *, samples: Sequence[Sample], host: SnippetHost
+    scorers: Sequence[spec.Scorer],
+    *,
+    samples: Sequence[Sample],
+    host: SnippetHost,
+    code_runner: CodeRunner | None = None,
 ) -> tuple[CompiledScorer, ...]:
     """The scorers of a task, in order.
 
@@ -54,18 +60,23 @@ def compile_scorers(
         scorers: as specified, config bound.
         samples: all samples of the run, for scorers that see them together.
         host: where snippets run.
+        code_runner: where code runs that a model wrote; `None`: nowhere.
 
     Raises:
         SpecError: a scorer's fields contradict each other.
         UnsupportedPlanError: a package that a scorer needs is not installed.
     """
     return tuple(
-        CompiledScorer(key, scorer.display_name, scorer.purpose, scorer, _compile(scorer, samples, host))
+        CompiledScorer(
+            key, scorer.display_name, scorer.purpose, scorer, _compile(scorer, samples, host, code_runner)
+        )
         for key, scorer in zip(scorer_keys(scorers), scorers, strict=True)
     )
 
 
-def _compile(scorer: spec.Scorer, samples: Sequence[Sample], host: SnippetHost) -> Score:
+def _compile(
+    scorer: spec.Scorer, samples: Sequence[Sample], host: SnippetHost, code_runner: CodeRunner | None
+) -> Score:
     match scorer:
         case spec.StringEqualsScorer():
             return StringEquals(scorer)
@@ -87,3 +98,9 @@ def _compile(scorer: spec.Scorer, samples: Sequence[Sample], host: SnippetHost) 
             return FunctionCallCoverage(scorer)
         case spec.RagCheckerScorer():
             return RagChecker(scorer)
+        case spec.CodeExecScorer():
+            if code_runner is None:
+                raise UnsupportedPlanError(
+                    "code_exec: this engine has no sandbox for code that a model wrote"
+                )
+            return CodeExec(scorer, code_runner)

@@ -178,6 +178,23 @@ class FunctionCallCoverageScorer(_Scorer):
     """Whether the order of the calls matters to `all_required_calls_made`."""
 
 
+class CodeExecScorer(_Scorer):
+    """`code_exec`: 1.0 when code that the model wrote passes its tests, else 0.0. Our extension: AI GO has no such scorer.
+
+    The code runs only in a sandbox of the engine; without one the task is refused.
+    """
+
+    type: Literal["code_exec"]
+    tests: str
+    """Column with the tests: a list of Python programs, each run after the code, in its names."""
+    code: str | None = None
+    """Template of the code; `None`: the model's answer."""
+    post_process: str = "none"
+    """Template of the rule that takes the code out of the text: `none`, `strip_whitespace` or `extract_code_block`."""
+    when: str | None = None
+    """Template; samples for which it gives anything but `True` get no score. `None`: all are scored."""
+
+
 Scorer = Annotated[
     StringEqualsScorer
     | StringEqualsMCQAScorer
@@ -188,6 +205,7 @@ Scorer = Annotated[
     | PythonScorer
     | PythonAllSamplesScorer
     | RagCheckerScorer
-    | FunctionCallCoverageScorer,
+    | FunctionCallCoverageScorer
+    | CodeExecScorer,
     Field(discriminator="type"),
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aigo_bridge.errors import Issue
+from aigo_bridge.locating import SHIPPED, shipped_tasks
 from aigo_bridge.reading.checks.entities import (
     check_adapter,
     check_dataset,
@@ -73,6 +74,8 @@ def _specification(
     if not isinstance(key, str) or has_marker(key):
         return
     task = tasks.get(key)
+    if task is None and f"{SHIPPED}/{key}" in shipped_tasks():
+        return
     if task is None:
         yield Issue(
             f"no task {key!r} in this run file",

@@ -19,6 +19,7 @@ _SCORES: dict[str, frozenset[str]] = {
     "model_as_a_judge_classifier": frozenset({"is_correct"}),
     "model_as_a_judge_scorer": frozenset({"score"}),
     "labeler_via_model": frozenset({"label"}),
+    "code_exec": frozenset({"code_exec"}),
     "rag_checker": frozenset(get_args(RagScore)),
     "function_call_coverage": frozenset(
         {
@@ -64,7 +65,7 @@ def _scorer(scorer: dict[str, Any], path: Path, solved: bool) -> Iterator[Issue]
     kind = str(scorer.get("type"))
     if kind in {"string_equals", "bleu"} and not solved and scorer.get("value") is None:
         yield Issue(f"{kind!r} needs 'value' here: without a solver there is no answer to compare", path=path)
-    if kind in {"rag_checker", "function_call_coverage", "string_equals_mcqa"} and not solved:
+    if kind in {"rag_checker", "function_call_coverage", "string_equals_mcqa", "code_exec"} and not solved:
         yield Issue(f"{kind!r} needs a solver: it looks at the model's answer", path=(*path, "type"))
     if kind == "model_as_a_judge_classifier":
         yield from _labels(scorer, path)

@@ -1,0 +1,91 @@
+"""The lighteval engine: three verbs over a plan. lighteval and torch are imported when a plan is run, and not earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.doctor import Check
+from aigo_bridge.engine import Evidence, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.gaps import contradictions
+from aigo_bridge.models import Model
+from aigo_bridge.plan import TaskPlan
+from aigo_lighteval.versions import installed_versions, prepare_imports, problems, require
+
+
+class LightevalEngine:
+    """Runs plans on lighteval.
+
+    Raises:
+        MissingEngineError: lighteval, or something that it needs, is missing or does not suit.
+    """
+
+    name = "lighteval"
+
+    def __init__(self) -> None:
+        require()
+        prepare_imports()
+
+    @staticmethod
+    def diagnose() -> list[Check]:
+        """What is installed, and what of it does not work; for `aigo-bridge doctor`."""
+        checks = [
+            Check(package, "ok", version)
+            for package, version in installed_versions().items()
+            if version is not None
+        ]
+        return checks + [
+            Check(
+                "lighteval's packages",
+                "missing" if problem.fatal else "warning",
+                problem.message,
+                problem.remedy,
+            )
+            for problem in problems()
+        ]
+
+    def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
+        """What cannot be run here; with the models of this engine nothing that runs departs from AI GO's semantics."""
+        return contradictions(plan)
+
+    def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
+        """Run the plan in lighteval's pipeline, or finish an interrupted run of it."""
+        from aigo_lighteval.running import run
+
+        return run(plan, settings)
+
+    def run_all(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Run several plans, each in a pipeline of its own."""
+        from aigo_lighteval.running import run_all
+
+        return run_all(jobs, settings)
+
+    def trace_rows(self, location: str) -> Iterator[Mapping[str, Any]]:
+        """Refused: lighteval keeps no traces; those of our own runs are in their result logs."""
+        raise UsageError(
+            f"{location!r}: lighteval's files hold no traces; use the result log (*.tasklog.json) of the run"
+        )
+
+    def model(self, name: str) -> Model:
+        """A model of this engine."""
+        from aigo_lighteval.models import single_model
+
+        return single_model(name)
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Turn lighteval results into result logs."""
+        raise UsageError("lighteval results cannot be imported yet; logs of Inspect can")
+
+    def read(self, log: Path) -> Evidence:
+        """Read back a results file that `run` has written."""
+        from aigo_lighteval.evidence import read
+
+        return read(log)

@@ -1,0 +1,46 @@
+"""Tell whoever started a run how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aigo_bridge.engine import Progress
+from aigo_bridge.program import Failure
+
+
+@dataclass
+class _Counts:
+    """Trials of a whole run, of one task or of several."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+
+
+class ProgressCounter:
+    """Counts trials as they end; one per run, used from one event loop."""
+
+    def __init__(self, tell: Callable[[Progress], None] | None, total: int):
+        self._tell = tell
+        self._counts = _Counts(total)
+        self._task: str | None = None
+        self._say(None, None)
+
+    def of_task(self, name: str) -> ProgressCounter:
+        """The same counter, which names one of the run's tasks beside its samples."""
+        part = object.__new__(ProgressCounter)
+        part._tell, part._counts, part._task = self._tell, self._counts, name
+        return part
+
+    def finished(self, sample_id: str | int, failure: Failure | None) -> None:
+        """One trial has ended, with a failure or without."""
+        self._counts.done += 1
+        self._counts.failed += failure is not None
+        self._say(sample_id, failure)
+
+    def _say(self, sample_id: str | int | None, failure: Failure | None) -> None:
+        if self._tell is not None:
+            error = None if failure is None else failure.message
+            counts = self._counts
+            self._tell(Progress(counts.done, counts.total, counts.failed, sample_id, error, self._task))

@@ -1,0 +1,191 @@
+"""Benchmarks that already exist for an engine: listed and run as they are, their logs as AI GO evidence.
+
+Solver, scorer, agent, tools and sandbox stay the benchmark's own; so do the metrics. An adapter that offers this has a module `benchmarks`
+beside its engine, with the functions of `Benchmarks`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from aigo_bridge.engine import Gap
+from aigo_bridge.engines import engine_names, load_engine
+from aigo_bridge.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark that is installed."""
+
+    name: str
+    """Name to run it by, without the engine's prefix, e.g. `inspect_evals/gsm8k`."""
+    package: str
+    """Installed distribution that it comes from, with its version."""
+    parameters: tuple[str, ...] = ()
+    """Names of its parameters."""
+    summary: str = ""
+    """First line of its documentation."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is installed."""
+
+    benchmarks: tuple[Benchmark, ...]
+    problems: tuple[str, ...] = ()
+    """Packages that could not be looked at, with the reason."""
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """What is to be run, and how."""
+
+    task: str
+    """Registry name, file, `file@task` or folder."""
+    out: Path
+    """Folder for native logs and evidence."""
+    arguments: Sequence[str] = ()
+    """`NAME=VALUE` texts for the benchmark's parameters, read as the engine reads them."""
+    model: str | None = None
+    """The engine's model string; `None` for benchmarks that call none, or bring their own."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Role of the benchmark, e.g. `grader` → the engine's model string."""
+    num_samples: int | None = None
+    """The first N samples only; `None`: all."""
+    num_trials: int | None = None
+    """How often each sample is solved; `None`: as the benchmark says."""
+    max_connections: int | None = None
+    """Concurrent model calls; `None` leaves it to the engine."""
+    max_samples: int | None = None
+    """Samples in flight at a time; `None` leaves it to the engine."""
+    time_limit: int | None = None
+    """Seconds that one sample may take; `None`: as the benchmark says."""
+    token_limit: int | None = None
+    """Tokens that one sample may use; `None`: as the benchmark says."""
+    cost_limit: float | None = None
+    """Cost that one sample may incur; `None`: as the benchmark says."""
+
+
+@dataclass(frozen=True)
+class BenchmarkMetric:
+    """One number of a benchmark, as its engine computed it."""
+
+    scorer: str
+    name: str
+    value: float | None
+    """`None`: it is not a finite number."""
+    num_scored: int | None = None
+    """Samples behind it; `None` when the engine does not say."""
+
+
+@dataclass(frozen=True)
+class BenchmarkOutcome:
+    """What a benchmark's run came to."""
+
+    task: str
+    """The benchmark's own name."""
+    status: str
+    """`success`, or the engine's own word for anything else."""
+    error: str | None
+    """Why the run as a whole failed; `None` when it did not."""
+    model: str | None
+    """The engine's name of the model that was evaluated."""
+    native_log: Path
+    result: Path | None
+    """The `TaskResultLog`; `None` when the log could not be read."""
+    metrics: tuple[BenchmarkMetric, ...]
+    planned: int
+    """Samples that the run should have."""
+    num_samples: int
+    """Samples in the log."""
+    num_failed: int
+    """Samples of which some trial ended with an error."""
+    first_errors: tuple[tuple[str | int, str], ...] = ()
+    """The first few: sample id and message."""
+
+    @property
+    def num_missing(self) -> int:
+        """Samples that are not in the log, because the run ended early."""
+        return max(0, self.planned - self.num_samples)
+
+    def is_right(self, tolerated: int) -> bool:
+        """Whether the run ended by itself, every metric has a value, and no more samples failed than are tolerated."""
+        failed = self.num_failed + self.num_missing
+        # Where every sample failed there is nothing to compute metrics from: that is told as failed samples.
+        uncomputed = self.num_failed < self.num_samples and any(row.value is None for row in self.metrics)
+        return self.status == "success" and self.result is not None and failed <= tolerated and not uncomputed
+
+
+@dataclass(frozen=True)
+class ConvertedBenchmark:
+    """A benchmark as an AI GO task."""
+
+    task: Mapping[str, Any]
+    """The task document."""
+    rows: tuple[dict[str, Any], ...]
+    """Its data set."""
+    gaps: tuple[Gap, ...]
+    """What is different; nothing that is unsupported."""
+
+
+class Benchmarks(Protocol):
+    """What an adapter's module `benchmarks` offers."""
+
+    def listing(self) -> Listing:
+        """What is installed; nothing of it is run."""
+        ...
+
+    def run(self, request: BenchmarkRun) -> list[BenchmarkOutcome]:
+        """Run one benchmark, or all of a file or folder, and write the evidence.
+
+        Raises:
+            UsageError: there is no such benchmark, parameter or model.
+            EngineError: the engine failed before it had a log.
+        """
+        ...
+
+    def converted(self, task: str, arguments: Sequence[str], key: str | None) -> ConvertedBenchmark:
+        """One benchmark as an AI GO task with the same prompts and sample scores.
+
+        Raises:
+            UsageError: there is no such benchmark or parameter, or it is several.
+            UnsupportedPlanError: it cannot be converted; the message lists every gap.
+        """
+        ...
+
+
+def split_name(task: str) -> tuple[str, str] | None:
+    """`inspect:arc_easy` as engine and benchmark; `None` for anything else, such as a path with a colon."""
+    engine, colon, name = task.partition(":")
+    return (engine, name) if colon and engine in engine_names() else None
+
+
+def load_benchmarks(engine: str) -> Benchmarks:
+    """The benchmarks of an engine.
+
+    Raises:
+        UsageError: there is no such engine, or it runs no benchmarks of its own.
+        MissingEngineError: its framework is not installed.
+    """
+    package = type(load_engine(engine)).__module__.rpartition(".")[0]
+    name = f"{package}.benchmarks"
+    try:
+        return cast("Benchmarks", import_module(name))
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise UsageError(f"engine {engine!r} runs no benchmarks of its own") from error
+
+
+def unknown(task: str, known: Sequence[str]) -> UsageError:
+    """There is no such benchmark: what it might have been."""
+    last = {name.rpartition("/")[2]: name for name in reversed(known)}
+    near = [last[name] for name in difflib.get_close_matches(task.rpartition("/")[2], last, n=3, cutoff=0.6)]
+    near += [name for name in difflib.get_close_matches(task, known, n=3, cutoff=0.75) if name not in near]
+    hint = f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else "`aigo-bridge list` names them"
+    return UsageError(f"found no benchmark {task!r} ({hint})")

@@ -1,0 +1,160 @@
+"""Policies: rules that the results of an evaluation must satisfy.
+
+A rule names a metric value, as the metric calls it (`name: Accuracy`); where several metrics call a value alike, also by metric key and name, or
+scorer key, metric key and name, joined with `_`. Every value of that name within the rule's scope must satisfy the rule, and there must be
+one: a rule that finds nothing to look at has failed, because a gate that is misspelt must not stand open.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from aigo_bridge.dtypes import MetricData, TaskResultEvidence
+from aigo_bridge.spec.policies import (
+    ExistsRule,
+    PolicyRule,
+    PolicySpec,
+    ResultScope,
+    Scope,
+    ThresholdRule,
+)
+
+OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of one result."""
+
+    evaluation: str
+    """Key of the evaluation."""
+    specification: str
+    """Key of the task specification."""
+    metrics: Sequence[MetricData]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A metric value that a rule looks at."""
+
+    evaluation: str
+    specification: str
+    scorer: str | None
+    name: str
+    value: float | int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule says about the results."""
+
+    policy: str
+    """Key of the policy."""
+    rule: str
+    """Key of the rule."""
+    display_name: str
+    """Shown name of the rule."""
+    passed: bool
+    reason: str
+    """What was demanded and what was found; lower case, no full stop."""
+    values: tuple[Found, ...] = ()
+    """What the rule looked at."""
+
+
+def verdicts(policies: Sequence[PolicySpec], results: Sequence[Measured]) -> list[Verdict]:
+    """One verdict per rule of every policy, in the order of the file."""
+    return [_verdict(policy, rule, results) for policy in policies for rule in policy.rules]
+
+
+def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) -> Verdict:
+    wanted = rule.definition
+    within = [result for result in results if _result_fits(rule.scope, result)]
+    values = tuple(_values(wanted.metric, rule.scope, within))
+    if not within:
+        passed, reason = False, f"no result of this run is in its scope ({_scope(rule.scope)})"
+    elif not values:
+        known = ", ".join(_names(within, rule.scope)) or "none"
+        passed, reason = False, f"there is no metric {wanted.metric!r} in its scope; there are: {known}"
+    elif isinstance(wanted, ExistsRule):
+        passed, reason = True, f"{wanted.metric} exists"
+    else:
+        passed, reason = _threshold(wanted, values)
+    return Verdict(policy.key, rule.key, rule.display_name, passed, reason, values)
+
+
+def _threshold(rule: ThresholdRule, values: Sequence[Found]) -> tuple[bool, str]:
+    holds = OPERATORS[rule.operator]
+    demand = f"{rule.metric} {rule.operator} {rule.threshold:g}"
+    broken = [found for found in values if not holds(found.value, rule.threshold)]
+    if not broken:
+        shown = values if len(values) <= 3 else values[:3]
+        more = "" if len(values) == len(shown) else f" and {len(values) - len(shown)} more"
+        return True, f"{demand}: {', '.join(_shown(found) for found in shown)}{more}"
+    return False, f"{demand} does not hold: {', '.join(_shown(found) for found in broken)}"
+
+
+def _shown(found: Found) -> str:
+    # All digits: 0.9 as a threshold and 0.8999 as a value must not look alike.
+    return f"{found.specification} has {found.value!r}"
+
+
+def _result_fits(scope: Scope, result: Measured) -> bool:
+    if not isinstance(scope, ResultScope):
+        return True
+    return _listed(scope.evaluation_keys, result.evaluation) and _listed(
+        scope.task_specification_keys, result.specification
+    )
+
+
+def _metric_fits(scope: Scope, metric: MetricData) -> bool:
+    if not isinstance(scope, ResultScope):
+        return True
+    return _listed(scope.scorer_keys, metric.scorer_key) and _listed(scope.metric_keys, metric.metric_key)
+
+
+def _listed(keys: Sequence[str] | None, key: str | None) -> bool:
+    return keys is None or key in keys
+
+
+def _values(name: str, scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
+    plain = list(_named(scope, results))
+    chosen = [found for found in plain if found.name == name]
+    yield from chosen or (found for found in _flat(scope, results) if found.name == name)
+
+
+def _named(scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
+    for result in results:
+        for metric in result.metrics:
+            if _metric_fits(scope, metric):
+                for name, value in metric.values.items():
+                    yield Found(result.evaluation, result.specification, metric.scorer_key, name, value)
+
+
+def _flat(scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
+    """Values under AI GO's own names for values that share one."""
+    for result in results:
+        fitting = [metric for metric in result.metrics if _metric_fits(scope, metric)]
+        flat = TaskResultEvidence(metrics=fitting).build_flat_metrics_dict()
+        for name, value in flat.items():
+            yield Found(result.evaluation, result.specification, None, name, value)
+
+
+def _names(results: Sequence[Measured], scope: Scope) -> list[str]:
+    return list(dict.fromkeys(found.name for found in _named(scope, results)))
+
+
+def _scope(scope: Scope) -> str:
+    if not isinstance(scope, ResultScope):
+        return scope
+    return "; ".join(
+        f"{name.replace('_', ' ')}: {', '.join(keys)}"
+        for name, keys in scope.model_dump(exclude_none=True).items()
+    )

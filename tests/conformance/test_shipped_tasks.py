@@ -1,0 +1,35 @@
+"""Every shipped task gives the same evidence on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conformance.comparing import differences, outcome_on
+from tests.support.commands import TASKS
+
+from aigo_bridge.evaluate import plan
+from aigo_bridge.plan import PlanOrigin
+
+CONFIG = {"uniqueness-task": {"field": "email"}}
+"""Values for parameters that have no default."""
+
+DATA = {"uniqueness-task": {"contacts": str(TASKS / "uniqueness-task" / "contacts.csv")}}
+
+NAMES = sorted(folder.name for folder in TASKS.iterdir() if (folder / "task.yaml").is_file())
+
+
+@pytest.mark.xdist_group("lighteval")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_evidence(name: str, tmp_path: Path) -> None:
+    folder = TASKS / name
+    made = plan(PlanOrigin(str(folder), CONFIG.get(name, {}), DATA.get(name, {})))
+    model = f"scripted/{folder / 'answers.jsonl'}" if made.calls_model else None
+    judges = dict.fromkeys(made.model_keys, f"scripted/{folder / 'judge.jsonl'}")
+
+    settings = {"model": model, "model_map": judges, "max_connections": 1}
+    left = outcome_on("inspect", made, tmp_path, **settings)
+    right = outcome_on("lighteval", made, tmp_path, **settings)
+
+    assert left["trials"]
+    assert differences(left, right) == []

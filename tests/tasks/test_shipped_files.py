@@ -1,0 +1,227 @@
+"""The files of shipped tasks: valid, explainable, complete, in the shape of the real data, and together an example of every feature."""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+from tests.support.commands import TASKS, Run
+
+from aigo_bridge.reading import read_dataset, read_task
+from aigo_bridge.spec import datasets, filters, metrics, parameters, scorers, solvers, trials
+from aigo_bridge.spec.task import SystemDefinition, TaskSpec
+
+SEEDS = {"hp-trivia", "jsonl-fixture", "singleturn-generic-input", "uniqueness-task"}
+FOLDERS = sorted(
+    path for path in TASKS.iterdir() if path.is_dir() and path.name not in SEEDS | {"__pycache__"}
+)
+
+REAL_COLUMNS = {
+    "arc": {"id", "question", "choices", "answerKey"},
+    "bbq": {
+        "example_id", "question_index", "question_polarity", "context_condition", "category", "answer_info",
+        "additional_metadata", "context", "question", "ans0", "ans1", "ans2", "label",
+    },
+    "boolq": {"question", "answer", "passage"},
+    "commonsenseqa": {"id", "question", "question_concept", "choices", "answerKey"},
+    "drop": {"section_id", "query_id", "passage", "question", "answer", "validated_answers"},
+    "gsm8k": {"question", "answer"},
+    "hellaswag": {
+        "ind", "activity_label", "ctx_a", "ctx_b", "ctx", "endings", "source_id", "split", "split_type", "label",
+    },
+    "ifeval": {"key", "prompt", "instruction_id_list", "kwargs"},
+    "math-500": {"problem", "solution", "answer", "subject", "level", "unique_id"},
+    "mmlu": {"question", "subject", "choices", "answer"},
+    "mmlu-pro": {
+        "question_id", "question", "options", "answer", "answer_index", "cot_content", "category", "src",
+    },
+    "mt-bench": {"prompt", "reference", "category", "prompt_id"},
+    "piqa": {"goal", "sol1", "sol2", "label"},
+    "rag-hotpotqa": {"id", "question", "answer", "type", "level", "supporting_facts", "context"},
+    "safety-refusal": {"id", "prompt", "type", "label", "focus", "note"},
+    "simpleqa": {"metadata", "problem", "answer"},
+    "squad-v2": {"id", "title", "context", "question", "answers"},
+    "truthfulqa-generation": {
+        "type", "category", "question", "best_answer", "correct_answers", "incorrect_answers", "source",
+    },
+    "truthfulqa-mc": {"question", "mc1_targets", "mc2_targets"},
+    "winogrande": {"sentence", "option1", "option2", "answer"},
+    "wmt14": {"translation"},
+    "xsum": {"document", "summary", "id"},
+}  # fmt: skip
+"""Task → columns of its data set on the hub. Only the tasks without a public data set are missing."""
+
+WITHOUT_A_HUB = {"booking-dialogue", "data-quality", "governance-controls", "tool-use"}
+
+NOT_SHOWN = {
+    "TaskResultParameter": "a task over an earlier result needs that result",
+    "TaskResult": "as above",
+}
+"""Features without an example, and why."""
+
+
+def specs() -> dict[str, TaskSpec]:
+    return {path.parent.name: read_task(path).spec for path in sorted(TASKS.glob("*/task.yaml"))}
+
+
+def entities() -> dict[Path, Any]:
+    return {
+        path: read_dataset(path).spec for path in sorted(TASKS.glob("*/*.yaml")) if path.name != "task.yaml"
+    }
+
+
+def models_in(value: Any) -> Iterator[type[BaseModel]]:
+    """The class of every model inside a value."""
+    if isinstance(value, BaseModel):
+        yield type(value)
+        for name in type(value).model_fields:
+            yield from models_in(getattr(value, name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from models_in(item)
+
+
+def members(union: Any) -> set[type[BaseModel]]:
+    """The models of an annotated union."""
+    return {member for member in typing.get_args(typing.get_args(union)[0]) if isinstance(member, type)}
+
+
+def test_everything_is_valid_by_the_strict_rules_of_the_platform(aigo: Run) -> None:
+    """Also no warning; the two older examples keep the old forms of the seed page."""
+    done = aigo("validate", "--strict", "--dialect", "aigo-3.17", *FOLDERS)
+
+    assert done.code == 0, done.out
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_task_explains_itself(aigo: Run, folder: Path) -> None:
+    """The first sample's prompts render without a model."""
+    done = aigo("explain", f"aigo_tasks/{folder.name}", "-n", 1)
+
+    assert done.code == 0, done.err
+    assert read_task(folder / "task.yaml").spec.display_name in done.out
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_folder_says_what_it_measures(folder: Path) -> None:
+    """A README with data, licence or terms, score and pitfalls, which is the task's long description; tags; a key like the folder's name."""
+    spec, readme = read_task(folder / "task.yaml").spec, (folder / "README.md").read_text("utf-8")
+
+    assert spec.key == folder.name
+    assert spec.tags
+    assert spec.long_description == readme.strip()
+    for part in ("Measures ", "- Data: ", "- Score: ", "Known pitfalls"):
+        assert part in readme
+    if folder.name in REAL_COLUMNS:
+        assert "huggingface.co/datasets/" in readme
+        assert "http" in readme.partition("- Paper")[2]
+
+
+@pytest.mark.parametrize("name", REAL_COLUMNS)
+def test_sample_rows_have_the_columns_of_the_real_data_set(name: str) -> None:
+    """So a task that runs on them reads no column that the real one lacks."""
+    rows = [json.loads(line) for line in (TASKS / name / "rows.jsonl").read_text("utf-8").splitlines()]
+
+    assert 3 <= len(rows) <= 20
+    assert all(set(row) == REAL_COLUMNS[name] for row in rows)
+
+
+def test_every_benchmark_names_its_real_source() -> None:
+    """Path, split and revision on the hub; and the default is the sample, so that nothing is downloaded unasked."""
+    by_folder: dict[str, list[Any]] = {}
+    for path, entity in entities().items():
+        by_folder.setdefault(path.parent.name, []).append(entity)
+    assert {folder.name for folder in FOLDERS} == set(REAL_COLUMNS) | WITHOUT_A_HUB
+    for name in REAL_COLUMNS:
+        hub = [each for each in by_folder[name] if isinstance(each.source, datasets.HuggingFaceSource)]
+        assert hub, name
+        for entity in hub:
+            assert "/" in entity.source.path
+            assert entity.source.load_dataset_kwargs["revision"]
+        (parameter,) = [each for each in specs()[name].config_spec if each.key == "dataset_key"]
+        assert parameter.default_value == f"{name}-sample"
+
+
+def test_together_the_tasks_show_every_feature() -> None:
+    """Every solver, builder, scorer, metric, aggregator, filter, parameter and data source of the format occurs somewhere."""
+    shown = {model for value in [*specs().values(), *entities().values()] for model in models_in(value)}
+    wanted: set[type[BaseModel]] = set().union(
+        members(solvers.Solver),
+        members(solvers.InputBuilder),
+        members(solvers.MessageBuilder),
+        members(scorers.Scorer),
+        members(metrics.Metric),
+        members(trials.Aggregator),
+        members(filters.Filter),
+        members(parameters.Parameter),
+        members(datasets.DatasetSource),
+        {solvers.Postprocessor, solvers.TerminateIf, filters.ActionRule, SystemDefinition},
+    )
+
+    missing = {model.__name__ for model in wanted - shown}
+    assert len(wanted) > 45
+    assert missing <= set(NOT_SHOWN), missing
+
+
+def test_the_letter_is_read_alike_everywhere() -> None:
+    """Every folder travels alone, so the function is copied; the copies are the same."""
+    heads = {
+        (TASKS / name / "scorer.py")
+        .read_text("utf-8")
+        .partition("\n\n\ndef letter_of")[2]
+        .partition("\n\n\n")[0]
+        for name in ("arc", "bbq")
+    }
+
+    assert len(heads) == 1
+    assert "STATED.findall(answer)" in next(iter(heads))
+
+
+def test_code_is_python_before_parameters_are_bound() -> None:
+    """Installers compile every file of a package, so a parameter stands inside of a text."""
+    for path in TASKS.glob("*/*.py"):
+        compile(path.read_text("utf-8"), path.name, "exec")
+
+
+def test_the_page_lists_every_task() -> None:
+    page = (TASKS.parents[1] / "docs" / "tasks.md").read_text("utf-8")
+
+    listed = {
+        line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.count("|") == 4
+    }
+    assert {folder.name for folder in FOLDERS} <= listed
+
+
+def test_the_real_rows_can_come_from_a_file(aigo: Run) -> None:
+    """A local copy stands in for the hub, under the real data set's key."""
+    rows = TASKS / "arc" / "rows.jsonl"
+    done = aigo(
+        "explain",
+        "aigo_tasks/arc",
+        "--config",
+        "dataset_key=arc-easy",
+        "--dataset",
+        f"arc-easy={rows}",
+        "-n",
+        1,
+    )
+
+    assert done.code == 0, done.err
+    assert "arc-easy" in done.out
+
+
+def test_no_shipped_file_names_a_secret_or_a_path() -> None:
+    """They are copied and published."""
+    for path in TASKS.glob("*/*"):
+        if path.is_file() and path.suffix in (".yaml", ".py", ".md", ".jsonl", ".csv"):
+            text = path.read_text("utf-8")
+            assert "/home/" not in text, path
+            assert "sk-" not in text.replace("risk-", "").replace("task-", ""), path
+            if path.suffix == ".yaml":
+                yaml.compose(text)
