@@ -9,6 +9,7 @@ from inspect_ai.model import modelapi
 
 from aigo_inspect.mirrors import aigo_trials
 from aigo_inspect.namespace import in_namespace
+from aigo_inspect.sandbox.environment import LocalSandbox
 from aigo_inspect.translate import aigo_task
 
 if TYPE_CHECKING:
@@ -40,4 +41,4 @@ if os.environ.get("AIGO_BRIDGE_EVIDENCE"):
     # Registered only when asked for: a hook that is there makes Inspect print a banner, used or not.
     from aigo_inspect import hooks  # noqa: F401  # importing it registers the hook
 
-__all__ = ["aigo_bridge", "aigo_task", "aigo_trials", "scripted"]
+__all__ = ["LocalSandbox", "aigo_bridge", "aigo_task", "aigo_trials", "scripted"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.engine import Evidence, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
+from aigo_bridge.engine import Evidence, Fidelity, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, MissingEngineError
 from aigo_bridge.gaps import contradictions
 from aigo_bridge.models import Model
@@ -35,7 +35,16 @@ class InspectEngine:
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
         """What Inspect cannot run; nothing it runs departs from AI GO's semantics."""
-        return contradictions(plan)
+        from aigo_inspect.sandbox import available, needs_sandbox
+
+        found = list(contradictions(plan))
+        if needs_sandbox(plan):
+            name, reason = available()
+            if name is None:
+                hint = "see docs/sandbox.md: docker, or Linux with user namespaces"
+                reason = f"runs code that a model wrote, and there is no sandbox here: {reason}"
+                found.append(Gap("scorers (code_exec)", reason, Fidelity.UNSUPPORTED, hint))
+        return found
 
     def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
         """Run the plan with Inspect's `eval`, or finish an interrupted run of it."""

@@ -24,6 +24,8 @@ from aigo_inspect.models import role_models
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.progress import ProgressCounter
 from aigo_inspect.replaying import Replay, of_native_log, of_result_log
+from aigo_inspect.sandbox import available, needs_sandbox
+from aigo_inspect.sandbox.running import SandboxCodeRunner
 from aigo_inspect.scorers import hosted_scorers, system_scorer
 from aigo_inspect.solvers import hosted_solver, no_solver
 
@@ -118,7 +120,8 @@ def native_task(
     """The Inspect task that carries out a plan; its metadata holds the plan, so that the log can be read back alone."""
     if made.entity == "system":
         return _system_task(made, progress)
-    program = compile_program(made)
+    runs_code = needs_sandbox(made)
+    program = compile_program(made, code_runner=SandboxCodeRunner() if runs_code else None)
     models = role_models(model_map)
     solutions: dict[str, Solution] = {}
     return Task(
@@ -133,6 +136,7 @@ def native_task(
         # A reducer even for one trial: Inspect's default one turns labels into 0.0.
         epochs=Epochs(made.num_trials, trials_reducer(made)),
         fail_on_error=False,
+        sandbox=available()[0] if runs_code else None,
         metadata={HEADER_KEY: made.header()},
         tags=list(made.task.tags) or None,
     )

@@ -61,8 +61,10 @@ def find_task(name: str) -> Path:
     if name in shipped:
         return shipped[name]
     if name.startswith(f"{SHIPPED}/"):
-        near = difflib.get_close_matches(name, shipped, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`aigo-bridge list` shows them"
+        # Without the folder that all of them share: it would make any short name a near one.
+        names = [each.removeprefix(f"{SHIPPED}/") for each in shipped]
+        near = difflib.get_close_matches(name.removeprefix(f"{SHIPPED}/"), names, n=1)
+        hint = f"did you mean '{SHIPPED}/{near[0]}'?" if near else "`aigo-bridge list` shows them"
         raise UsageError(f"there is no shipped task {name!r} ({hint})")
     if path.is_dir():
         raise UsageError(f"folder {name!r} holds no task.yaml; name the task file")

@@ -6,12 +6,15 @@ This module imports no Inspect; `environment` does.
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import anyio
 
-from aigo_inspect.sandbox.jailing import JailLimits, JailRefusedError, run_jailed
+from aigo_bridge.plan import TaskPlan
+from aigo_inspect.sandbox.jailing import JailLimits, JailRefusedError, JailResult, run_jailed
 
-__all__ = ["available"]
+__all__ = ["available", "needs_sandbox"]
 
 
 _PROBE = """
@@ -29,6 +32,12 @@ print("jailed")
 """
 
 
+def needs_sandbox(plan: TaskPlan) -> bool:
+    """Whether a plan scores by running code that a model wrote."""
+    return plan.entity != "system" and any(scorer.type == "code_exec" for scorer in plan.benchmark.scorers)
+
+
+@cache
 def available() -> tuple[str | None, str]:
     """The name under which Inspect knows the sandbox that works here, and why it is that one (or none).
 
@@ -38,13 +47,19 @@ def available() -> tuple[str | None, str]:
     if engine is None:
         return "docker", "docker answers"
     try:
-        result = anyio.run(lambda: run_jailed(["python3", "-I", "-c", _PROBE], limits=JailLimits(seconds=20)))
+        # In a thread of its own: Inspect may ask from within its event loop.
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            result = thread.submit(anyio.run, _probe).result()
     except JailRefusedError as error:
         return None, f"{engine}; {error}"
     if result.stdout.strip() != b"jailed":
         said = result.stderr.decode(errors="replace").strip()[-200:]
         return None, f"{engine}; the local sandbox does not hold: {said or f'ended by {result.ended}'}"
     return "aigo_local", f"{engine}; Linux namespaces work"
+
+
+async def _probe() -> JailResult:
+    return await run_jailed(["python3", "-I", "-c", _PROBE], limits=JailLimits(seconds=20))
 
 
 def _docker() -> str | None:

@@ -126,6 +126,14 @@ def run(
     cost_limit: Annotated[
         float | None, typer.Option("--cost-limit", min=0, metavar="X", help="Cost that one sample may incur.")
     ] = None,
+    snippets: Annotated[
+        str,
+        typer.Option(
+            "--snippets",
+            metavar="worker|in-process",
+            help="Where the author's Python runs; in-process is for debugging your own code, nothing is isolated.",
+        ),
+    ] = "worker",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a machine-readable summary instead of tables.")
     ] = False,
@@ -147,9 +155,13 @@ def run(
     from aigo_bridge.evaluate import tolerated
     from aigo_bridge.evaluation.naming import parse_reference
     from aigo_bridge.evaluation.run_files import holds_evaluation
+    from aigo_bridge.snippets import run_in_process
 
     with reported():
         tolerated(fail_on_error, 0)
+        if snippets not in ("worker", "in-process"):
+            raise UsageError(f"--snippets: found {snippets!r}, expected worker or in-process")
+        run_in_process(snippets == "in-process")
         benchmark = split_name(task)
         if benchmark is not None:
             from aigo_bridge.benchmarks import BenchmarkRun

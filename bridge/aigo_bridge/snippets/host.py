@@ -25,6 +25,13 @@ from aigo_bridge.snippets.encoding import encode
 from aigo_bridge.snippets.pool import MOST_WORKERS, Job, Pool
 from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
 
+_DEFAULT = {"in_process": False}
+
+
+def run_in_process(enabled: bool = True) -> None:
+    """Let hosts that are made from now on run snippets in this process: for debugging, never for strangers' tasks."""
+    _DEFAULT["in_process"] = enabled
+
 
 class SnippetHost:
     """Worker processes, started when first needed and again after a crash or a kill.
@@ -33,14 +40,14 @@ class SnippetHost:
     `close` ends the workers; a host that is garbage collected ends them too.
     """
 
-    def __init__(self, limits: SnippetLimits | None = None, *, in_process: bool = False):
+    def __init__(self, limits: SnippetLimits | None = None, *, in_process: bool | None = None):
         """Args:
         limits: what one call may use.
         in_process: run snippets in this process, so that a debugger's breakpoints work. Nothing is isolated then: they
-            see the keys, can hang or end the process, and have no limits.
+            see the keys, can hang or end the process, and have no limits. `None`: as `run_in_process` said.
         """
         self.limits = limits or SnippetLimits()
-        self.in_process = in_process
+        self.in_process = _DEFAULT["in_process"] if in_process is None else in_process
         self._numbers = itertools.count()
         self._pool = Pool()
         self._conversations = Conversations()

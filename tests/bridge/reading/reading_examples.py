@@ -142,6 +142,11 @@ SINGLE_TURN = dedent(
         - type: function_call_coverage
           function_calls: [search, {name: book, arguments: {day: 1}}]
           mode: in_order
+        - type: code_exec
+          tests: tests
+          code: "{{ solver_output.output.choices[0].message.content }}"
+          post_process: extract_code_block
+          when: "{{ sample.language == 'python' }}"
       trials:
         num_trials: 5
         score_aggregators:

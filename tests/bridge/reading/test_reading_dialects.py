@@ -81,6 +81,7 @@ WIDE_ONLY = {
         "{type: python_all_samples, compute_scores_snippet: 'def compute_scores(s): return []'}"
     ),
     "list of choices": scorer("{type: string_equals_mcqa, ground_truth_choice: A, choices: [A, B]}"),
+    "code in a sandbox": scorer("{type: code_exec, tests: t}"),
     "list of calls": scorer("{type: function_call_coverage, function_calls: [a]}"),
     "labels as a template": scorer(
         "{type: labeler_via_model, model_key: << config.m >>, user_prompt: x, valid_labels: << config.m >>}"

@@ -648,7 +648,7 @@ SCORERS: list[Row] = [
         SINGLE_TURN,
         "- type: bleu\n",
         "- type: ⟦blue\n",
-        "'type': found 'blue', expected one of 'string_equals', 'string_equals_mcqa', 'bleu', 'model_as_a_judge_classifier', 'model_as_a_judge_scorer', 'labeler_via_model', 'python', 'python_all_samples', 'rag_checker', 'function_call_coverage'",
+        "'type': found 'blue', expected one of 'string_equals', 'string_equals_mcqa', 'bleu', 'model_as_a_judge_classifier', 'model_as_a_judge_scorer', 'labeler_via_model', 'python', 'python_all_samples', 'rag_checker', 'function_call_coverage', 'code_exec'",
         "did you mean 'bleu'?",
     ),
     (
