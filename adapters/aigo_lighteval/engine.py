@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.doctor import Check
-from aigo_bridge.engine import Evidence, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
+from aigo_bridge.engine import Evidence, Fidelity, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.gaps import contradictions
 from aigo_bridge.models import Model
@@ -48,7 +48,13 @@ class LightevalEngine:
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
         """What cannot be run here; with the models of this engine nothing that runs departs from AI GO's semantics."""
-        return contradictions(plan)
+        found = list(contradictions(plan))
+        if plan.entity != "system" and any(scorer.type == "code_exec" for scorer in plan.benchmark.scorers):
+            reason = "runs code that a model wrote, and this engine has no sandbox"
+            found.append(
+                Gap("scorers (code_exec)", reason, Fidelity.UNSUPPORTED, "run it with --engine inspect")
+            )
+        return found
 
     def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
         """Run the plan in lighteval's pipeline, or finish an interrupted run of it."""

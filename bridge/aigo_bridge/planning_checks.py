@@ -93,10 +93,13 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
             "system_prompt",
             "user_prompt",
             "code",
+            "tests",
             "post_process",
             "when",
         ):
             text = getattr(scorer, name, None)
+            if name == "tests" and "{{" not in str(text):
+                continue  # a column
             if isinstance(text, str):
                 yield TemplateField(("definition", "scorers", number, name), text, with_output, own_rows)
 

@@ -60,6 +60,10 @@ EXPECTED = {
         },
         8,
     ),
+    # Right: 1 and 6; 2 counts equal heights, 3 has no fence, 4 refuses, 5 ends the program before its tests.
+    "humaneval": Expected({"pass@1": 2 / 6}, 6),
+    # Shares of three trials: 1, 0, 1, 1/3, 2/3, 0 (a syntax error); pass@3 is 1 - (1 - p)^3.
+    "mbpp": Expected({"pass@1": 3 / 6, "pass@3": (2 + 1 - (2 / 3) ** 3 + 1 - (1 / 3) ** 3) / 6}, 6),
     # Right: 1, 2, 3, 6, 8.
     "commonsenseqa": Expected({"accuracy": 5 / 8}, 8),
     # Right: 1, 2, 3, 5, 7.

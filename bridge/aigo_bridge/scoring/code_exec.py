@@ -95,6 +95,8 @@ def check_tests(tests: object) -> list[str]:
     Raises:
         SampleError: there are none, or they are not texts.
     """
+    if isinstance(tests, str):
+        tests = [tests]
     if not isinstance(tests, list | tuple) or not tests or not all(isinstance(each, str) for each in tests):
         raise SampleError(
             f"found {tests!r:.80} as tests of the code, expected a list of texts",
@@ -121,7 +123,7 @@ class CodeExec:
     """The scorer `code_exec`: code out of the model's answer, run with the sample's tests."""
 
     def __init__(self, spec: CodeExecScorer, runner: CodeRunner):
-        self._tests = spec.tests
+        self._tests = SampleTemplate(spec.tests) if "{{" in spec.tests else spec.tests
         self._code = None if spec.code is None else SampleTemplate(spec.code)
         self._rule = SampleTemplate(spec.post_process)
         self._when = None if spec.when is None else SampleTemplate(spec.when)
@@ -131,9 +133,7 @@ class CodeExec:
         values = variables(sample, output)
         if self._when is not None and render(self._when, values).strip() != "True":
             return Outcome({})
-        if self._tests not in sample.data:
-            raise SampleError(f"there is no column {self._tests!r}", stage="score", kind="MissingColumn")
-        tests = check_tests(sample.data[self._tests])
+        tests = check_tests(self._given_tests(sample, values))
         text = answer_text(output) if self._code is None else render(self._code, values)
         rule = render(self._rule, values).strip()
         if rule not in RULES:
@@ -143,3 +143,19 @@ class CodeExec:
                 kind="InvalidRule",
             )
         return await code_exec(post_process(rule, text), tests, self._runner)
+
+    def _given_tests(self, sample: Sample, values: dict[str, Any]) -> Any:
+        if isinstance(self._tests, SampleTemplate):
+            text = render(self._tests, values)
+            try:
+                return json.loads(text)
+            except ValueError as error:
+                raise SampleError(
+                    f"tests: the template gave no JSON: {error}",
+                    stage="score",
+                    hint="end it with `| tojson`",
+                    kind="InvalidTests",
+                ) from error
+        if self._tests not in sample.data:
+            raise SampleError(f"there is no column {self._tests!r}", stage="score", kind="MissingColumn")
+        return sample.data[self._tests]

@@ -186,7 +186,8 @@ class CodeExecScorer(_Scorer):
 
     type: Literal["code_exec"]
     tests: str
-    """Column with the tests: a list of Python programs, each run after the code, in its names."""
+    """Column with the tests, a list of Python programs (or one), each run after the code, in its names; or a template (`{{ … }}`) that
+    gives such a list as JSON."""
     code: str | None = None
     """Template of the code; `None`: the model's answer."""
     post_process: str = "none"
