@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 import zstandard
 
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.importing.damage import Damage
 
-from .bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from .sources import Source
 
 STORED, DEFLATED, ZSTD = 0, 8, 93
@@ -28,6 +29,8 @@ _END = struct.Struct("<4s4H2LH")
 _LOCAL_SIGN, _CENTRAL_SIGN, _END_SIGN = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _END64_SIGN, _LOCATOR64_SIGN = b"PK\x06\x06", b"PK\x06\x07"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SIZE_UNKNOWN = -1
+"""What zstandard says of a frame that was written as a stream."""
 _FULL32 = 0xFFFFFFFF
 _CHUNK = 1 << 20
 _LONGEST_NAME = 1 << 12
@@ -50,28 +53,14 @@ class Member:
     """CRC-32 of the unpacked bytes; `None` when it is unknown."""
 
 
-@dataclass(frozen=True)
-class Damage:
-    """A part of a log that could not be read."""
-
-    member: str
-    """Member of the archive, or `""` for the file itself."""
-    offset: int | None
-    """Byte offset in the file, where it is known."""
-    reason: str
-
-    def __str__(self) -> str:
-        where = self.member or "file"
-        at = "" if self.offset is None else f" at byte {self.offset}"
-        return f"{where}{at}: {self.reason}"
-
-
 class Archive:
     """The members of a zip file, by name; the last of several equal names counts, as Inspect appends."""
 
     def __init__(self, source: Source, bounds: Bounds = DEFAULT_BOUNDS):
         self._source = source
         self._bounds = bounds
+        # One for all members: making it takes as long as unpacking a small member.
+        self._zstd = zstandard.ZstdDecompressor()
         self.damage: list[Damage] = []
         """What is wrong with the archive as a whole."""
         self.members: dict[str, Member] = {}
@@ -105,7 +94,7 @@ class Archive:
         packed = self._source.read_at(start, length)
         if len(packed) < length:
             raise EvidenceError(f"member {name!r} is cut off: {len(packed):,} of {length:,} bytes are there")
-        data = _unpack(name, method, packed, member.size, self._bounds)
+        data = self._unpack(name, method, packed, member.size)
         if member.crc is not None and zlib.crc32(data) != member.crc:
             raise EvidenceError(f"member {name!r} is damaged: its CRC does not match")
         return data
@@ -119,22 +108,39 @@ class Archive:
             raise EvidenceError(f"member {member.name!r} is encrypted")
         return member.method, member.offset + _LOCAL.size + fields[9] + fields[10]
 
+    def _unpack(self, name: str, method: int, packed: bytes, size: int) -> bytes:
+        limit = size if size >= 0 else self._bounds.ratio_from
+        try:
+            data = self._decompress(name, method, packed, limit)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise EvidenceError(f"member {name!r} is damaged: {error}") from error
+        if len(data) > limit:
+            raise EvidenceError(f"member {name!r} unpacks to more than the {limit:,} bytes it should have")
+        if 0 <= size != len(data):
+            raise EvidenceError(f"member {name!r} is damaged: {len(data):,} of {size:,} bytes unpacked")
+        return data
 
-def _unpack(name: str, method: int, packed: bytes, size: int, bounds: Bounds) -> bytes:
-    limit = size if size >= 0 else bounds.ratio_from
-    try:
-        data = _decompress(name, method, packed, limit)
-    except (zlib.error, zstandard.ZstdError) as error:
-        raise EvidenceError(f"member {name!r} is damaged: {error}") from error
-    if len(data) > limit:
-        raise EvidenceError(f"member {name!r} unpacks to more than the {limit:,} bytes it should have")
-    if 0 <= size != len(data):
-        raise EvidenceError(f"member {name!r} is damaged: {len(data):,} of {size:,} bytes unpacked")
-    return data
+    def _decompress(self, name: str, method: int, packed: bytes, limit: int) -> bytes:
+        if method == ZSTD:
+            return self._decompress_zstd(packed, limit)
+        if method == DEFLATED:
+            return zlib.decompressobj(-15).decompress(packed, limit + 1)
+        if method == STORED:
+            return packed
+        raise EvidenceError(
+            f"member {name!r} uses compression method {method}, expected stored, deflate or zstd"
+        )
 
-
-def _decompress(name: str, method: int, packed: bytes, limit: int) -> bytes:
-    if method == ZSTD:
+    def _decompress_zstd(self, packed: bytes, limit: int) -> bytes:
+        try:
+            if zstandard.frame_content_size(packed) in (limit, _SIZE_UNKNOWN):
+                # Nearly always: one frame, which is unpacked in one go, into memory of just its size.
+                data = self._zstd.decompress(packed, max_output_size=limit, allow_extra_data=False)
+                if len(data) == limit:
+                    return data
+        except zstandard.ZstdError:
+            # Damaged frames are damaged for the stream as well, which also knows how to end early.
+            pass
         # Members above 200 MiB are several frames.
         reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
         if limit <= 256 << 20:
@@ -145,11 +151,6 @@ def _decompress(name: str, method: int, packed: bytes, limit: int) -> bytes:
             parts.append(part)
             total += len(part)
         return b"".join(parts)
-    if method == DEFLATED:
-        return zlib.decompressobj(-15).decompress(packed, limit + 1)
-    if method == STORED:
-        return packed
-    raise EvidenceError(f"member {name!r} uses compression method {method}, expected stored, deflate or zstd")
 
 
 def _directory(source: Source, bounds: Bounds) -> Iterator[Member]:

@@ -13,8 +13,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from .encoding import json_text
-from .loss import LossReport
+from aigo_bridge.importing.encoding import json_text
+from aigo_bridge.importing.loss import LossReport
+
 from .parts import Part, answer_part, input_part, text_of, tool_result
 
 Item = dict[str, Any]

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aigo_bridge.importing.encoding import dumps
+
 from .content import Item
 from .context import ContextChoice, ContextDelta
-from .encoding import dumps
 from .ordering import Event
 from .samples import MappedTrial
 from .traces import MappedTrace
@@ -81,23 +82,28 @@ class _TraceText:
             if event["type"] != "model_call_event":
                 batch.append(event)
                 if len(batch) == _BATCH:
-                    yield comma + dumps(batch)[1:-1]
+                    yield comma
+                    yield memoryview(dumps(batch))[1:-1]
                     comma = b","
                     batch = []
                 continue
             context, note = next(contexts)
-            call = {key: value for key, value in event.items() if key != "input_context"}
+            call = event.copy()
+            del call["input_context"]
             if note is not None:
                 metadata = event["metadata"]
                 call["metadata"] = {**metadata, "inspect": {**metadata["inspect"], "context": note}}
             batch.append(call)
-            yield comma + dumps(batch)[1:-2] + b',"input_context":['
+            yield comma
+            yield memoryview(dumps(batch))[1:-2]
+            yield b',"input_context":['
             yield context
             yield b"]}"
             comma = b","
             batch = []
         if batch:
-            yield comma + dumps(batch)[1:-1]
+            yield comma
+            yield memoryview(dumps(batch))[1:-1]
         yield b"]"
 
     def _item(self, item: Item) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .loss import LossReport
+from aigo_bridge.importing.loss import LossReport
+
 from .ordering import Event
 
 

@@ -13,11 +13,12 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from aigo_bridge.importing.encoding import json_text
+from aigo_bridge.importing.loss import LossReport
+
 from .clock import utc
 from .content import SharedItems
-from .encoding import json_text
 from .event_repairs import fill_times, link_agents, mend_parents
-from .loss import LossReport
 from .model_calls import ModelCalls
 from .ordering import Event
 from .parts import tool_result
@@ -42,9 +43,11 @@ _CONVERSATION = frozenset(
         "score",
     }
 )
-_LOUD = frozenset({"warning", "error", "critical"})
-_COMPACTIONS = frozenset({"summary", "trim"})
-_BROKEN_OFF = frozenset({"cancelled", "limit", "approval"})
+LOUD = frozenset({"warning", "error", "critical"})
+QUIET = "below warning"
+COMPACTIONS = frozenset({"summary", "trim"})
+"""Strategies that are a boundary for AI GO; where tool results are blanked in place, the context goes on."""
+BROKEN_OFF = frozenset({"cancelled", "limit", "approval"})
 _TOOL_FIELDS = frozenset({"view", "truncated", "completed", "message_id", "failed"})
 
 
@@ -81,16 +84,16 @@ def without_patches(events: list[Any], loss: LossReport) -> list[Any]:
     for event in events:
         kind = event.get("event") if type(event) is dict else None
         if kind == "state" or kind == "store":
-            loss.dropped[f"event {kind}: {_PATCH}"] += 1
+            loss.dropped[f"event {kind}: {PATCH_LEFT_OUT}"] += 1
             continue
         if kind == "sample_init" and event.pop("state", None) is not None:
-            loss.dropped[_FIRST_STATE] += 1
+            loss.dropped[FIRST_STATE_LEFT_OUT] += 1
         kept.append(event)
     return kept
 
 
-_PATCH = "left out unless all events are asked for"
-_FIRST_STATE = f"state of event sample_init: {_PATCH}"
+PATCH_LEFT_OUT = "left out unless all events are asked for"
+FIRST_STATE_LEFT_OUT = f"state of event sample_init: {PATCH_LEFT_OUT}"
 
 
 class _Mapping:
@@ -158,13 +161,13 @@ class _Mapping:
 
     def _left_out(self, kind: str, native: dict[str, Any]) -> str | None:
         if kind in ("state", "store"):
-            return _PATCH
+            return PATCH_LEFT_OUT
         if self._keep == "minimal":
             return "not part of the conversation"
         if kind == "logger":
             message = native.get("message")
             level = message.get("level") if isinstance(message, dict) else None
-            return None if level in _LOUD else "below warning"
+            return None if level in LOUD else QUIET
         return None
 
     def _base(self, native: dict[str, Any], path: str, index: int, span_id: str | None) -> Event:
@@ -242,8 +245,7 @@ class _Mapping:
 
     def _compaction(self, native: dict[str, Any], event: Event) -> None:
         strategy = native.get("type") or "summary"
-        if strategy not in _COMPACTIONS:
-            # Tool results blanked in place: the context goes on, so it is no boundary for AI GO.
+        if strategy not in COMPACTIONS:
             self._events.append(self._custom("compaction", native, event))
             return
         event["type"] = "compaction"
@@ -314,7 +316,7 @@ class _Mapping:
         if kind == "input" and data.pop("input_ansi", None):
             self._loss.changed["input event: coloured copy left out"] += 1
         if kind == "sample_init" and self._keep != "all" and data.pop("state", None) is not None:
-            self._loss.dropped[_FIRST_STATE] += 1
+            self._loss.dropped[FIRST_STATE_LEFT_OUT] += 1
         event["data"] = data
         return event
 
@@ -326,6 +328,6 @@ def _last_time(events: list[Event]) -> str | None:
 def _tool_status(native: dict[str, Any], error: dict[str, Any] | None) -> str:
     if native.get("pending"):
         return "in_progress"
-    if native.get("failed") or (error is not None and error.get("type") in _BROKEN_OFF):
+    if native.get("failed") or (error is not None and error.get("type") in BROKEN_OFF):
         return "incomplete"
     return "completed"

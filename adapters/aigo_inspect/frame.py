@@ -14,14 +14,14 @@ from typing import Any
 
 from aigo_bridge import __version__
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.results.entities import slug, stored_dataset, stored_model
+from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.encoding import without_non_finite
+from aigo_bridge.importing.entities import dataset_entity, model_entity, slug
+from aigo_bridge.importing.key_names import key_of
+from aigo_bridge.importing.loss import LossReport
 
-from .archive import Damage
 from .clock import seconds_between, unix_seconds
-from .encoding import without_non_finite
-from .key_names import key_of
 from .legacy import lift_header
-from .loss import LossReport
 from .model_calls import model_usage
 from .samples import MappedTrial
 from .scores import metrics_of
@@ -169,9 +169,9 @@ def _specification(header: dict[str, Any], totals: Totals) -> dict[str, Any]:
     }
     model = str(spec.get("model") or "")
     if model in _NO_MODEL:
-        entity = stored_dataset(key_of(_dataset_name(spec)), _dataset_name(spec)).model_dump(mode="json")
+        entity = dataset_entity(key_of(_dataset_name(spec)), _dataset_name(spec))
     else:
-        entity = stored_model(model, engine="inspect").model_dump(mode="json")
+        entity = model_entity(model, engine="inspect")
     specification["evaluated_entity"] = entity
     return specification
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from inspect_ai.hooks import Hooks, TaskEnd, hooks
 
 from aigo_bridge.errors import BridgeError
+from aigo_bridge.importing.result import ImportResult
 
 from .import_verb import import_own
-from .importing import ImportResult, ImportSettings, import_file
+from .importing import ImportSettings, import_file
 from .sources import local_path
 
 VARIABLE = "AIGO_BRIDGE_EVIDENCE"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.output import OutputFormat
+from aigo_bridge.importing.redaction import Redaction, redaction
+
 from .context import ContextChoice
 from .events import EventChoice
-from .output import OutputFormat
-from .redaction import Redaction, redaction
 
 
 @dataclass(frozen=True)

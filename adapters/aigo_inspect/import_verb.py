@@ -4,16 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aigo_bridge.engine import Evidence, ImportOptions, ImportReport
 from aigo_bridge.errors import BridgeError, EvidenceError
-from aigo_bridge.evaluate import write_evidence
-from aigo_inspect.bounds import DEFAULT_BOUNDS
-from aigo_inspect.evidence import read
-from aigo_inspect.importing import ImportResult, import_logs
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
+from aigo_bridge.importing.redaction import Redaction, redaction
+from aigo_bridge.importing.terminal import harmless
+from aigo_inspect.importing import import_logs
+from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import open_log
 from aigo_inspect.sources import find_logs, local_path
-from aigo_inspect.terminal import harmless, report_lines
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine import Evidence, ImportOptions
+    from aigo_bridge.importing.report import ImportReport
+
+
+class InspectLogs:
+    """Reads what Inspect leaves behind."""
+
+    expected = "logs of Inspect (*.eval, *.json)"
+
+    def at(self, location: str) -> bool:
+        """Whether there are logs of Inspect at a location."""
+        path = local_path(location)
+        if path is not None and Path(path).is_file():
+            return _looks_like_a_log(Path(path))
+        try:
+            return bool(find_logs([location]))
+        except (BridgeError, OSError, ValueError, ImportError):
+            return False
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Turn Inspect's logs into result logs; see `Engine.import_logs`."""
+        return run_import(locations, out, options, tell)
+
+
+def _looks_like_a_log(path: Path) -> bool:
+    if path.suffix == ".eval":
+        return True
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    return head[:2] == b"PK" or (head.lstrip()[:1] == b"{" and b'"eval"' in head)
 
 
 def run_import(
@@ -24,7 +65,7 @@ def run_import(
     worst = 0
     foreign: list[str] = []
     for log in find_logs(locations):
-        report = import_own(log, out, options.output_format) if options.output_format != "parquet" else None
+        report = import_own(log, out, options) if options.output_format != "parquet" else None
         if report is not None:
             tell(report)
             worst = max(worst, report.exit_code)
@@ -42,57 +83,78 @@ def run_import(
             patterns=options.patterns,
             max_loss=options.max_loss,
             bounds=bounds,
-            on_result=lambda result: tell(_report(result)),
+            on_result=lambda result: tell(result.report()),
         )
         worst = max([worst, *(result.exit_code for result in results)])
     return worst
 
 
-def _own_evidence(log: str) -> Evidence | None:
+def _own_evidence(log: str, redaction: Redaction) -> Evidence | None:
     """What a log of `aigo-bridge run` says; `None` for every other log, and for damaged ones, which are salvaged."""
     path = local_path(log)
     if path is None:
         return None
     try:
         with open_log(path) as reader:
-            if reader.damage:
+            metadata = reader.header["eval"].get("metadata")
+            if reader.damage or not isinstance(metadata, dict) or HEADER_KEY not in metadata:
                 return None
-        return read(Path(path), bounds=DEFAULT_BOUNDS)
+        # Late: for the logs of others no plans are needed, which take longer to load than most logs to import.
+        from aigo_inspect.evidence import read
+
+        return read(Path(path), bounds=DEFAULT_BOUNDS, redaction=redaction)
     except BridgeError:
         # Not ours, or of a release whose plans this one cannot read: then it is a log like any other.
         return None
 
 
-def import_own(log: str, out: Path, output_format: str = "json") -> ImportReport | None:
-    """Write the evidence of a run of ours; `None` for every other log, and for one that has to be salvaged."""
-    evidence = _own_evidence(log)
+def import_own(log: str, out: Path, options: ImportOptions | None = None) -> ImportReport | None:
+    """Write the evidence of a run of ours; `None` for every other log, and for one that has to be salvaged.
+
+    The run kept all of it, so that choices of contexts and events do not apply; secrets are taken out as from any log.
+    """
+    from aigo_bridge.engine import ImportOptions
+    from aigo_bridge.importing.report import ImportReport
+
+    options = options or ImportOptions()
+    secrets = (
+        redaction(options.patterns)
+        if options.redact
+        else redaction(options.patterns, environment={}, well_known=False)
+    )
+    evidence = _own_evidence(log, secrets)
     if evidence is None:
         return None
+    secrets.found.clear()
+    from aigo_bridge.evaluate import write_evidence
+
     out.mkdir(parents=True, exist_ok=True)
     name = Path(log).name.removesuffix(".eval").removesuffix(".json")
-    target = out / f"{name}.tasklog.{output_format}"
+    target = out / f"{name}.tasklog.{options.output_format}"
     try:
         tally, _ = write_evidence(evidence, target, engine="inspect")
     except EvidenceError:
         return None
     failed = f", {tally.num_failed} failed" if tally.num_failed else ""
+    unused = [
+        name
+        for name, value, default in (
+            ("--context", options.context, "full"),
+            ("--events", options.events, "default"),
+        )
+        if value != default
+    ]
     lines = (
         f"{harmless(log)}: {evidence.execution.status}",
         f"  {tally.num_samples} samples{failed} -> {harmless(str(target))}",
+        *(f"  redacted: {count} x {harmless(kind)}" for kind, count in sorted(secrets.found.items())),
         "  written by aigo-bridge: the evidence is that of the run",
+        *(f"  {name} is not used: the run's evidence is complete" for name in unused),
     )
-    return ImportReport(log, target, lines, 0, {"samples": tally.num_samples, "failed": tally.num_failed})
-
-
-def _report(result: ImportResult) -> ImportReport:
     summary = {
-        "status": result.status,
-        "samples": result.samples,
-        "trials": result.trials,
-        "failed": result.failed,
-        "loss": result.loss.as_dict(),
-        "redacted": dict(result.redacted),
-        "unreadable": [str(damage) for damage in result.damage],
-        "reason": result.reason,
+        "samples": tally.num_samples,
+        "failed": tally.num_failed,
+        "redacted": dict(secrets.found),
+        "unused_options": unused,
     }
-    return ImportReport(result.log, result.output, tuple(report_lines(result)), result.exit_code, summary)
+    return ImportReport(log, target, lines, 0, summary)

@@ -9,55 +9,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.output import OutputFormat
+from aigo_bridge.importing.result import PARTIAL, ImportResult, file_stem
 
-from .archive import Damage
-from .bounds import DEFAULT_BOUNDS, Bounds
 from .context import ContextChoice
-from .encoding import dumps
 from .events import EventChoice
 from .import_settings import ImportSettings
-from .loss import LossReport
-from .output import OutputFormat, open_draft
 from .reading import LogReader, open_log
 from .result_writing import write_json
 from .sources import find_logs
 
 __all__ = ["ImportResult", "ImportSettings", "import_file", "import_logs"]
-
-DONE, FAILED, PARTIAL = 0, 1, 3
-
-
-@dataclass(frozen=True)
-class ImportResult:
-    """What became of one log."""
-
-    log: str
-    """Its location as the user named it."""
-    output: Path | None
-    """The file (or folder of tables) that was written; `None` when nothing could be read."""
-    loss_file: Path | None
-    """The written loss report."""
-    status: str
-    """Inspect's status of the log: `success`, `error`, `cancelled`, `started`; `""` when it could not be read."""
-    samples: int
-    trials: int
-    failed: int
-    """Samples with an error of their own (not of reading)."""
-    damage: tuple[Damage, ...]
-    """What could not be read."""
-    loss: LossReport
-    redacted: Counter[str] = field(default_factory=Counter)
-    """Secrets taken out, by kind."""
-    exit_code: int = DONE
-    """0 done, 1 more was dropped than allowed, 3 only a part (or nothing) could be read."""
-    reason: str = ""
-    """Why the exit code is not 0."""
 
 
 def import_logs(
@@ -117,12 +86,7 @@ def import_logs(
 def _stem(log: str, taken: set[str]) -> str:
     """A file name for a log: its own without the suffix; logs of the same name get a number."""
     name = re.split(r"[/\\]", log.rstrip("/\\"))[-1]
-    stem = re.sub(r"[\x00-\x1f\x7f<>:\"|?*]", "_", name.removesuffix(".eval").removesuffix(".json")) or "log"
-    found, number = stem, 2
-    while found in taken:
-        found, number = f"{stem}-{number}", number + 1
-    taken.add(found)
-    return found
+    return file_stem(name.removesuffix(".eval").removesuffix(".json"), taken)
 
 
 def import_file(
@@ -168,29 +132,6 @@ def _import_open(reader: LogReader, target: Path, settings: ImportSettings) -> I
         loss=loss,
         redacted=found,
     )
-    result = _judged(result, settings.max_loss)
-    _write_loss(result)
+    result = result.judged(settings.max_loss)
+    result.write_loss()
     return result
-
-
-def _judged(result: ImportResult, max_loss: int | None) -> ImportResult:
-    if result.damage:
-        count = len(result.damage)
-        reason = f"{count} part{'s' if count > 1 else ''} of the log could not be read: {result.damage[0]}"
-        return replace(result, exit_code=PARTIAL, reason=reason)
-    if max_loss is not None and result.loss.lost > max_loss:
-        reason = f"{result.loss.lost} things were dropped, {max_loss} are allowed"
-        return replace(result, exit_code=FAILED, reason=reason)
-    return result
-
-
-def _write_loss(result: ImportResult) -> None:
-    assert result.loss_file is not None
-    report = {
-        "log": result.log,
-        **result.loss.as_dict(),
-        "redacted": dict(sorted(result.redacted.items())),
-        "damage": [{"member": d.member, "offset": d.offset, "reason": d.reason} for d in result.damage],
-    }
-    with open_draft(result.loss_file) as file:
-        file.write(dumps(report) + b"\n")

@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds, TooLargeError
+from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.redaction import Redaction
 
-from .archive import Damage
-from .bounds import Bounds, TooLargeError
 from .parsing import Parsed, parse_json
-from .redaction import Redaction
 from .sources import Source
 
 _SAMPLES = re.compile(rb'\n  "samples": \[\r?\n')

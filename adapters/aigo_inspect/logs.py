@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog, Trace
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
-from .bounds import DEFAULT_BOUNDS, Bounds
 from .carried import carried_frame, carried_samples, carries_evidence
 from .events import EventChoice
 from .frame import Totals, frame_of
 from .live import as_sample
-from .loss import LossReport
 from .reading import LogReader, RawSample, open_log
-from .redaction import NO_REDACTION, Redaction
-from .samples import grouped, read_trials, typed_sample
+from .samples import grouped, typed_sample
 from .scores import aggregated_scores
 from .traces import trace_of
+from .trials import read_trials
 
 __all__ = ["import_log", "iter_samples", "open_log", "trace_from_sample", "trace_of"]
 

@@ -18,6 +18,7 @@ import orjson
 from pydantic_core import SchemaValidator, core_schema
 
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
 # The Rust regular expressions of pydantic search several GB per second; Python's own would take longer than parsing.
 _LONG_INTEGER = SchemaValidator(core_schema.str_schema(pattern=r"[:,\[]\s*-?[0-9]{19}"))
@@ -36,12 +37,13 @@ class Parsed:
     """What is not as it stood in the text: kind of change → how often."""
 
 
-def parse_json(data: bytes, name: str) -> Parsed:
+def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> Parsed:
     """Parse one JSON document.
 
     Args:
         data: the bytes of the document.
         name: what to call it in messages.
+        redaction: secrets to take out first.
 
     Raises:
         EvidenceError: it is no JSON, or nested too deeply; the message has the byte offset where that is known.
@@ -49,7 +51,11 @@ def parse_json(data: bytes, name: str) -> Parsed:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        return _parse_leniently(data, name, error)
+        clean = redaction.apply(data)
+        return _parse_leniently(data, name, error) if clean is data else parse_json(clean, name)
+    # Looked for afterwards: what orjson accepts is UTF-8, and checking that alone takes longer than the search.
+    if redaction.suspects(data) and (clean := redaction.apply(data)) is not data:
+        return parse_json(clean, name)
     # Most long integers stand in texts or fit into 64 bits; only for others is the exact parser worth its time.
     if _LONG_INTEGER.isinstance_python(data) and _has_big_number(value):
         return _parse_leniently(data, name, None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .encoding import json_text
-from .loss import LossReport
+from aigo_bridge.importing.encoding import json_text
+from aigo_bridge.importing.loss import LossReport
 
 Part = dict[str, Any]
 

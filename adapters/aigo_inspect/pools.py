@@ -9,25 +9,31 @@ whatever is computed from a message need be computed only once.
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import orjson
 
-from .bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 
 _PREFIXES = ("attachment://", "tc://")
 _USUAL_LENGTHS = frozenset(len(prefix) + 32 for prefix in _PREFIXES)
 """Lengths of references by hash, which has 32 hexadecimal digits."""
 
 
-def expand_refs(refs: Any, pool: list[Any]) -> list[Any]:
-    """The items of `pool` that a list of half-open `[start, end]` ranges names, in the order of the ranges."""
+def expand_refs(refs: Any, pool: list[Any], most: float = math.inf) -> list[Any]:
+    """The items of `pool` that a list of half-open `[start, end]` ranges names, in the order of the ranges.
+
+    Once they are more than `most`, the ranges that are left are not looked at.
+    """
     found: list[Any] = []
     for ref in refs:
         if type(ref) is list and len(ref) == 2:
             start, end = ref
             if type(start) is int and type(end) is int and start >= 0 and end >= 0:
                 found += pool[start:end]
+                if len(found) > most:
+                    break
     return found
 
 
@@ -54,7 +60,7 @@ def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_B
     pools = pools if isinstance(pools, dict) else {}
     messages = pools.get("messages") or []
     calls = pools.get("calls") or []
-    walker = _Walker(attachments if isinstance(attachments, dict) else {}, size, bounds)
+    walker = Walker(attachments if isinstance(attachments, dict) else {}, size, bounds)
     # Shared message dictionaries are walked here, once, and not again through the events.
     walker.walk_messages(messages)
     walker.walk(calls)
@@ -68,13 +74,22 @@ def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_B
                 walker.walk(retry if isinstance(retry, dict) else [])
                 if isinstance(retry, dict) and isinstance(retry.get("events"), list):
                     _resolve_events(retry["events"], messages, calls, walker)
-        elif key == "messages" and isinstance(value, list):
-            walker.walk_messages(value)
-        elif isinstance(value, (dict, list)):
-            walker.walk(value)
-        elif isinstance(value, str):
-            sample[key] = walker.text(value)
+        else:
+            sample[key] = resolve_field(key, value, walker)
     return walker.missing
+
+
+def resolve_field(key: str, value: Any, walker: Walker) -> Any:
+    """A field of a sample that holds no events, with its references replaced (in place where it is no text)."""
+    if isinstance(value, str):
+        return walker.text(value)
+    if key in _NOT_TAKEN_OUT:
+        return value
+    if key == "messages" and isinstance(value, list):
+        walker.walk_messages(value)
+    elif isinstance(value, (dict, list)):
+        walker.walk(value)
+    return value
 
 
 _NOT_TAKEN_OUT = frozenset({"store", "model_usage", "role_usage", "timelines"})
@@ -83,7 +98,7 @@ _WITHOUT_TEXTS = frozenset({"span_begin", "span_end", "step"})
 """Kinds of events that have names, but no texts long enough to be taken out."""
 
 
-def _resolve_events(events: list[Any], messages: list[Any], calls: list[Any], walker: _Walker) -> None:
+def _resolve_events(events: list[Any], messages: list[Any], calls: list[Any], walker: Walker) -> None:
     given: Any = None
     resolved: Any = None
     known: dict[str, dict[str, Any]] = {}
@@ -117,7 +132,7 @@ def _copied(value: Any) -> Any:
         return copy.deepcopy(value)
 
 
-class _Walker:
+class Walker:
     """Replaces references inside a tree of dictionaries and lists, in place."""
 
     def __init__(self, texts: dict[str, Any], size: int, bounds: Bounds):
@@ -147,18 +162,14 @@ class _Walker:
 
     def expand(self, refs: Any, pool: list[Any]) -> list[Any]:
         """`expand_refs`, within the bounds."""
-        count = len(pool)
-        wanted = 0
-        for ref in refs:
-            if type(ref) is list and len(ref) == 2 and type(ref[0]) is type(ref[1]) is int:
-                wanted += max(0, min(ref[1], count) - ref[0])
-        self._messages -= wanted
+        found = expand_refs(refs, pool, self._messages)
+        self._messages -= len(found)
         if self._messages < 0:
             raise TooLargeError(
                 "the sample's model calls have more messages than the bound 'context_messages' allows"
                 " (raise it if the log is yours)"
             )
-        return expand_refs(refs, pool)
+        return found
 
     def walk_messages(self, messages: list[Any]) -> None:
         """Replace every reference in messages; their ids, roles and names are never taken out."""
@@ -208,7 +219,7 @@ def _share_messages(
     messages: list[Any],
     calls: list[Any],
     known: dict[str, dict[str, Any]],
-    walker: _Walker,
+    walker: Walker,
 ) -> None:
     """Expand a model event's pool references; in logs without a pool equal messages are shared all the same."""
     refs = event.pop("input_refs", None)
@@ -224,7 +235,12 @@ def _share_messages(
                     found[index] = same
     call = event.get("call")
     if type(call) is dict:
-        call_refs = call.pop("call_refs", None)
-        key = call.pop("call_key", None)
-        if call_refs and isinstance(call.get("request"), dict):
-            call["request"][key if isinstance(key, str) else "messages"] = walker.expand(call_refs, calls)
+        expand_request(call, calls, walker)
+
+
+def expand_request(call: dict[str, Any], calls: list[Any], walker: Walker) -> None:
+    """Put the messages of a raw request back into it."""
+    refs = call.pop("call_refs", None)
+    key = call.pop("call_key", None)
+    if refs and isinstance(call.get("request"), dict):
+        call["request"][key if isinstance(key, str) else "messages"] = walker.expand(refs, calls)

@@ -14,23 +14,25 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
-from .archive import Archive, Damage
-from .bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from .archive import Archive
 from .chunked import chunked_samples, read_chunked
 from .json_log import JsonLog
 from .legacy import lift_header, lift_sample
 from .parsing import Parsed, parse_json
-from .redaction import NO_REDACTION, Redaction
 from .sources import Source, open_source
 
 Order = Literal["epoch", "sample"]
+Made = TypeVar("Made")
 _PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zX", "7-Zip": b"7z\xbc\xaf"}
 _SAMPLE_NAME = re.compile(r"samples/(.*)_epoch_(\d+)\.json", re.DOTALL)
 _CHUNKED_NAME = re.compile(r"samples/(.*)_epoch_(\d+)/sample\.json", re.DOTALL)
@@ -206,9 +208,9 @@ class LogReader:
 
     def _member(self, name: str) -> Parsed:
         assert self._archive is not None
-        data = self.redaction.apply(self._archive.read(name))
+        data = self._archive.read(name)
         self.bounds.check_document(name, data)
-        parsed = parse_json(data, name)
+        parsed = parse_json(data, name, self.redaction)
         self.changes.update(parsed.changes)
         return parsed
 
@@ -294,15 +296,29 @@ class LogReader:
         Raises:
             EvidenceError: it cannot be read; the other samples can.
         """
+        return self.parse_sample(ref, self.read_bytes(ref))
+
+    def read_bytes(self, ref: SampleRef) -> bytes | None:
+        """The JSON text of one sample, secrets included; `None` where it is no member of its own.
+
+        Raises:
+            EvidenceError: as `read_sample`.
+        """
         if time.monotonic() > self._deadline:
             raise TooLargeError(f"reading took longer than the bound 'seconds', {self.bounds.seconds:g}")
-        if self._json is not None:
+        if self._archive is None:
+            return None
+        data = self._archive.read(ref.key)
+        self.bounds.check_document(ref.key, data)
+        return data
+
+    def parse_sample(self, ref: SampleRef, data: bytes | None) -> RawSample:
+        """The sample whose text `read_bytes` has given; raises as `read_sample`."""
+        if data is None:
+            assert self._json is not None
             parsed = self._json.sample(ref.index)
         else:
-            assert self._archive is not None
-            data = self.redaction.apply(self._archive.read(ref.key))
-            self.bounds.check_document(ref.key, data)
-            parsed = parse_json(data, ref.key)
+            parsed = parse_json(data, ref.key, self.redaction)
             if ref.key.endswith("/sample.json"):
                 parsed = read_chunked(self._member, chunked_samples(self.members(), ref.key), parsed)
         sample = parsed.value
@@ -310,28 +326,36 @@ class LogReader:
             raise EvidenceError(f"expected a sample (an object), found {type(sample).__name__}")
         lift_sample(sample, self.header)
         _check_identity(sample, ref)
+        self.check_counts(ref, sample.get("events"), sample.get("messages"))
         size = self.sample_size(ref)
-        for what in ("events", "messages"):
-            found = sample.get(what)
+        return RawSample(sample, ref.key, parsed.non_finite, parsed.changes, size, self.bounds)
+
+    def check_counts(self, ref: SampleRef, events: object, messages: object) -> None:
+        """Refuse a sample with more events or messages than the bounds allow; raises `TooLargeError`."""
+        size = self.sample_size(ref)
+        for what, found in (("events", events), ("messages", messages)):
             if isinstance(found, list):
                 self.bounds.check_count(what, len(found), size)
-        return RawSample(sample, ref.key, parsed.non_finite, parsed.changes, size, self.bounds)
 
     def samples(self, order: Order = "epoch") -> Iterator[RawSample]:
         """All samples that can be read, one at a time; the others are noted in `damage`."""
-        return self.read_all(self.sample_refs(order))
+        return self.each(self.sample_refs(order), self.read_sample)
 
-    def read_all(self, refs: Iterable[SampleRef]) -> Iterator[RawSample]:
-        """These samples as far as they can be read, one at a time; the others are noted in `damage`."""
+    def each(self, refs: Iterable[SampleRef], make: Callable[[SampleRef], Made]) -> Iterator[Made]:
+        """What `make` makes of these samples, one at a time; those it cannot read are noted in `damage`."""
         for ref in refs:
             try:
-                yield self.read_sample(ref)
+                made = make(ref)
             except EvidenceError as error:
                 self.note(ref.key, error)
                 if len(self.damage) > self.bounds.damaged:
                     reason = f"more than {self.bounds.damaged:,} parts are unreadable: the rest was not read"
                     self.damage.append(Damage("", None, f"{reason} (the bound is 'damaged')"))
                     return
+            else:
+                yield made
+                # Freed before the next one is made, not after.
+                del made
 
     def sample_size(self, ref: SampleRef) -> int:
         """Bytes of a sample's JSON; 0 when unknown."""

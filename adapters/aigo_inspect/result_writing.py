@@ -1,36 +1,25 @@
-"""An open log → its result file, sample by sample, by one process or by several.
-
-Each process takes runs of samples, and what they write is joined in the order of the log, so the file does not depend on
-how many there are.
-"""
+"""An open log → its result file, sample by sample."""
 
 from __future__ import annotations
 
 import gc
-import sys
-import tempfile
-import threading
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from multiprocessing import get_all_start_methods, get_context
-from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
-from .archive import Damage
+from aigo_bridge.importing.encoding import dumps
+from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.output import PartWriter, open_draft
+
 from .carried import carried_frame, carried_samples, carries_evidence
 from .encoded import sample_pieces
-from .encoding import dumps
 from .frame import Totals, frame_of
 from .import_settings import ImportSettings
-from .loss import LossReport
-from .output import PartWriter, append_file, open_draft
-from .reading import LogReader, SampleRef, open_log
-from .samples import grouped, read_trials
+from .reading import LogReader, SampleRef
+from .samples import grouped
 from .scores import aggregated_scores
+from .trials import read_trials
 
 _WORTH_A_PROCESS = 24 << 20
 """Unpacked bytes of samples for which a second process pays for its start."""
@@ -45,16 +34,19 @@ def write_json(reader: LogReader, output: Path, settings: ImportSettings, loss: 
     reductions = aggregated_scores(reader.reductions(), loss) if reader.has_epochs else {}
     runs = _runs(reader, refs, settings.jobs)
     with open_draft(output) as file:
-        _part(file, settings, b'{"evidence":{"samples":[')
+        write_part(file, settings, b'{"evidence":{"samples":[')
         if len(runs) < 2:
             writer = PartWriter(file, settings.output_format)
-            _write_samples(reader, refs, reductions, writer, settings, totals, loss)
+            write_samples(reader, refs, reductions, writer, settings, totals, loss)
             writer.finish()
         else:
-            _write_in_processes(reader, runs, reductions, file, settings, totals, loss)
+            # Late: most logs need no second process, and what makes processes takes its time to load.
+            from .result_processes import write_in_processes
+
+            write_in_processes(reader, runs, reductions, file, settings, totals, loss)
         frame = frame_of(reader.header, totals, reader.damage, loss)
         evidence = dumps(frame.pop("evidence"))
-        _part(file, settings, b"\n]," + evidence[1:] + b"," + dumps(frame)[1:] + b"\n")
+        write_part(file, settings, b"\n]," + evidence[1:] + b"," + dumps(frame)[1:] + b"\n")
     loss.changed.update(reader.changes)
     return totals
 
@@ -83,13 +75,14 @@ def _write_carried(reader: LogReader, output: Path, settings: ImportSettings, lo
     return totals
 
 
-def _part(file: Any, settings: ImportSettings, data: bytes) -> None:
+def write_part(file: Any, settings: ImportSettings, data: bytes) -> None:
+    """Append a few bytes, compressed as the settings say."""
     writer = PartWriter(file, settings.output_format)
     writer.write([data])
     writer.finish()
 
 
-def _write_samples(
+def write_samples(
     reader: LogReader,
     refs: list[SampleRef],
     reductions: dict[str, list[dict[str, Any]]],
@@ -98,14 +91,29 @@ def _write_samples(
     totals: Totals,
     loss: LossReport,
 ) -> None:
+    """Write samples, each on a line of its own; a comma goes in front when `totals` has counted others before."""
     trials = read_trials(reader, refs, keep=settings.keep, loss=loss)
     separator = b",\n" if totals.samples else b"\n"
+    _keep_freed_memory()
     with _no_cycle_collection():
         for group in grouped(trials):
             totals.count(group)
             writer.write([separator])
             writer.write(sample_pieces(group, reductions.get(str(group[0].sample_id)), settings.context))
             separator = b",\n"
+
+
+_LARGE_BLOCK = 31 << 20
+"""Bytes; glibc learns from freed blocks of up to 32 MiB."""
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep what a sample frees for the next one.
+
+    It returns freed memory to the system, page by page, until it has seen a larger block freed; the pages that every sample
+    then had to be given again took a tenth of the time. The block is never touched, so it costs no memory.
+    """
+    bytes(_LARGE_BLOCK)
 
 
 @contextmanager
@@ -118,9 +126,6 @@ def _no_cycle_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-# Several processes
 
 
 def _runs(reader: LogReader, refs: list[SampleRef], jobs: int) -> list[list[SampleRef]]:
@@ -140,83 +145,3 @@ def _runs(reader: LogReader, refs: list[SampleRef], jobs: int) -> list[list[Samp
         runs[-1].append(ref)
         filled += size
     return runs
-
-
-@dataclass(frozen=True)
-class _RunResult:
-    totals: Totals
-    loss: LossReport
-    damage: list[Damage]
-    redacted: Counter[str]
-    changes: Counter[str]
-
-
-def _write_in_processes(
-    reader: LogReader,
-    runs: list[list[SampleRef]],
-    reductions: dict[str, list[dict[str, Any]]],
-    file: Any,
-    settings: ImportSettings,
-    totals: Totals,
-    loss: LossReport,
-) -> None:
-    with (
-        tempfile.TemporaryDirectory(prefix=".aigo-import-", dir=Path(file.name).parent) as folder,
-        ProcessPoolExecutor(min(settings.jobs, len(runs)) - 1, mp_context=_processes()) as pool,
-    ):
-        # The others begin with the last run and this process with the first: what is written here is in its place, and
-        # only what the others write has to be copied there.
-        parts: list[tuple[Path, Future[_RunResult]]] = []
-        for number, run in reversed(list(enumerate(runs))):
-            wanted = {ref.id_text for ref in run}
-            own = {key: value for key, value in reductions.items() if key in wanted}
-            part = Path(folder) / str(number)
-            parts.append((part, pool.submit(_write_run, reader.location, run, own, part, settings)))
-        for run, (part, future) in zip(runs, reversed(parts), strict=True):
-            if future.cancel():
-                writer = PartWriter(file, settings.output_format)
-                _write_samples(reader, run, reductions, writer, settings, totals, loss)
-                writer.finish()
-                continue
-            done = future.result()
-            if done.totals.samples:
-                if totals.samples:
-                    _part(file, settings, b",")
-                append_file(part, file)
-            part.unlink()
-            totals.add(done.totals)
-            loss.add(done.loss)
-            reader.damage += done.damage
-            reader.redaction.found.update(done.redacted)
-            reader.changes.update(done.changes)
-
-
-def _processes() -> BaseContext:
-    """How processes are started: a fork is ready at once, but safe only where no other thread can hold a lock."""
-    if sys.platform == "linux" and threading.active_count() == 1:
-        return get_context("fork")
-    context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
-    if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload(["aigo_inspect.result_writing"])
-    return context
-
-
-def _write_run(
-    location: str,
-    refs: list[SampleRef],
-    reductions: dict[str, list[dict[str, Any]]],
-    part: Path,
-    settings: ImportSettings,
-) -> _RunResult:
-    """In a process of its own: write the samples of one run to a file."""
-    totals, loss = Totals(), LossReport()
-    with open_log(location, bounds=settings.bounds, redaction=settings.redaction()) as reader:
-        # The parent counts what concerns the log as a whole.
-        reader.damage.clear()
-        reader.changes.clear()
-        reader.redaction.found.clear()
-        with part.open("xb", buffering=1 << 20) as file:
-            writer = PartWriter(file, settings.output_format)
-            _write_samples(reader, refs, reductions, writer, settings, totals, loss)
-            writer.finish()
-        return _RunResult(totals, loss, reader.damage, reader.redaction.found, reader.changes)

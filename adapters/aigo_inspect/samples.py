@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.dtypes import SampleEvidence, SolverTrace
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.loss import LossReport
 
 from .direct_ios import direct_io
 from .events import EventChoice
-from .loss import LossReport
 from .model_calls import model_usage
-from .reading import LogReader, RawSample, SampleRef
+from .reading import RawSample
 from .scores import scores_of
 from .shapes import MALFORMED
 from .traces import MappedTrace, map_trace, prepare
 
-_DATA_FIELDS = ("input", "target", "choices", "description", "metadata", "files", "setup", "sandbox")
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import SampleEvidence
+
+DATA_FIELDS = ("input", "target", "choices", "description", "metadata", "files", "setup", "sandbox")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)\(")
 _LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
@@ -85,12 +87,16 @@ def _mapped_trial(
             key: value for key, value in _error(sample).items() if key != "traceback_ansi"
         }
     loss.kept["sample"] += 1
+    main = trace.span_id if trace is not None else None
     return MappedTrial(
         sample_id=sample["id"],
         index=max(0, sample["epoch"] - 1),
-        data={name: sample[name] for name in _DATA_FIELDS if sample.get(name) is not None},
+        data={name: sample[name] for name in DATA_FIELDS if sample.get(name) is not None},
         trace=trace,
-        raw_outputs=_raw_outputs(calls, trace, sample.get("output")),
+        raw_outputs=raw_outputs_of(
+            (chat_output(call.get("output")) for call in calls if call.get("span_id") == main),
+            sample.get("output"),
+        ),
         direct_ios=[io for call in calls if (io := direct_io(call)) is not None],
         scores=scores,
         errors=errors,
@@ -156,29 +162,38 @@ def _stage(events: list[Any]) -> str:
 # Model outputs
 
 
-def _raw_outputs(calls: list[dict[str, Any]], trace: MappedTrace | None, final: Any) -> list[dict[str, Any]]:
-    """Answers of the main agent's calls, and what the sample ended with where that is another text."""
-    span_id = trace.span_id if trace is not None else None
-    found = [_chat_output(call.get("output")) for call in calls if call.get("span_id") == span_id]
-    outputs = [output for output in found if output is not None]
-    last = _chat_output(final)
+def raw_outputs_of(answers: Iterable[dict[str, Any] | None], final: Any) -> list[dict[str, Any]]:
+    """Answers of the main agent's calls, and what the sample ended with where that is another text.
+
+    Args:
+        answers: `chat_output` of the main agent's calls.
+        final: the sample's output.
+    """
+    outputs = [answer for answer in answers if answer is not None]
+    last = chat_output(final)
     if last is not None and (not outputs or outputs[-1]["choices"] != last["choices"]):
         outputs.append(last)
     return outputs
 
 
-def _chat_output(output: Any) -> dict[str, Any] | None:
+def chat_output(output: Any) -> dict[str, Any] | None:
+    """A model's output as AI GO keeps it; `None` when it has no answer."""
     if not isinstance(output, dict) or not output.get("choices"):
         return None
-    choices = []
-    for choice in output["choices"]:
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if isinstance(message, dict):
-            choices.append({"message": {"role": "assistant", "content": answer_text(message)}})
-    found: dict[str, Any] = {"choices": choices}
-    if (usage := model_usage(output.get("usage"))) is not None:
+    messages = [choice.get("message") if isinstance(choice, dict) else None for choice in output["choices"]]
+    return chat_answers([message for message in messages if isinstance(message, dict)], output.get("usage"))
+
+
+def chat_answers(messages: list[dict[str, Any]], native_usage: Any) -> dict[str, Any] | None:
+    """As `chat_output`, from the messages of the answers and Inspect's `ModelUsage`."""
+    if not messages:
+        return None
+    found: dict[str, Any] = {
+        "choices": [{"message": {"role": "assistant", "content": answer_text(m)}} for m in messages]
+    }
+    if (usage := model_usage(native_usage)) is not None:
         found["usage"] = usage
-    return found if choices else None
+    return found
 
 
 def answer_text(message: dict[str, Any]) -> str:
@@ -214,6 +229,9 @@ def grouped(trials: Iterable[MappedTrial]) -> Iterator[list[MappedTrial]]:
 
 def typed_sample(group: list[MappedTrial], aggregated: list[dict[str, Any]] | None) -> SampleEvidence:
     """Evidence of one sample as an AI GO object."""
+    # Late: writing files builds no objects.
+    from aigo_bridge.dtypes import SampleEvidence
+
     return SampleEvidence.model_validate(
         {
             "sample_id": group[0].sample_id,
@@ -227,6 +245,8 @@ def typed_sample(group: list[MappedTrial], aggregated: list[dict[str, Any]] | No
 
 
 def _typed_trial(trial: MappedTrial) -> dict[str, Any]:
+    from aigo_bridge.dtypes import SolverTrace
+
     solver = None
     if trial.trace is not None:
         output = SolverTrace.model_validate(
@@ -241,23 +261,3 @@ def _typed_trial(trial: MappedTrial) -> dict[str, Any]:
         "scores": trial.scores,
         "errors": trial.errors,
     }
-
-
-def read_trials(
-    log: LogReader,
-    refs: Iterable[SampleRef] | None = None,
-    *,
-    keep: EventChoice = "default",
-    loss: LossReport | None = None,
-) -> Iterator[MappedTrial]:
-    """All trials of a log that can be read (or those of `refs`), the epochs of a sample next to each other.
-
-    The others are noted in the log's `damage`.
-    """
-    for raw in log.read_all(log.sample_refs("sample") if refs is None else refs):
-        try:
-            trial = map_trial(raw, header=log.header, location=log.location, keep=keep, loss=loss)
-        except EvidenceError as error:
-            log.note(raw.key, error)
-            continue
-        yield trial

@@ -14,14 +14,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from aigo_bridge.errors import UsageError
+from aigo_bridge.importing.encoding import dumps, json_text
+from aigo_bridge.importing.loss import LossReport
 
-from .encoding import dumps, json_text
 from .events import EventChoice
 from .frame import Totals, frame_of
-from .loss import LossReport
 from .reading import LogReader
-from .samples import MappedTrial, grouped, read_trials
+from .samples import MappedTrial, grouped
 from .shapes import number
+from .trials import read_trials
 
 _KEY = {"sample_id": "string", "trial": "int32"}
 _COLUMNS: dict[str, dict[str, str]] = {

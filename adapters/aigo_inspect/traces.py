@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.dtypes import Trace, TraceMetadata
+from aigo_bridge.importing.encoding import without_non_finite
+from aigo_bridge.importing.loss import LossReport
 
 from .clock import utc
 from .content import Item, SharedItems
-from .encoding import without_non_finite
 from .events import EventChoice, map_events, sample_key, without_patches
-from .loss import LossReport
 from .main_span import main_span_id
 from .model_calls import model_usage
 from .ordering import Event, ordered_by_span
@@ -20,7 +19,9 @@ from .pools import resolve
 from .reading import RawSample
 from .shapes import number
 from .spoken import spoken
-from .typed import Typed
+
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import Trace
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class MappedTrace:
 
     def typed(self) -> Trace:
         """The trace as an AI GO object, built by `Trace.from_events`."""
+        # Late: writing files builds no objects.
+        from aigo_bridge.dtypes import Trace, TraceMetadata
+
+        from .typed import Typed
+
         typed = Typed()
         head = self.head()
         head["metadata"] = TraceMetadata.model_validate(head["metadata"])
@@ -92,24 +98,56 @@ def map_trace(
         loss: where counts go.
     """
     loss = loss if loss is not None else LossReport()
-    spec = (header or {}).get("eval") or {}
-    key = sample_key(spec.get("eval_id") or spec.get("run_id"), sample.get("id"), sample.get("epoch"))
+    key = key_of_sample(sample, header)
     events = sample.get("events")
+    events = events if isinstance(events, list) else []
     shared = SharedItems(loss)
-    ordered = ordered_by_span(
-        map_events(events if isinstance(events, list) else [], key=key, keep=keep, loss=loss, items=shared)
-    )
+    mapped = map_events(events, key=key, keep=keep, loss=loss, items=shared)
+    tools = tools_of(_offers(events))
+    return assemble(sample, key, mapped, tools, shared, header=header, location=location, loss=loss)
+
+
+def assemble(
+    sample: dict[str, Any],
+    key: str,
+    mapped: list[Event],
+    tools: dict[str, Any],
+    shared: SharedItems,
+    *,
+    header: Mapping[str, Any] | None,
+    location: str | None,
+    loss: LossReport,
+) -> MappedTrace:
+    """A trace of mapped events.
+
+    Args:
+        sample: the resolved sample; its events are not looked at.
+        key: its key (see `key_of_sample`).
+        mapped: its events, as `map_events` makes them.
+        tools: definitions of the tools its models were offered, by name.
+        shared: the items of its messages so far.
+        header: as for `map_trace`.
+        location: as for `map_trace`.
+        loss: as for `map_trace`.
+    """
+    ordered = ordered_by_span(mapped)
     messages = [item for message in sample.get("messages") or [] for item in shared.of(message)]
     span_id = main_span_id(ordered, messages)
     said = spoken(ordered, span_id, messages, _answer_id(sample.get("messages")))
     span = next((e for e in ordered if e["type"] == "span_begin" and e["span_id"] == span_id), None)
+    spec = (header or {}).get("eval") or {}
     metadata = _metadata(sample, spec, key, location, span, loss)
     metadata["extra"]["inspect"].update(said.notes)
     metadata["message_count"] = len(sample.get("messages") or [])
-    tools = _tools(events if isinstance(events, list) else [])
     if tools:
         metadata["extra"]["inspect"]["tools"] = tools
     return MappedTrace(ordered, said.items, span, metadata)
+
+
+def key_of_sample(sample: dict[str, Any], header: Mapping[str, Any] | None) -> str:
+    """The key of a sample of a log with this header; see `events.sample_key`."""
+    spec = (header or {}).get("eval") or {}
+    return sample_key(spec.get("eval_id") or spec.get("run_id"), sample.get("id"), sample.get("epoch"))
 
 
 def _answer_id(messages: Any) -> str | None:
@@ -164,21 +202,23 @@ def _metadata(
     return metadata
 
 
-def _tools(events: list[Any]) -> dict[str, Any]:
+def _offers(events: list[Any]) -> Iterator[list[Any]]:
+    """The lists of tools that the models were offered, those of neighbouring calls once where they are the same object."""
+    seen: Any = None
+    for event in events:
+        if type(event) is dict and event.get("event") == "model" and event.get("tools") is not seen:
+            seen = event.get("tools")
+            yield seen or []
+
+
+def tools_of(offers: Iterable[list[Any]]) -> dict[str, Any]:
     """The definitions of the tools the models were offered, by name; events name them only.
 
     A name with several definitions (another agent's tool, a changed description) has a list of them.
     """
     found: dict[str, list[Any]] = {}
-    seen: Any = None
-    for event in events:
-        if type(event) is not dict or event.get("event") != "model":
-            continue
-        tools = event.get("tools")
-        if tools is seen:
-            continue
-        seen = tools
-        for tool in tools or []:
+    for tools in offers:
+        for tool in tools:
             if not isinstance(tool, dict):
                 continue
             known = found.setdefault(str(tool.get("name")), [])

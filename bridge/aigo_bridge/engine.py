@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from aigo_bridge.errors import EngineError
+from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results.trials import TrialRecord
@@ -58,6 +59,10 @@ class Progress:
     """First line of the trial's error, if it failed."""
     task: str | None = None
     """Name of the plan that the trial belongs to (`TaskPlan.name`); `None` at the start."""
+    trials: bool = False
+    """Whether samples have several trials, so that what is counted are not samples."""
+    trial: int | None = None
+    """Number of the trial, from 0; `None` at the start and where each sample has one."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,10 @@ class LogRef:
     """Native log of the earlier run that was continued, or whose solver outputs were scored again; `None`: there was none."""
     replayed: bool = False
     """Whether only solver outputs were taken over, and scored again."""
+    other_model: bool = False
+    """Whether a model of the earlier run is known to have changed since, though it has the same name: what was taken over is its."""
+    error: str | None = None
+    """Why the run as a whole failed, as far as its engine could tell but not write into the log (a full disk, say); `None` when it did not."""
 
 
 @dataclass(frozen=True)
@@ -190,20 +199,25 @@ class ImportOptions:
     """More dropped things than this in a log are an error; `None`: any number is fine."""
 
 
-@dataclass(frozen=True)
-class ImportReport:
-    """What became of one log."""
+class EngineLogs(Protocol):
+    """What an adapter makes of the files that its framework leaves behind; the framework itself need not be installed."""
 
-    log: str
-    """Its location as the user named it."""
-    output: Path | None
-    """What was written; `None` when nothing could be read."""
-    lines: tuple[str, ...]
-    """The report for people; safe to print."""
-    exit_code: int
-    """0 done, 1 more was dropped than allowed, 3 only a part (or nothing) could be read."""
-    summary: Mapping[str, Any]
-    """The report for programs."""
+    expected: str
+    """The files, for people: `logs of Inspect (*.eval, *.json)`."""
+
+    def at(self, location: str) -> bool:
+        """Whether there are such files at a location: a file, a folder, a pattern or a URL. The content of a named file decides."""
+        ...
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """See `Engine.import_logs`."""
+        ...
 
 
 class Engine(Protocol):
@@ -211,6 +225,11 @@ class Engine(Protocol):
 
     name: str
     """Short name used on the command line, e.g. `inspect`."""
+
+    @staticmethod
+    def logs() -> EngineLogs:
+        """The framework's own logs; asked of the class, so that they can be read where the framework is missing."""
+        ...
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
         """What this engine would do differently, or not at all; empty when everything is exact."""

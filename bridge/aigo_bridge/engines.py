@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
 
-from aigo_bridge.engine import Engine, Fidelity, Gap
+from aigo_bridge.engine import Engine, EngineLogs, Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
+DEFAULT_ENGINE = "inspect"
 
 
 def engine_names() -> list[str]:
@@ -23,18 +27,57 @@ def load_engine(name: str) -> Engine:
         UsageError: no adapter has that name.
         MissingEngineError: the adapter is there, its framework is not.
     """
-    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        try:
-            engine: Engine = entry.load()()
-        except ImportError as error:
-            if isinstance(error, MissingEngineError):
-                raise
-            raise MissingEngineError(
-                f"engine {name!r} cannot be loaded: {error}; run: pip install 'aigo-bridge[{name}]'"
-            ) from error
+    with _loading(name):
+        engine: Engine = _engine_class(name)()
         return engine
+
+
+def load_logs(name: str) -> EngineLogs:
+    """The logs of the engine called `name`, which need not be installed itself.
+
+    Raises:
+        UsageError: no adapter has that name.
+        MissingEngineError: the adapter cannot be loaded.
+    """
+    with _loading(name):
+        logs: EngineLogs = _engine_class(name).logs()
+        return logs
+
+
+def engines_with_logs(location: str) -> list[str]:
+    """Names of the engines that have logs at a location.
+
+    Raises:
+        UsageError: none has; the message says what was looked for.
+    """
+    names = engine_names()
+    found = [name for name in names if load_logs(name).at(location)]
+    if found:
+        return found
+    if Path(location).is_file() and DEFAULT_ENGINE in names:
+        # Whatever it is: the report says what is wrong with it.
+        return [DEFAULT_ENGINE]
+    expected = " or ".join(load_logs(name).expected for name in names)
+    raise UsageError(f"no logs at {location!r} (expected {expected})")
+
+
+def _engine_class(name: str) -> Any:
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        return entry.load()
     known = ", ".join(engine_names()) or "none"
     raise UsageError(f"unknown engine {name!r}; known engines: {known}")
+
+
+@contextmanager
+def _loading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        if isinstance(error, MissingEngineError):
+            raise
+        raise MissingEngineError(
+            f"engine {name!r} cannot be loaded: {error}; run: pip install 'aigo-bridge[{name}]'"
+        ) from error
 
 
 def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool = False) -> list[Gap]:

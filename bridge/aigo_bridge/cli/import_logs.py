@@ -22,7 +22,8 @@ CHOICES = {
 @app.command("import")
 def import_logs(
     logs: Annotated[
-        list[str], typer.Argument(metavar="LOG…", help="Log files, folders, patterns, or URLs (s3://…).")
+        list[str],
+        typer.Argument(metavar="LOG…", help="Log files, folders, patterns, or URLs (s3://…) of any engine."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the evidence.")] = Path(
         "out"
@@ -58,8 +59,11 @@ def import_logs(
         ),
     ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="Engine that wrote the logs.")
-    ] = "inspect",
+        str | None,
+        typer.Option(
+            "--engine", metavar="NAME", help="Engine that wrote the logs. [found out from the files]"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports for programs.")] = False,
 ) -> None:
     """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
@@ -68,10 +72,10 @@ def import_logs(
     Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.origins import pairs
-    from aigo_bridge.engine import ImportOptions, ImportReport
-    from aigo_bridge.engines import load_engine
+    from aigo_bridge.engine import ImportOptions
+    from aigo_bridge.engines import load_logs
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.importing.report import ImportReport
 
     reports: list[dict[str, Any]] = []
 
@@ -94,20 +98,51 @@ def import_logs(
             jobs=jobs,
             redact=redact,
             patterns=tuple(pattern or ()),
-            bounds=_numbers(pairs("--bound", bound)),
+            bounds=_numbers(bound),
             max_loss=max_loss,
         )
-        code = load_engine(engine).import_logs(logs, out, options, tell)
+        found = {engine: logs} if engine is not None else _by_engine(logs)
+        # Every engine is there before anything is read.
+        by_engine = [(load_logs(name), locations) for name, locations in found.items()]
+        code = max(one.import_logs(locations, out, options, tell) for one, locations in by_engine)
     if as_json:
         typer.echo(json.dumps(reports, indent=2, ensure_ascii=False))
     if code:
         raise typer.Exit(code)
 
 
-def _numbers(given: dict[str, str]) -> dict[str, float]:
+def _by_engine(logs: list[str]) -> dict[str, list[str]]:
+    """Engine → the locations that have logs of it. What a pattern matches is looked at one by one; folders without logs are passed over."""
+    from aigo_bridge.engines import engines_with_logs
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.importing.locations import expanded
+
+    found: dict[str, list[str]] = {}
+    for pattern in logs:
+        refused: UsageError | None = None
+        some = False
+        for location in expanded(pattern):
+            try:
+                names = engines_with_logs(location)
+            except UsageError as error:
+                refused = error
+                continue
+            some = True
+            for name in names:
+                found.setdefault(name, []).append(location)
+        if refused is not None and not some:
+            raise refused
+    return found
+
+
+def _numbers(given: list[str] | None) -> dict[str, float]:
+    if not given:
+        return {}
+    # Late: it loads what plans need.
+    from aigo_bridge.cli.origins import pairs
     from aigo_bridge.errors import UsageError
 
     try:
-        return {name: float(text) for name, text in given.items()}
+        return {name: float(text) for name, text in pairs("--bound", given).items()}
     except ValueError as error:
         raise UsageError(f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9") from error

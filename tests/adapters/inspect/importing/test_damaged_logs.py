@@ -14,8 +14,8 @@ import pytest
 import zstandard
 
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_inspect.archive import Archive
-from aigo_inspect.bounds import Bounds, TooLargeError
 from aigo_inspect.importing import ImportSettings, import_file
 from aigo_inspect.logs import import_log
 from aigo_inspect.reading import LogReader, open_log

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from aigo_bridge.dtypes import FunctionCallEvent, ModelCallEvent, SolverTrace
+from aigo_bridge.importing.loss import LossReport
 from aigo_inspect.logs import import_log
-from aigo_inspect.loss import LossReport
 
 GOLDEN = sorted((Path(__file__).parents[3] / "golden" / "inspect").iterdir())
 

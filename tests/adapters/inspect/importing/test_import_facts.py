@@ -22,9 +22,9 @@ from aigo_bridge.dtypes import (
     Trace,
 )
 from aigo_bridge.dtypes import SpanBeginEvent as OurSpanBegin
-from aigo_inspect.encoding import without_non_finite
+from aigo_bridge.importing.encoding import without_non_finite
+from aigo_bridge.importing.loss import LossReport
 from aigo_inspect.logs import import_log, iter_samples
-from aigo_inspect.loss import LossReport
 
 NAMES = [*scripted_logs.TASKS, *rare_logs.RARE, "edited", "scored again", "invalidated", "agents.json"]
 KINDS = {

@@ -180,7 +180,7 @@ def test_a_sample_that_was_written_leaves_no_cycles(logs: dict[str, Path]) -> No
     import gc
 
     from aigo_inspect.encoded import sample_pieces
-    from aigo_inspect.samples import read_trials
+    from aigo_inspect.trials import read_trials
 
     for name in ("agents", "summarised", "parallel tools"):
         with open_log(logs[name]) as log:

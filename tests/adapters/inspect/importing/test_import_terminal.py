@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from aigo_bridge.importing.terminal import harmless, report_lines
 from aigo_inspect.importing import ImportSettings, import_file
-from aigo_inspect.terminal import harmless, report_lines
 
 
 def test_control_characters_become_visible() -> None:

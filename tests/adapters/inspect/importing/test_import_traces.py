@@ -15,9 +15,9 @@ from aigo_bridge.dtypes import (
     Trace,
 )
 from aigo_bridge.dtypes.messages import message_text
+from aigo_bridge.importing.loss import LossReport
 from aigo_inspect.content import items_from_message
 from aigo_inspect.logs import trace_from_sample
-from aigo_inspect.loss import LossReport
 from aigo_inspect.reading import open_log
 from aigo_inspect.traces import trace_of
 

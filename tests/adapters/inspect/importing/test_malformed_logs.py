@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.adapters.inspect.importing import malformed
 
 from aigo_bridge.errors import UsageError
+from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.result import ImportResult
 from aigo_bridge.results import read_log
-from aigo_inspect.bounds import Bounds
-from aigo_inspect.importing import ImportResult, ImportSettings, import_file
+from aigo_inspect.importing import ImportSettings, import_file
 from aigo_inspect.reading import open_log
 
 EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "40"))

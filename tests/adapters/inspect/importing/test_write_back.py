@@ -152,6 +152,20 @@ def test_a_trace_that_never_was_in_inspect_is_shown(logs: dict[str, Path], tmp_p
     assert import_log(tmp_path / "x.eval").model_dump() == result.model_dump()
 
 
+def test_results_of_one_task_that_began_together_have_names_of_their_own(
+    logs: dict[str, Path], tmp_path: Path
+) -> None:
+    """The name is made of the second, the task and the content."""
+    first, log = exported(logs["plain"], tmp_path)
+    other = json.loads(first.read_bytes())
+    other["evidence"]["samples"] = other["evidence"]["samples"][:1]
+    second = tmp_path / "second.tasklog.json"
+    second.write_text(json.dumps(other))
+    assert export_log(first, log.parent) == log
+    assert export_log(second, log.parent) != log
+    assert len(list(log.parent.glob("*.eval"))) == 2
+
+
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 PLAIN = st.recursive(
     st.none()

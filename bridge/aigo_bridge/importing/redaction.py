@@ -50,15 +50,19 @@ class Redaction:
     found: Counter[str] = field(default_factory=Counter)
     """Name of the rule → matches replaced so far."""
 
+    def suspects(self, data: bytes) -> bool:
+        """Whether `data`, which must be UTF-8, may hold a secret."""
+        return self.suspicion is None or self.suspicion.isinstance_python(data)
+
     def apply(self, data: bytes) -> bytes:
-        """`data` with every secret replaced by `[redacted: <name>]`."""
-        clean = self.suspicion is not None and not self.suspicion.isinstance_python(data)
+        """`data` with every secret replaced by `[redacted: <name>]`; `data` itself where there is none."""
         # Bytes that are not UTF-8 satisfy no validator: their being refused says nothing.
-        if clean and (data.isascii() or _UTF8.isinstance_python(data)):
+        if not self.suspects(data) and (data.isascii() or _UTF8.isinstance_python(data)):
             return data
         for name, pattern in self.rules:
-            data, count = pattern.subn(f"[redacted: {name}]".encode(), data)
+            replaced, count = pattern.subn(f"[redacted: {name}]".encode(), data)
             if count:
+                data = replaced
                 self.found[name] += count
         return data
 

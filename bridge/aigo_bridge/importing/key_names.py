@@ -1,4 +1,4 @@
-"""Names in Inspect's logs → keys that AI GO accepts."""
+"""Names in engines' logs → keys that AI GO accepts."""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from .importing import ImportResult
+if TYPE_CHECKING:
+    from aigo_bridge.importing.result import ImportResult
 
 _CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
 _MOST_DAMAGE = 20

@@ -1,21 +1,6 @@
 """What an import kept, changed and dropped: counted while it works, so that nothing gets lost silently.
 
-Dropped are only these, each under its own name:
-
-| what | when | why |
-|---|---|---|
-| `state` and `store` events, the `state` of `sample_init` | unless all events are asked for | they repeat the conversation as patches |
-| `logger` events below warning | unless all events are asked for | chatter of libraries |
-| every event that is not part of the conversation | with `minimal` | asked for |
-| `sample.store`, `sample.timelines` | always | derived from events |
-| references to attachments that the log does not contain | always | there is no text; the reference itself stays |
-
-Changed are things with another form in AI GO: audio and video in tool results (files), unknown content (JSON text),
-provider's ciphertext and signatures of reasoning (left out), coloured copies of tracebacks (the plain ones stay), numbers that are
-not finite (text), spans without an end (closed), and events of an unexpected shape (custom events).
-
-Without a count, because the evidence says the same elsewhere: a message's `source` (but `operator` is kept) and `model`,
-and `internal` and `cache_breakpoint` of content parts, which are notes of a provider to itself.
+What may be dropped and changed, engine by engine, stands in `docs/importing.md`; everything else is kept.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def without_non_finite(value: Any) -> tuple[Any, int]:
 
 
 def non_finite_text(value: float) -> str:
-    """How Inspect's JSON spells a number that is not finite."""
+    """How JavaScript, and so most JSON of engines, spells a number that is not finite."""
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"

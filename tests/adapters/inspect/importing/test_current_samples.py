@@ -1,0 +1,182 @@
+"""Samples of today's shape are mapped in a quicker way; whatever they hold, it gives what the general way gives."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.adapters.inspect.importing.malformed import ODD_VALUES, changed
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.redaction import NO_REDACTION, redaction
+from aigo_inspect import trials
+from aigo_inspect.current import parse_current
+from aigo_inspect.current_events import ToolLists
+from aigo_inspect.encoded import sample_pieces
+from aigo_inspect.importing import ImportSettings, import_file
+from aigo_inspect.reading import LogReader, SampleRef, open_log
+from aigo_inspect.samples import MappedTrial, map_trial
+
+Written = tuple[bytes, dict[str, dict[str, int]]]
+GOLDEN = sorted((Path(__file__).parents[3] / "golden" / "inspect").glob("*.eval"))
+ODD = (
+    *ODD_VALUES,
+    *(12345678901234567890123, 1e300, False, 0, "max_tokens", "warning", "2026-01-31T04:24:10.592103+00:00"),
+    *([[0, 1]], [[0, 3], [1, 2]], {"type": "text", "text": "x"}, [{"type": "text", "text": "hello"}]),
+    *("\U0001f600", {"type": "timeout", "message": "late"}, [{"id": "x", "function": "f", "arguments": {}}]),
+)
+
+
+def written(trial: MappedTrial, loss: LossReport) -> Written:
+    return b"".join(sample_pieces([trial], None)), loss.as_dict()
+
+
+def quick(log: LogReader, ref: SampleRef, data: bytes) -> Written | None:
+    loss = LossReport()
+    trial = trials._current_trial(log, ref, data, ToolLists(), loss)
+    if trial is None:
+        assert loss == LossReport()
+        return None
+    return written(trial, loss)
+
+
+def general(log: LogReader, ref: SampleRef, data: bytes) -> Written:
+    loss = LossReport()
+    raw = log.parse_sample(ref, data)
+    return written(map_trial(raw, header=log.header, location=log.location, loss=loss), loss)
+
+
+def texts(path: Path) -> list[tuple[SampleRef, bytes]]:
+    with open_log(path) as log:
+        return [(ref, data) for ref in log.sample_refs() if (data := log.read_bytes(ref)) is not None]
+
+
+def test_both_ways_write_the_same(logs: dict[str, Path]) -> None:
+    both = 0
+    for path in [*logs.values(), *GOLDEN]:
+        with open_log(path) as log:
+            for ref, data in texts(path):
+                found = quick(log, ref, data)
+                if found is not None:
+                    both += 1
+                    assert found == general(log, ref, data), (path, ref)
+    assert both > 25
+
+
+def test_todays_samples_go_the_quick_way(logs: dict[str, Path]) -> None:
+    """A field that a new release of Inspect adds would make imports slow without a word: it belongs to `current` then."""
+    general = {
+        # Answers with log probabilities, NaN as a score, failed samples, marks, failed calls, kinds that nearly no log has.
+        *("media", "scores", "errors", "invalidated", "API retries", "working limit", "every kind"),
+        "agents.json",
+    }
+    for name in logs.keys() - general:
+        for ref, data in texts(logs[name]):
+            assert parse_current(data, NO_REDACTION) is not None, (name, ref)
+
+
+def test_what_is_unusual_goes_the_general_way(logs: dict[str, Path]) -> None:
+    ((_, data), *_) = texts(logs["plain"])
+    sample = json.loads(data)
+
+    def parsed(change: Callable[[], object]) -> object:
+        kept = json.dumps(sample)
+        change()
+        found = parse_current(json.dumps(sample).encode(), redaction(environment={}))
+        sample.clear()
+        sample.update(json.loads(kept))
+        return found
+
+    assert parsed(lambda: None) is not None
+    assert (
+        parsed(lambda: sample.update(error={"message": "m", "traceback": "", "traceback_ansi": ""})) is None
+    )
+    assert parsed(lambda: sample.update(new_field=1)) is None
+    assert parsed(lambda: sample["metadata"].update(key="sk-abcdefghijklmnopqrstuvwxyz012345")) is None
+    assert parsed(lambda: sample["events"].append({"event": "brand_new"})) is None
+    for bad in (b"\xff", b"\\ud800", b"\x01"):
+        broken = data.replace(b'"target":"', b'"target":"' + bad, 1)
+        assert broken != data
+        assert parse_current(broken, NO_REDACTION) is None
+    assert parse_current(b"[" * 5000, NO_REDACTION) is None
+    assert parse_current(data.replace(b'"epoch":1', b'"epoch":NaN', 1), NO_REDACTION) is None
+
+
+def test_messages_and_tools_are_looked_at_before_they_are_trusted(logs: dict[str, Path]) -> None:
+    """They are parsed one by one, later than the rest: what is wrong with them must not pass unseen, nor a secret."""
+    secret = b"sk-abcdefghijklmnopqrstuvwxyz012345"
+    ((ref, data), *_) = texts(logs["parallel tools"])
+    for key in (b'"events_data":{"messages":[{"id":"', b'"tools":[{"name":"', b'"message":{"id":"'):
+        for bad in (b"\xff", b"\xff " + secret, b"\\ud800", b"\\ud800 " + secret):
+            broken = data.replace(key, key + bad, 1)
+            assert broken != data, key
+            with open_log(logs["parallel tools"], redaction=redaction(environment={})) as log:
+                assert quick(log, ref, broken) is None, (key, bad)
+                assert secret not in general(log, ref, broken)[0]
+
+
+def test_a_way_that_fails_counts_nothing_twice(logs: dict[str, Path]) -> None:
+    """A sample that turns out to be unusual while it is mapped is mapped again, and stands in the report once."""
+    with open_log(logs["plain"]) as log:
+        ((ref, data), *_) = texts(logs["plain"])
+        sample = json.loads(data)
+        ends = [event for event in sample["events"] if event["event"] == "span_end"]
+        sample["events"].remove(ends[-1])
+        open_ended = json.dumps(sample).encode()
+        assert parse_current(open_ended, NO_REDACTION) is not None
+        assert quick(log, ref, open_ended) is None
+        assert general(log, ref, open_ended)[1]["changed"] == {
+            "span without an end: closed at the last event": 1
+        }
+
+
+def test_bounds_hold_in_both_ways(logs: dict[str, Path], tmp_path: Path) -> None:
+    result = import_file(logs["agents"], tmp_path / "r", ImportSettings(bounds=Bounds(events=3)))
+    assert result.exit_code == 3
+    assert "the bound 'events' is 3" in result.reason
+    result = import_file(logs["agents"], tmp_path / "r", ImportSettings(bounds=Bounds(context_messages=2)))
+    assert result.exit_code == 3
+    assert "context_messages" in result.reason
+
+
+@pytest.fixture(scope="module")
+def samples(logs: dict[str, Path]) -> list[tuple[Path, SampleRef, bytes]]:
+    found = [(path, ref, data) for path in logs.values() for ref, data in texts(path)]
+    return [
+        entry
+        for entry in found
+        if len(entry[2]) < 60_000 and parse_current(entry[2], NO_REDACTION) is not None
+    ]
+
+
+@given(st.data())
+@settings(
+    max_examples=250,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_a_changed_sample_is_the_same_in_both_ways(
+    samples: list[tuple[Path, SampleRef, bytes]], data: st.DataObject
+) -> None:
+    path, ref, text = data.draw(st.sampled_from(samples), label="sample")
+    generator = random.Random(data.draw(st.integers(0, 2**32), label="seed"))
+    sample: Any = json.loads(text)
+    for _ in range(generator.choice((1, 1, 2, 3))):
+        key = generator.choice(("events", "events", "events", "messages", "events_data", "output", "scores"))
+        if key in sample:
+            sample[key] = changed(sample[key], generator, generator.choice(ODD))
+    odd = json.dumps(sample, separators=(",", ":"), ensure_ascii=generator.random() < 0.5).encode()
+    with open_log(path) as log:
+        found = quick(log, ref, odd)
+        if found is None:
+            return
+        try:
+            assert found == general(log, ref, odd)
+        except EvidenceError as error:
+            pytest.fail(f"only the quick way reads it: {error}")
