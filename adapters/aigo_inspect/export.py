@@ -17,7 +17,7 @@ from aigo_bridge.exporting.packing import pack
 from aigo_bridge.exporting.python_code import arguments_of
 from aigo_bridge.exporting.readme import PLACEHOLDER, readme, requirements, shell
 from aigo_bridge.exporting.snippet_imports import snippet_imports
-from aigo_bridge.gaps import contradictions
+from aigo_bridge.gaps import contradictions, likelihood_gaps
 from aigo_bridge.plan import TaskPlan
 
 
@@ -41,7 +41,7 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
     if options.native:
         parts, samples = native_form(plan)
         refuse_inexact(plan.task.key, parts, "plain Inspect code")
-    require_exact(contradictions(plan), engine="inspect")
+    require_exact([*contradictions(plan), *likelihood_gaps(plan)], engine="inspect")
     with new_content(out, force=options.force) as draft:
         others = [other for other in manifests(out) if other.key != plan.task.key]
         manifest = _manifest(

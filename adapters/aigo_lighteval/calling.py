@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
 import orjson
@@ -24,6 +24,7 @@ from aigo_bridge.connections import (
 from aigo_bridge.dtypes import CustomTaskInputMessage
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models import ModelRequest
+from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.scripted import ScriptedReply, load_script
 from aigo_lighteval.answers import Answer
 from aigo_lighteval.messages import chat_messages, text_of
@@ -75,6 +76,35 @@ class Caller(Protocol):
         ...
 
 
+@runtime_checkable
+class LikelihoodCaller(Protocol):
+    """A model that tells how likely given texts are."""
+
+    async def likelihoods(
+        self, request: ModelRequest, continuations: Sequence[str], stage: Stage
+    ) -> tuple[tuple[Likelihood, ...], Exchange]:
+        """How likely the model finds texts behind a request's prompt.
+
+        Raises:
+            SampleError: the request has no form for this model.
+            AttemptError: there is no answer.
+        """
+        ...
+
+
+@runtime_checkable
+class LoadingCaller(Protocol):
+    """A model that has to be loaded before it can be called."""
+
+    def load(self) -> object:
+        """Load it, once.
+
+        Raises:
+            UsageError: it cannot be loaded.
+        """
+        ...
+
+
 class ScriptedCaller:
     """`scripted/FILE`: answers from a file of rules.
 
@@ -121,8 +151,6 @@ def _reply(reply: ScriptedReply, messages: list[tuple[str, str]], number: int) -
         ToolCallReply(call.id or f"call_{number}_{index}", call.name, _json(call.arguments))
         for index, call in enumerate(reply.tool_calls)
     )
-    words = sum(len(text.split()) for _, text in messages)
-    spoken = reply.text + "".join(" " + call.arguments for call in calls)
     choice = Choice(
         text="" if reply.refusal else reply.text,
         refusal=reply.text if reply.refusal else None,
@@ -134,11 +162,7 @@ def _reply(reply: ScriptedReply, messages: list[tuple[str, str]], number: int) -
             for token, value in reply.logprobs
         ),
     )
-    usage = Usage(
-        words if reply.input_tokens is None else reply.input_tokens,
-        len(spoken.split()) if reply.output_tokens is None else reply.output_tokens,
-    )
-    return Reply(choices=(choice,), usage=usage)
+    return Reply(choices=(choice,), usage=Usage(*reply.tokens(messages)))
 
 
 def _is_transient(status: int) -> bool:

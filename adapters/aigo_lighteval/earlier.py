@@ -57,7 +57,9 @@ def same_run(runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, st
 
 def may_stand_in(run: EarlierRun, plan: TaskPlan, settings: RunSettings) -> bool:
     """Whether a run of the same plan may be taken in place of a new one."""
-    return _is_cached(run, settings) and run.plan.get("specification") == plan.header()["specification"]
+    own = plan.header()
+    same = all(run.plan.get(key) == own[key] for key in ("specification", "fingerprints"))
+    return same and _is_cached(run, settings)
 
 
 def same_solver(
@@ -112,5 +114,5 @@ def _specified(header: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fingerprints(header: Mapping[str, Any], keys: Sequence[str]) -> list[Any]:
-    given = _specified(header).get("fingerprints") or {}
+    given = header.get("fingerprints") or {}
     return [given.get(key) for key in keys]

@@ -7,9 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.doctor import Check
-from aigo_bridge.engine import Evidence, Fidelity, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
+from aigo_bridge.engine import (
+    EngineLogs,
+    Evidence,
+    Fidelity,
+    Gap,
+    ImportOptions,
+    Job,
+    LogRef,
+    RunSettings,
+)
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.gaps import contradictions
+from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
 from aigo_lighteval.versions import installed_versions, prepare_imports, problems, require
@@ -27,6 +37,13 @@ class LightevalEngine:
     def __init__(self) -> None:
         require()
         prepare_imports()
+
+    @staticmethod
+    def logs() -> EngineLogs:
+        """What lighteval leaves behind; read without it."""
+        from aigo_lighteval.importing import LightevalLogs
+
+        return LightevalLogs()
 
     @staticmethod
     def diagnose() -> list[Check]:
@@ -88,7 +105,7 @@ class LightevalEngine:
         tell: Callable[[ImportReport], None],
     ) -> int:
         """Turn lighteval results into result logs."""
-        raise UsageError("lighteval results cannot be imported yet; logs of Inspect can")
+        return self.logs().import_logs(locations, out, options, tell)
 
     def read(self, log: Path) -> Evidence:
         """Read back a results file that `run` has written."""

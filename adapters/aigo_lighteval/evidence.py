@@ -116,7 +116,7 @@ def stored_trials(
 def trial_records(
     sample: Sample, index: int, solved: Json, scored: Json, plan: TaskPlan
 ) -> list[TrialRecord]:
-    """One trial: one record, or one for each row that its post-processor made.
+    """One trial: one record, or one for each row that its post-processor made; none of a trial that never was.
 
     Args:
         sample: the sample that was run.
@@ -151,6 +151,8 @@ def trial_records(
         return [TrialRecord(sample.id, index, sample.data, made, (), (solution.to_error(),))]
     if solution is None:
         return [record(None, sample.data, None)]
+    if solution.absent:
+        return []
     if "rows" not in solved or not solution.rows:
         return [record(None, sample.data, _with_run(solution.output, spans, ios))]
     first, *others = solution.rows

@@ -19,21 +19,23 @@ from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.abstract_model import LightevalModel, ModelConfig
 from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc
+from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.program import Failure, Row, SampleProgram, Solution, contained
+from aigo_bridge.replaying import Replay
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import last_text
 from aigo_bridge.system_tasks import SCORER_KEY, compute_evidence
 from aigo_lighteval.calling import SAMPLE_ROW
+from aigo_lighteval.golds import storable
+from aigo_lighteval.likelihoods import LikelihoodSolver, stored_likelihoods
 from aigo_lighteval.models import HostedModel, Models
-from aigo_lighteval.progress import ProgressCounter
 from aigo_lighteval.recording import recording
-from aigo_lighteval.replaying import Replay
 from aigo_lighteval.stored import dump_result, dump_solution, load_solution
-from aigo_lighteval.translate import CARRIER, sampling_method, storable
+from aigo_lighteval.translate import CARRIER, sampling_method
 
 DEFAULT_SAMPLES = 20
 """Samples in flight at a time where nobody says otherwise: twice the calls of a model, so that scoring does not wait."""
@@ -62,6 +64,8 @@ class TaskRun:
     finished: Mapping[Trial, tuple[Json, Json]] = field(default_factory=dict)
     """Trials of an earlier run that are taken over: what its solver left, what its scorers left."""
     replay: Replay | None = None
+    likelihoods: LikelihoodSolver | None = None
+    """What asks how likely choices are; `None` where no scorer compares that."""
     solved: dict[Trial, Json] = field(default_factory=dict)
     """What the solver left of each trial."""
     scored: dict[Trial, Json] = field(default_factory=dict)
@@ -122,7 +126,7 @@ class TaskRun:
             "record": record.to_json(),
         }
         if isinstance(result, Failure) or not program.scorers:
-            self.progress.finished(sample.id, result if isinstance(result, Failure) else None)
+            self.progress.finished(sample.id, trial[1], result if isinstance(result, Failure) else None)
 
     async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure:
         SAMPLE_ROW.set(sample.data)
@@ -132,6 +136,8 @@ class TaskRun:
                 return found
         # Without a model (recorded traces) the protocol's object is never asked.
         model = self.model or HostedModel("", _NoModel(), anyio.CapacityLimiter(1))
+        if self.likelihoods is not None:
+            return await contained(self.likelihoods.solve(program, sample, model, self.models), "solver")
         return await program.solve(sample, model, self.models)
 
     async def _limited(self, stage: Any, work: Awaitable[Any]) -> Any:
@@ -156,7 +162,7 @@ class TaskRun:
         if self.program is None:
             result = await contained(compute_evidence(self.plan, self.host), "metric")
             self.scored[trial] = {SCORER_KEY: [[None, dump_result(result), None]]}
-            self.progress.finished(sample.id, result if isinstance(result, Failure) else None)
+            self.progress.finished(sample.id, trial[1], result if isinstance(result, Failure) else None)
             return
         rows = (Row(sample, None),) if solution is None else solution.rows
         named = self.program.postprocessor is not None and solution is not None
@@ -173,7 +179,7 @@ class TaskRun:
             found[scorer.key] = results
         self.scored[trial] = found
         if self.program.scorers:
-            self.progress.finished(sample.id, failure)
+            self.progress.finished(sample.id, trial[1], failure)
 
     def _loaded(self, trial: Trial) -> Solution | Failure | None:
         return load_solution(self.solved[trial], self.plan.samples[trial[0]])
@@ -183,6 +189,7 @@ class TaskRun:
     def response(self, number: int) -> ModelResponse:
         """The response to one document: the answers of all trials."""
         texts: list[str] = []
+        logprobs: list[float] = []
         left: list[Json | None] = []
         messages: list[dict[str, str]] = []
         for trial in range(self.plan.num_trials):
@@ -191,9 +198,13 @@ class TaskRun:
             record = None if solved is None else solved.get("record")
             if not messages and record and record["calls"]:
                 messages = [_shown(item) for item in record["calls"][0]["input"]]
-            known = self.solutions.get((number, trial))
-            texts.append(_answer(known or (None if solved is None else self._loaded((number, trial)))))
-        return AigoResponse(input=messages, text=texts, aigo=_text(left))
+            known = self.solutions.get((number, trial)) or (
+                None if solved is None else self._loaded((number, trial))
+            )
+            texts.append(_answer(known))
+            if trial == 0:
+                logprobs = stored_likelihoods(known)
+        return AigoResponse(input=messages, text=texts, logprobs=logprobs, aigo=_text(left))
 
     def metric_value(self, number: int) -> str:
         """The scores of one document: those of all trials, as one text."""
@@ -280,11 +291,11 @@ class AigoModel(LightevalModel):  # type: ignore[misc]  # lighteval has no types
         return [self.run.response(int(doc.id)) for doc in docs]
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Models behind an endpoint tell no likelihoods of given texts."""
-        raise NotImplementedError
+        """As `greedy_until`, for plans that ask for likelihoods and nothing else."""
+        return self.greedy_until(docs)
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """As `loglikelihood`."""
+        """No task of ours is about the likelihood of prompts."""
         raise NotImplementedError
 
 
@@ -322,7 +333,9 @@ def aigo_metric(run: TaskRun, summary: Callable[[], Mapping[str, float]]) -> Sam
     return SampleLevelMetric(
         metric_name=CARRIER,
         higher_is_better=True,
-        category=sampling_method(),
+        category=sampling_method()
+        if run.likelihoods is None or run.likelihoods.generates
+        else SamplingMethod.LOGPROBS,
         sample_level_fn=AigoComputation(run),
         corpus_level_fn=aigo,
         batched_compute=True,

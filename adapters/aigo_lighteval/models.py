@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from aigo_bridge.connections import (
     Connection,
     ConnectionSettings,
     Exchange,
+    MLTask,
     ModelInfo,
     ProviderTarget,
     is_model_file,
@@ -23,12 +24,21 @@ from aigo_bridge.connections import (
 from aigo_bridge.connections.endpoint import TLS, Endpoint, header_value
 from aigo_bridge.connections.hidden import Mask
 from aigo_bridge.connections.shipped import SHIPPED
-from aigo_bridge.dtypes import ModelResponse
+from aigo_bridge.dtypes import ModelResponse, ModelUsage
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.models import ModelRequest
+from aigo_bridge.scoring.likelihoods import Likelihood, raw_output
 from aigo_bridge.solving.conversation import input_item
-from aigo_lighteval.answers import Answer, usage_of
-from aigo_lighteval.calling import AttemptError, Caller, ConnectionCaller, ScriptedCaller
+from aigo_lighteval.answers import usage_of
+from aigo_lighteval.backends import BACKENDS, PREFIX, backend_model
+from aigo_lighteval.calling import (
+    AttemptError,
+    Caller,
+    ConnectionCaller,
+    LikelihoodCaller,
+    LoadingCaller,
+    ScriptedCaller,
+)
 from aigo_lighteval.recording import current
 
 ATTEMPTS = 8
@@ -70,8 +80,8 @@ def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) ->
     """A model by what a user calls it.
 
     Args:
-        name: `scripted/FILE`, a model entity's file (`model.yaml`, `run.yaml#key`), or `provider/model` of a server that speaks
-            OpenAI's chat completion protocol.
+        name: `scripted/FILE`, a model entity's file (`model.yaml`, `run.yaml#key`), `provider/model` of a server that speaks OpenAI's chat
+            completion protocol, or a model of a backend of lighteval (see `backends`), which is not loaded yet.
         arguments: `base_url` and `api_key`, in place of the environment's.
 
     Raises:
@@ -83,6 +93,12 @@ def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) ->
             "the task evaluates a model, and none was given; use --model, e.g. --model openai/gpt-4.1-nano"
         )
     given = dict(arguments or {})
+    backend = backend_model(name)
+    if backend is not None:
+        _refuse(name, given)
+        from aigo_lighteval.asking import BackendCaller
+
+        return BackendCaller(backend)
     provider, _, rest = name.partition("/")
     if provider == "scripted" and rest:
         _refuse(name, given)
@@ -103,15 +119,15 @@ def _entity(file: str, arguments: dict[str, Any]) -> Caller:
     url = arguments.pop("base_url", None)
     _refuse(file, arguments)
     target = load_model(file, settings=ConnectionSettings(url=url))
+    # The version is part of the name, so that no resumed run takes the answers of one model for those of another.
+    name = f"aigo_bridge/{file}@{target.digest[:8]}"
     if isinstance(target, ProviderTarget):
         if target.task != "chat_completion":
             raise UsageError(
                 f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}"
             )
-        return ConnectionCaller(
-            f"aigo_bridge/{file}", _endpoint(f"{target.provider}/{target.model}", url, None, target)
-        )
-    return ConnectionCaller(f"aigo_bridge/{file}", target)
+        return ConnectionCaller(name, _endpoint(f"{target.provider}/{target.model}", url, None, target))
+    return ConnectionCaller(name, target)
 
 
 def _endpoint(
@@ -128,11 +144,13 @@ def _endpoint(
         names = ", ".join(["scripted", *PROVIDERS])
         raise UsageError(
             f"model {name!r} cannot be reached from the lighteval engine: expected one of {names} and a model, a model entity's"
-            " file, or openai-api/<service>/<model>; other providers run with --engine inspect"
+            " file, openai-api/<service>/<model>, or a backend of lighteval with its model"
+            f" ({', '.join(BACKENDS)}); other providers run with --engine inspect"
         )
     url = url or os.environ.get(f"{prefix}_BASE_URL") or known.url
     if url is None:
-        raise UsageError(f"model {name!r}: its address is not known; set {prefix}_BASE_URL")
+        loaded_here = f"; {PREFIX}{name} loads it in this process" if provider in BACKENDS else ""
+        raise UsageError(f"model {name!r}: its address is not known; set {prefix}_BASE_URL{loaded_here}")
     key = api_key or os.environ.get(f"{prefix}_API_KEY")
     if key is None and known.needs_key:
         raise UsageError(f"model {name!r}: there is no key; set {prefix}_API_KEY")
@@ -154,6 +172,10 @@ def _endpoint(
     )
 
 
+_Called = tuple[Any, ModelResponse, ModelUsage | None, Exchange]
+"""What a call gives its caller, and what is kept of it: response, tokens, raw exchange."""
+
+
 class HostedModel:
     """A model as the sample program sees it; made per use, the caller and its limit are shared."""
 
@@ -173,12 +195,51 @@ class HostedModel:
         """What the user calls it."""
         return self._caller.name
 
+    @property
+    def task(self) -> MLTask:
+        """What the model is for."""
+        return (
+            self._caller.connection.task if isinstance(self._caller, ConnectionCaller) else "chat_completion"
+        )
+
     async def predict(self, request: ModelRequest) -> ModelResponse:
         """Call the model; again, as long as its failures are transient.
 
         Raises:
             SampleError: the request has no form for the model, or there was no answer.
         """
+        response: ModelResponse = await self._called(request, self._answer)
+        return response
+
+    async def likelihoods(
+        self, request: ModelRequest, continuations: Sequence[str]
+    ) -> tuple[Likelihood, ...]:
+        """How likely the model finds texts behind a request's prompt; tried again as `predict` does.
+
+        Raises:
+            SampleError: the request has no form for the model, or it tells no likelihoods.
+        """
+
+        async def weigh(asked: ModelRequest) -> _Called:
+            if not isinstance(self._caller, LikelihoodCaller):
+                raise SampleError(
+                    f"model {self.name!r} tells no likelihoods of given texts",
+                    stage=self._stage,
+                    kind="NoLikelihoods",
+                )
+            found, exchange = await self._caller.likelihoods(asked, continuations, self._stage)
+            return found, ModelResponse(raw_output=raw_output(found), items=[]), None, exchange
+
+        found: tuple[Likelihood, ...] = await self._called(request, weigh)
+        return found
+
+    async def _answer(self, request: ModelRequest) -> _Called:
+        answer, exchange = await self._caller.attempt(request, self._stage)
+        response = answer.response()
+        return response, response, usage_of(answer.reply.usage), exchange
+
+    async def _called(self, request: ModelRequest, call: Callable[[ModelRequest], Awaitable[_Called]]) -> Any:
+        """What one kind of call gives, kept in the recording, within the limits."""
         record = current()
         if record is not None:
             record.check_limit(self._stage)
@@ -189,25 +250,41 @@ class HostedModel:
             async with self._limiter:
                 started = time.time()
                 try:
-                    answer, exchange = await self._caller.attempt(request, self._stage)
+                    result, response, usage, exchange = await call(request)
                 except AttemptError as failed:
-                    if not failed.is_transient or attempt == ATTEMPTS:
-                        if record is not None:
-                            record.add(self.name, asked, started, failed.error, None, failed.exchange)
+                    last = not failed.is_transient or attempt == ATTEMPTS
+                    if record is not None:
+                        exchange_kept = failed.exchange if last else None
+                        record.add(self.name, asked, started, failed.error, None, exchange_kept)
+                    if last:
                         raise failed.error from failed
                     wait = _wait(attempt, failed.retry_after)
+                except anyio.get_cancelled_exc_class():
+                    # A limit has ended the sample: what was asked is evidence, too.
+                    if record is not None:
+                        record.add(self.name, asked, started, _unanswered(self._stage), None, None)
+                    raise
                 else:
-                    return self._answered(answer, exchange, asked, started)
+                    if record is not None:
+                        record.add(self.name, asked, started, response, usage, exchange)
+                        record.check_limit(self._stage)
+                    return result
             await anyio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    def _answered(self, answer: Answer, exchange: Exchange, asked: Any, started: float) -> ModelResponse:
-        response = answer.response()
-        record = current()
-        if record is not None:
-            record.add(self.name, asked, started, response, usage_of(answer.reply.usage), exchange)
-            record.check_limit(self._stage)
-        return response
+
+def _unanswered(stage: Stage) -> SampleError:
+    return SampleError("the call was cancelled before there was an answer", stage=stage, kind="Cancelled")
+
+
+def load_caller(caller: Caller) -> None:
+    """Load the model behind a caller, where it is one that runs in this process.
+
+    Raises:
+        UsageError: it cannot be loaded.
+    """
+    if isinstance(caller, LoadingCaller):
+        caller.load()
 
 
 def single_model(name: str) -> HostedModel:
@@ -217,6 +294,7 @@ def single_model(name: str) -> HostedModel:
         UsageError: there is no such model.
     """
     caller = make_caller(name)
+    load_caller(caller)
     return HostedModel(name, caller, anyio.CapacityLimiter(caller.max_concurrent))
 
 

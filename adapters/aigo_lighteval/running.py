@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.engine import Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
+from aigo_bridge.fingerprints import mixed
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.program import compile_program
+from aigo_bridge.replaying import Replay, of_native_log, of_result_log
 from aigo_bridge.results.assembling import Tally, metrics_for, sample_stream, system_metrics
 from aigo_bridge.results.entities import slug
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.snippets import SnippetHost
+from aigo_lighteval.asking import BackendCaller
 from aigo_lighteval.calling import Caller
+from aigo_lighteval.collecting import fewer_collections
 from aigo_lighteval.earlier import (
     EarlierRun,
     earlier_runs,
@@ -29,13 +35,13 @@ from aigo_lighteval.earlier import (
     same_run,
     same_solver,
 )
-from aigo_lighteval.evidence import trial_records
+from aigo_lighteval.evidence import read, trial_records
 from aigo_lighteval.hosting import DEFAULT_SAMPLES, AigoModel, TaskRun, aigo_metric
-from aigo_lighteval.models import HostedModel, Models, make_caller
+from aigo_lighteval.likelihoods import likelihood_solver
+from aigo_lighteval.models import HostedModel, Models, load_caller, make_caller
 from aigo_lighteval.pipeline import run_pipeline
-from aigo_lighteval.progress import ProgressCounter
-from aigo_lighteval.replaying import Replay, of_native_log, of_result_log
 from aigo_lighteval.stored import FORMAT, Json
+from aigo_lighteval.subset import refuse_gaps
 from aigo_lighteval.translate import rows_of, to_task_config
 
 SharedCaller = tuple[Caller, anyio.CapacityLimiter]
@@ -54,6 +60,8 @@ class _Work:
     complete: bool = False
     """Whether the earlier run has left nothing to do."""
     replay: Replay | None = None
+    other_model: bool = False
+    """Whether what it has done is of a model that has changed since."""
 
     @property
     def plan(self) -> TaskPlan:
@@ -74,18 +82,21 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
         raise UsageError(
             "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect"
         )
+    refuse_gaps(jobs)
     callers = _callers(jobs, settings)
+    runs = earlier_runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []
+    works = [_work(job, callers, runs, settings) for job in jobs]
+    todo = [work for work in works if not work.complete]
+    _load(todo)
     try:
         settings.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"--out: {str(settings.out)!r} cannot be used as a folder: {error.strerror}"
         ) from error
-    runs = earlier_runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []
-    works = [_work(job, callers, runs, settings) for job in jobs]
-    todo = [work for work in works if not work.complete]
     total = sum(len(work.plan.samples) * work.plan.num_trials - len(work.finished) for work in todo)
-    progress = ProgressCounter(settings.on_progress, total)
+    trials = any(work.plan.num_trials > 1 for work in todo)
+    progress = ProgressCounter(settings.on_progress, total, trials=trials)
     results: list[LogRef | EngineError] = []
     interrupted = False
     with start_blocking_portal() as portal:
@@ -94,7 +105,13 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
                 if work.complete:
                     assert work.earlier is not None
                     results.append(
-                        LogRef("lighteval", work.earlier, len(work.finished), earlier=work.earlier)
+                        LogRef(
+                            "lighteval",
+                            work.earlier,
+                            len(work.finished),
+                            earlier=work.earlier,
+                            other_model=work.other_model,
+                        )
                     )
                 elif interrupted:
                     results.append(EngineError("the run was interrupted before this task was begun"))
@@ -107,6 +124,7 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
                             len(work.finished),
                             work.earlier,
                             replayed=work.replay is not None,
+                            other_model=work.other_model,
                         )
                     )
         finally:
@@ -144,6 +162,41 @@ def _callers(jobs: Sequence[Job], settings: RunSettings) -> dict[tuple[str, str]
     return callers
 
 
+def _load(works: Sequence[_Work]) -> None:
+    """Load the models that will be asked; what their tokenizers decide is checked now.
+
+    Raises:
+        UsageError: some cannot be loaded; all are named.
+        UnsupportedPlanError: a loaded model cannot be asked what a plan asks.
+    """
+    problems: list[str] = []
+    for work in works:
+        shared = [
+            *work.others.values(),
+            *([work.evaluated] if work.evaluated and work.plan.calls_model else []),
+        ]
+        for caller, _ in shared:
+            try:
+                load_caller(caller)
+            except UsageError as error:
+                problems.append(str(error))
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    refuse_gaps([work.job for work in works], chat_templates=_chat_templates(works))
+
+
+def _chat_templates(works: Sequence[_Work]) -> dict[str, bool]:
+    """Whether a loaded model has a chat template, by what the user calls it."""
+    callers = [
+        caller for work in works for caller, _ in [*work.others.values(), *filter(None, [work.evaluated])]
+    ]
+    return {
+        caller.name: caller.loaded.uses_chat_template
+        for caller in callers
+        if isinstance(caller, BackendCaller) and caller.is_loaded
+    }
+
+
 def _asks_model(job: Job) -> bool:
     return job.plan.calls_model or (job.plan.entity == "model" and job.model is not None)
 
@@ -165,11 +218,15 @@ def _work(job: Job, callers: Callers, runs: Sequence[EarlierRun], settings: RunS
         if job.earlier == "reuse" and found is not None and not may_stand_in(found, job.plan, settings):
             found = None
         if found is not None:
+            known = mixed(found.plan.get("fingerprints") or {}, job.plan.fingerprints)
+            changed = known != job.plan.fingerprints
+            job = replace(job, plan=replace(job.plan, fingerprints=known))
             finished = finished_trials(found, job.plan)
             complete = (
                 found.status == "success" and len(finished) >= len(job.plan.samples) * job.plan.num_trials
             )
-            return _Work(job, evaluated, others, finished, found.path, complete)
+            other_model = changed and bool(finished)
+            return _Work(job, evaluated, others, finished, found.path, complete, other_model=other_model)
     return _Work(job, evaluated, others, {}, *_replayed(job, models, runs, settings))
 
 
@@ -187,7 +244,7 @@ def _replayed(
     if path is None:
         return None, False, None
     try:
-        return path, False, of_native_log(path, job.plan)
+        return path, False, of_native_log(path, job.plan, read)
     except EvidenceError as error:
         raise UsageError(str(error)) from error
 
@@ -214,11 +271,12 @@ def _run_one(
             models=Models(work.others, "score"),
             portal=portal,
             progress=progress,
-            max_samples=settings.max_samples or max(DEFAULT_SAMPLES, 2 * (settings.max_connections or 0)),
+            max_samples=settings.max_samples or _samples_in_flight(work, settings),
             time_limit=settings.time_limit,
             token_limit=settings.token_limit,
             finished=work.finished,
             replay=work.replay,
+            likelihoods=likelihood_solver(plan),
         )
 
         def block(details: str | None) -> Json:
@@ -237,10 +295,18 @@ def _run_one(
 
         name = slug(work.evaluated[0].name if work.evaluated is not None else plan.entity)
         config = to_task_config(plan, [aigo_metric(run, lambda: _summary(run))])
-        path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
+        with fewer_collections():
+            path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
     finally:
         host.close()
     return path, run.interrupted
+
+
+def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
+    """Enough for calls and scoring at a time, and for full batches of a model in this process."""
+    caller = None if work.evaluated is None else work.evaluated[0]
+    batches = caller.max_concurrent if isinstance(caller, BackendCaller) else 0
+    return max(DEFAULT_SAMPLES, 2 * (settings.max_connections or 0), batches)
 
 
 def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
@@ -262,13 +328,23 @@ def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
 def _summary(run: TaskRun) -> dict[str, float]:
     """The plan's metrics, as lighteval shows them: `<scorer>.<metric>`. Evidence is computed from the details, not from these."""
     plan = run.plan
-    records: list[TrialRecord] = []
+    tally = Tally(plan)
+    samples = sample_stream(_records(run), tally)
+    if plan.entity == "system":
+        metrics = system_metrics(list(samples))
+    else:
+        deque(samples, maxlen=0)
+        metrics = metrics_for(tally, run.host)
+    return {f"{row.scorer_key}.{row.name}": float(row.value) for row in metrics.rows if row.value is not None}
+
+
+def _records(run: TaskRun) -> Iterator[TrialRecord]:
+    """What metrics are computed from: without the solver's output where nothing but the scorers has looked at it."""
+    plan = run.plan
+    whole = plan.entity == "system" or bool(plan.benchmark.actions)
     for number, sample in enumerate(plan.samples):
         for trial in range(plan.num_trials):
             solved, scored = run.solved.get((number, trial)), run.scored.get((number, trial))
             if solved is not None and scored is not None:
-                records += trial_records(sample, trial, solved, scored, plan)
-    tally = Tally(plan)
-    samples = list(sample_stream(records, tally))
-    metrics = system_metrics(samples) if plan.entity == "system" else metrics_for(tally, run.host)
-    return {f"{row.scorer_key}.{row.name}": float(row.value) for row in metrics.rows if row.value is not None}
+                needed = whole or "failure" in solved or "rows" in solved
+                yield from trial_records(sample, trial, solved if needed else {}, scored, plan)

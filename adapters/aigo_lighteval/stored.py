@@ -27,6 +27,8 @@ def dump_solution(result: Solution | Failure, *, postprocessed: bool) -> Json:
     if isinstance(result, Failure):
         return {"failure": result.to_json()}
     fields: Json = {"output": _dump(result.output)}
+    if result.absent:
+        fields["absent"] = True
     if postprocessed:
         fields["rows"] = [
             {
@@ -54,6 +56,7 @@ def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failu
             Row(Sample(row["id"], row["data"]), None if row["output"] is None else _load(row["output"]))
             for row in stored["rows"]
         ),
+        absent=stored.get("absent", False),
     )
 
 

@@ -6,10 +6,9 @@ document carries as one text under `specific["aigo"]` (Arrow could not save rows
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lighteval.metrics.utils.metric_utils import Metric
@@ -17,13 +16,12 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.engine import Fidelity, Gap
-from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.models import ModelRequest
+from aigo_bridge.errors import SampleError
 from aigo_bridge.plan import Sample, TaskPlan
-from aigo_bridge.solving.inputs import compile_input
-from aigo_bridge.spec import scorers as scorer_spec
-from aigo_bridge.spec import solvers as solver_spec
-from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.scoring.likelihoods import by_likelihood
+from aigo_lighteval.golds import golds_of, has_several, storable
+from aigo_lighteval.images import image_problem, pil_image
+from aigo_lighteval.turns import Ask, Asked, Turn, asker
 
 CARRIER = "aigo"
 """Key of `Doc.specific` under which the row stands, and name of our metric and of our field of the responses."""
@@ -33,9 +31,6 @@ SPLIT = "test"
 LONGEST_NAME = 80
 """Characters of a task's key in its name here: files are named after it, with more behind it."""
 
-BuildRequest = Callable[[Mapping[str, Any]], ModelRequest]
-Golds = Callable[[Mapping[str, Any]], tuple[list[str], int]]
-
 
 def task_name(plan: TaskPlan) -> str:
     """The task's name in lighteval, where `|`, `@`, `,` and `:` have meanings, and the prefix keeps clear of built-in tasks."""
@@ -43,25 +38,38 @@ def task_name(plan: TaskPlan) -> str:
 
 
 def to_docs(plan: TaskPlan) -> list[Doc]:
-    """The samples of a plan as documents, in the plan's order."""
+    """The samples of a plan as documents, in the plan's order, with everything that a task sets in them.
+
+    A row whose question cannot be rendered has an empty one: it is an error of its run, not of the translation.
+    """
     make = doc_maker(plan)
-    return [make(sample) for sample in plan.samples]
+    name = f"{task_name(plan)}|0"
+    methods = sampling_methods(plan)
+    docs: list[Doc] = []
+    for number, sample in enumerate(plan.samples):
+        doc = make(sample)
+        doc.id, doc.task_name, doc.sampling_methods = str(number), name, list(methods)
+        docs.append(doc)
+    return docs
 
 
 def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
-    """Makes the document of a sample; templates are compiled once."""
-    request = _request_builder(plan)
-    golds = _golds(plan)
+    """Makes the document of a sample, as a task's prompt function does; templates are compiled once."""
+    ask = asker(plan)
+    golds = golds_of(plan)
+    # Arrow cannot save numbers in some rows and lists in others.
+    as_lists = has_several(plan, golds)
     trials = plan.num_trials
 
     def make(sample: Sample) -> Doc:
-        choices, gold = golds(sample.data)
-        specific = {CARRIER: row_text(sample)}
-        shown = None if request is None else _request(request, sample)
-        if shown is None:
-            return Doc(query="", choices=choices, gold_index=gold, specific=specific, num_samples=trials)
-        doc = _of_request(shown, choices, gold)
-        doc.specific = specific
+        choices, right = golds(sample.data)
+        asked = _asked(ask, sample)
+        doc = Doc("", choices, 0) if asked is None else _doc(asked, choices)
+        if as_lists:
+            doc.gold_index = right
+        elif right:
+            doc.gold_index = right[0]
+        doc.specific = {CARRIER: row_text(sample)}
         doc.num_samples = trials
         return doc
 
@@ -71,15 +79,17 @@ def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
 def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalTaskConfig:
     """The task of a plan; its rows are the numbers of the samples, and its prompt function gives their documents.
 
+    lighteval replaces the examples of documents by its own choice, of which there is none here; those of `to_docs` are what the plan asks.
+
     Args:
         plan: the plan.
         metrics: how lighteval scores it; none for translation alone.
     """
     make = doc_maker(plan)
     samples = plan.samples
-    sizes = {_options(plan, sample).get("max_tokens") for sample in samples[:1]}
-    stops = [_options(plan, sample).get("stop") for sample in samples[:1]]
-    stop = stops[0] if stops else None
+    ask = asker(plan)
+    first = _asked(ask, samples[0]) if samples else None
+    size, stop = generation({} if first is None else first.options)
 
     def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
         return make(samples[row["sample"]])
@@ -94,8 +104,8 @@ def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalT
         evaluation_splits=[SPLIT],
         # Examples are part of the question already; naming a split keeps lighteval from warning about them.
         few_shots_split=SPLIT,
-        generation_size=next((size for size in sizes if isinstance(size, int)), None),
-        stop_sequence=[stop] if isinstance(stop, str) else stop,
+        generation_size=size,
+        stop_sequence=stop,
         num_samples=[plan.num_trials],
         num_fewshots=0,
     )
@@ -106,6 +116,30 @@ def rows_of(plan: TaskPlan) -> list[dict[str, Any]]:
     return [{"sample": number} for number in range(len(plan.samples))]
 
 
+def sampling_method() -> SamplingMethod:
+    """How documents are asked that say nothing else."""
+    return SamplingMethod.GENERATIVE
+
+
+def sampling_methods(plan: TaskPlan) -> list[SamplingMethod]:
+    """How the documents of a plan are asked: for an answer, for likelihoods of the choices, or for both."""
+    if plan.entity == "system":
+        return [SamplingMethod.GENERATIVE]
+    scorers = plan.benchmark.scorers
+    compared = len(by_likelihood(scorers))
+    generates = [SamplingMethod.GENERATIVE] if compared < len(scorers) or not scorers else []
+    return generates + ([SamplingMethod.LOGPROBS] if compared else [])
+
+
+def generation(options: Mapping[str, Any]) -> tuple[int | None, list[str] | None]:
+    """Length and stop sequences of generation options, as documents and tasks have them."""
+    size, stop = options.get("max_tokens"), options.get("stop")
+    return size if isinstance(size, int) else None, [stop] if isinstance(stop, str) else stop
+
+
+# What documents cannot say
+
+
 def doc_gaps(plan: TaskPlan) -> list[Gap]:
     """What documents cannot say: where lighteval's own models would do something else than the task.
 
@@ -113,15 +147,8 @@ def doc_gaps(plan: TaskPlan) -> list[Gap]:
     """
     if plan.entity == "system":
         return [_gap("definition", "a system task has no rows")]
-    gaps: list[Gap] = []
     solver = plan.benchmark.solver
-    match solver:
-        case None:
-            gaps.append(_gap("solver", "the task calls no model, and lighteval always does"))
-        case solver_spec.SingleTurnSolver():
-            gaps += _request_gaps(plan)
-        case _:
-            gaps.append(_gap(f"solver ({solver.type})", "a document is one question with one answer"))
+    gaps = question_gaps(plan)
     if solver is not None and solver.postprocessor is not None:
         gaps.append(_gap("solver.postprocessor", "a document cannot become several"))
     for number, scorer in enumerate(plan.benchmark.scorers):
@@ -138,17 +165,86 @@ def doc_gaps(plan: TaskPlan) -> list[Gap]:
     return gaps
 
 
-def sampling_method() -> SamplingMethod:
-    """How our documents are asked."""
-    return SamplingMethod.GENERATIVE
+def question_gaps(plan: TaskPlan) -> list[Gap]:
+    """What documents cannot say of a plan's questions; its scorers are not looked at."""
+    solver = None if plan.entity == "system" else plan.benchmark.solver
+    if solver is None:
+        return [_gap("solver", "the task calls no model, and lighteval always does")]
+    ask = asker(plan)
+    if ask is None:
+        return [_gap(f"solver ({solver.type})", "a document is one question with one answer")]
+    found: dict[str, Gap] = {}
+    part = "solver.message_builders" if solver.type == "multi_turn_solver" else "solver.input_builder"
+    first: tuple[Any, ...] | None = None
+    for sample in plan.samples:
+        asked = _asked(ask, sample)
+        if asked is None:
+            found.setdefault("row", _gap(part, "cannot be rendered for every row"))
+            continue
+        for reason, fidelity in _problems(asked):
+            found.setdefault(reason, _gap(part, reason, fidelity))
+        shared = _shared(asked)
+        first = first or shared
+        if shared[0] != first[0]:
+            reason = "its system message depends on the row; lighteval has one per model"
+            found.setdefault(reason, _gap(part, reason))
+        if shared[1:] != first[1:]:
+            reason = "max_tokens or stop depends on the row; lighteval has one per task"
+            found.setdefault(reason, _gap(part, reason))
+    return list(found.values())
+
+
+def _problems(asked: Asked) -> Iterator[tuple[str, Fidelity]]:
+    """Why one question is no document, with how far from it."""
+    roles = [turn.role for turn in asked.turns]
+    spoken = roles[1:] if roles[:1] == ["system"] else roles
+    if not spoken or spoken != ["user" if place % 2 == 0 else "assistant" for place in range(len(spoken))]:
+        yield "its messages are not examples and a question", Fidelity.UNSUPPORTED
+    elif spoken[-1] != "user":
+        yield "its last message is not the user's", Fidelity.UNSUPPORTED
+    if roles[:1] == ["system"] and not asked.turns[-1].images:
+        yield (
+            "lighteval writes an instruction in front of the question, not as a system message",
+            Fidelity.APPROXIMATE,
+        )
+    if asked.is_one_text:
+        yield (
+            "its examples stand in one message with the question; lighteval writes them as messages for models with a chat template",
+            Fidelity.APPROXIMATE,
+        )
+    other = sorted(set(asked.options) - {"max_tokens", "stop"}) + ["response_format"] * asked.is_structured
+    if other:
+        yield f"documents have no word for {', '.join(other)}", Fidelity.UNSUPPORTED
+    images = [turn.images for turn in asked.turns]
+    if any(images[:-1]) or (any(images) and len(spoken) > 1):
+        yield "images can be shown with the question alone, and then without examples", Fidelity.UNSUPPORTED
+    for turn in asked.turns:
+        problem = turn.problem or next(filter(None, map(image_problem, turn.images)), None)
+        if problem is not None:
+            yield f"its messages have {problem}", Fidelity.UNSUPPORTED
+        if turn.choices is not None and turn.text not in turn.choices:
+            yield "the choices of an example do not hold its answer", Fidelity.UNSUPPORTED
+
+
+def _shared(asked: Asked) -> tuple[Any, ...]:
+    """What has to be the same for all rows."""
+    system = [turn.text for turn in asked.turns if turn.role == "system"]
+    size, stop = generation(asked.options)
+    return system, size, stop
+
+
+def _gap(part: str, reason: str, fidelity: Fidelity = Fidelity.UNSUPPORTED) -> Gap:
+    return Gap(part, reason, fidelity, "run it with a model of this engine, e.g. openai/NAME")
 
 
 # The row
 
+_ENCODE = json.JSONEncoder(default=str).encode
+
 
 def row_text(sample: Sample) -> str:
     """A sample as the text that documents carry; in ASCII, so that Arrow takes even half surrogate pairs."""
-    return json.dumps({"id": sample.id, "data": dict(sample.data)}, default=str)
+    return _ENCODE({"id": sample.id, "data": dict(sample.data)})
 
 
 def sample_of(text: str) -> Sample:
@@ -157,158 +253,47 @@ def sample_of(text: str) -> Sample:
     return Sample(row["id"], row["data"])
 
 
-def storable(text: str) -> str:
-    """A text that can be encoded: half surrogate pairs become question marks."""
-    return text.encode("utf-8", "replace").decode()
+# The question
 
 
-# The request
-
-
-def _request_builder(plan: TaskPlan) -> BuildRequest | None:
-    if plan.entity != "model" or not isinstance(plan.benchmark.solver, solver_spec.SingleTurnSolver):
-        return None
-    return compile_input(plan.benchmark.solver.input_builder)
-
-
-def _request(build: BuildRequest, sample: Sample) -> ModelRequest | None:
+def _asked(ask: Ask | None, sample: Sample) -> Asked | None:
     """What would be asked; a row that cannot be rendered is an error of its run, not of the translation."""
+    if ask is None:
+        return None
     try:
-        return build(sample.data)
+        return ask(sample.data)
     except SampleError:
         return None
 
 
-def _options(plan: TaskPlan, sample: Sample) -> Mapping[str, Any]:
-    build = _request_builder(plan)
-    request = None if build is None else _request(build, sample)
-    return {} if request is None else request.options
+def _doc(asked: Asked, choices: list[str]) -> Doc:
+    size, stop = generation(asked.options) if asked.options else (None, None)
+    doc = Doc("", choices, 0, generation_size=size, stop_sequences=stop)
+    if asked.unconditioned is not None:
+        doc.unconditioned_query = storable(asked.unconditioned)
+    turns = asked.turns
+    if len(turns) > 1 or (turns and turns[0].role == "system"):
+        instruction = [storable(turn.text) for turn in turns if turn.role == "system"]
+        doc.instruction = "\n\n".join(instruction) or None
+        turns = [turn for turn in turns if turn.role != "system"]
+        doc.fewshot_samples = _shots(turns[:-1])
+    if turns and turns[-1].role == "user":
+        doc.query = storable(turns[-1].text)
+        if turns[-1].images:
+            doc.images = [pil_image(url) for url in turns[-1].images if image_problem(url) is None]
+    return doc
 
 
-def _of_request(request: ModelRequest, choices: list[str], gold: int) -> Doc:
-    turns: list[tuple[str, str]] = [
-        (message.role, storable(message.content if isinstance(message.content, str) else ""))
-        for message in request.input.messages
-    ]
-    instruction = "\n\n".join(text for role, text in turns if role == "system") or None
-    spoken = [turn for turn in turns if turn[0] != "system"]
-    asked = spoken.pop()[1] if spoken and spoken[-1][0] == "user" else ""
-    stop = request.options.get("stop")
-    size = request.options.get("max_tokens")
-    return Doc(
-        query=asked,
-        choices=choices,
-        gold_index=gold,
-        instruction=instruction,
-        fewshot_samples=_shots(spoken),
-        generation_size=size if isinstance(size, int) else None,
-        stop_sequences=[stop] if isinstance(stop, str) else stop,
-    )
-
-
-def _shots(turns: list[tuple[str, str]]) -> list[Doc]:
+def _shots(turns: Sequence[Turn]) -> list[Doc]:
     """Examples: earlier questions with their answers, where the conversation is nothing else."""
     pairs = list(zip(turns[::2], turns[1::2], strict=False))
-    alternating = len(turns) % 2 == 0 and all(
-        asked[0] == "user" and answered[0] == "assistant" for asked, answered in pairs
-    )
-    if not alternating:
+    if len(turns) % 2 or any((asked.role, said.role) != ("user", "assistant") for asked, said in pairs):
         return []
-    return [Doc(query=asked[1], choices=[answered[1]], gold_index=0) for asked, answered in pairs]
+    return [_shot(storable(asked.text), said) for asked, said in pairs]
 
 
-def _request_gaps(plan: TaskPlan) -> list[Gap]:
-    build = _request_builder(plan)
-    assert build is not None
-    gaps: dict[str, Gap] = {}
-    systems: set[str | None] = set()
-    settings: set[str] = set()
-    for sample in plan.samples:
-        request = _request(build, sample)
-        if request is None:
-            gaps["template"] = _gap("solver.input_builder", "cannot be rendered for every row")
-            continue
-        doc = _of_request(request, [], 0)
-        roles = [message.role for message in request.input.messages]
-        spoken = [role for role in roles if role != "system"]
-        systems.add(doc.instruction)
-        settings.add(repr((doc.generation_size, doc.stop_sequences)))
-        if len(spoken) != 2 * len(doc.fewshot_samples) + 1 or spoken[-1] != "user" or "system" in roles[1:]:
-            gaps["turns"] = _gap("solver.input_builder", "its messages are not examples and a question")
-        other = set(request.options) - {"max_tokens", "stop"}
-        if other or request.input.response_format is not None:
-            named = ", ".join(
-                sorted([*other, *(["response_format"] if request.input.response_format else [])])
-            )
-            gaps["options"] = _gap("solver.input_builder", f"documents have no word for {named}")
-    if len(systems) > 1:
-        gaps["system"] = _gap(
-            "solver.input_builder", "its system message depends on the row; lighteval has one per model"
-        )
-    if len(settings) > 1:
-        gaps["settings"] = _gap(
-            "solver.input_builder", "max_tokens or stop depends on the row; lighteval has one per task"
-        )
-    return list(gaps.values())
-
-
-def _gap(part: str, reason: str) -> Gap:
-    return Gap(part, reason, Fidelity.UNSUPPORTED, "run it with a model of this engine, e.g. openai/NAME")
-
-
-# Right answers
-
-
-def _golds(plan: TaskPlan) -> Golds:
-    """Choices and the right one, from the first scorer that has a right answer."""
-    for scorer in () if plan.entity == "system" else plan.benchmark.scorers:
-        match scorer:
-            case scorer_spec.StringEqualsMCQAScorer():
-                return _letters(scorer)
-            case scorer_spec.StringEqualsScorer() | scorer_spec.BleuScorer():
-                return _ground_truth(scorer.ground_truth)
-    return lambda row: ([], 0)
-
-
-def _ground_truth(template: str) -> Golds:
-    compiled = SampleTemplate(template)
-
-    def golds(row: Mapping[str, Any]) -> tuple[list[str], int]:
-        text = _rendered(compiled, row)
-        return ([] if text is None else [text]), 0
-
-    return golds
-
-
-def _letters(scorer: scorer_spec.StringEqualsMCQAScorer) -> Golds:
-    right = SampleTemplate(scorer.ground_truth_choice)
-    listed = scorer.choices if isinstance(scorer.choices, tuple) else None
-    template = None if isinstance(scorer.choices, tuple) else SampleTemplate(scorer.choices)
-
-    def golds(row: Mapping[str, Any]) -> tuple[list[str], int]:
-        choices = (
-            list(listed) if listed is not None else _list(_rendered(template, row) if template else None)
-        )
-        gold = _rendered(right, row)
-        return choices, choices.index(gold) if gold in choices else 0
-
-    return golds
-
-
-def _rendered(template: SampleTemplate, row: Mapping[str, Any]) -> str | None:
-    try:
-        return storable(template.render(sample=row))
-    except TemplateError:
-        return None
-
-
-def _list(text: str | None) -> list[str]:
-    """A list as JSON, or as Python prints one."""
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            found = parse(text or "")
-        except (ValueError, SyntaxError):
-            continue
-        if isinstance(found, list | tuple):
-            return [storable(str(choice)) for choice in found]
-    return []
+def _shot(query: str, said: Turn) -> Doc:
+    choices, answer = list(map(storable, said.choices or ())), storable(said.text)
+    if answer not in choices:
+        return Doc(query, [answer], 0)
+    return Doc(query, choices, choices.index(answer))

@@ -7,13 +7,13 @@ beside its engine, with the functions of `Benchmarks`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from aigo_bridge.engine import Gap
+from aigo_bridge.engine import Gap, Progress
 from aigo_bridge.engines import engine_names, load_engine
 from aigo_bridge.errors import UsageError
 
@@ -46,7 +46,7 @@ class BenchmarkRun:
     """What is to be run, and how."""
 
     task: str
-    """Registry name, file, `file@task` or folder."""
+    """Registry name, file, `file@task` or folder; whatever the engine itself runs by name."""
     out: Path
     """Folder for native logs and evidence."""
     arguments: Sequence[str] = ()
@@ -69,6 +69,14 @@ class BenchmarkRun:
     """Tokens that one sample may use; `None`: as the benchmark says."""
     cost_limit: float | None = None
     """Cost that one sample may incur; `None`: as the benchmark says."""
+    data_dir: Path | None = None
+    """Folder with the benchmark's rows, where the engine's benchmarks can do without a hub; `None`: as the benchmark says."""
+    custom_tasks: Path | None = None
+    """File whose benchmarks are known beside the installed ones, where the engine has such files."""
+    resume: bool = False
+    """Whether finished trials of an earlier run of the same benchmark in `out` are taken over, where the engine can."""
+    on_progress: Callable[[Progress], None] | None = None
+    """Told as trials end, where the engine can; `None`: nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,10 @@ class BenchmarkOutcome:
     """Samples of which some trial ended with an error."""
     first_errors: tuple[tuple[str | int, str], ...] = ()
     """The first few: sample id and message."""
+    reused: int = 0
+    """Trials that were taken over from an earlier run."""
+    warnings: tuple[str, ...] = ()
+    """What makes the numbers doubtful although nothing failed."""
 
     @property
     def num_missing(self) -> int:
@@ -149,8 +161,12 @@ class Benchmarks(Protocol):
         """
         ...
 
-    def converted(self, task: str, arguments: Sequence[str], key: str | None) -> ConvertedBenchmark:
+    def converted(
+        self, task: str, arguments: Sequence[str], key: str | None, **local: Path
+    ) -> ConvertedBenchmark:
         """One benchmark as an AI GO task with the same prompts and sample scores.
+
+        `local`: `data_dir` and `custom_tasks`, as in `BenchmarkRun`, where the engine's benchmarks take them.
 
         Raises:
             UsageError: there is no such benchmark or parameter, or it is several.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from aigo_bridge.exporting.comparisons import metrics_of
 from aigo_bridge.exporting.folders import MARK
 from aigo_bridge.exporting.manifest import Manifest
 from aigo_bridge.exporting.names import LONGEST, unique_names
@@ -19,7 +20,6 @@ from aigo_bridge.exporting.python_code import (
 )
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.scoring import scorer_keys
-from aigo_inspect.exporting.native_parts import metrics_of
 from aigo_inspect.exporting.native_scorers import (
     INCLUDED_NUMBERS,
     NUMBERS,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.metrics import excluded
+from aigo_bridge.exporting.comparisons import Expect, expected, is_excluded
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.solving.conversation import last_text
 from aigo_bridge.solving.inputs import compile_input
 from aigo_bridge.solving.recorded import recorded_trace
-from aigo_bridge.templates import SampleTemplate, as_list
+from aigo_bridge.templates import SampleTemplate
 from aigo_inspect.native_requests import generate_config
 
 Message = dict[str, str]
@@ -37,7 +37,7 @@ def native_samples(plan: TaskPlan) -> Samples:
     """Render every sample; those that cannot be are told."""
     ask = _asker(plan.benchmark.solver)
     expect = [
-        (key, _expected(scorer))
+        (key, expected(scorer))
         for key, scorer in zip(scorer_keys(plan.benchmark.scorers), plan.benchmark.scorers, strict=True)
     ]
     found = Samples()
@@ -45,7 +45,7 @@ def native_samples(plan: TaskPlan) -> Samples:
         try:
             record = _record(sample, ask, expect)
             if plan.benchmark.actions:
-                record["metadata"]["excluded"] = _is_excluded(plan, sample)
+                record["metadata"]["excluded"] = is_excluded(plan, sample)
         except (SampleError, TemplateError) as error:
             found.problems.append(f"sample {sample.id!r}: {error}")
             continue
@@ -57,19 +57,8 @@ def native_samples(plan: TaskPlan) -> Samples:
     return found
 
 
-def _is_excluded(plan: TaskPlan, sample: Sample) -> bool:
-    """Whether an action rule keeps a sample out of the metrics, whatever it will score."""
-    result = excluded(plan.benchmark.actions, sample.data, None, {})
-    if result.errors:
-        raise SampleError(result.errors[0].message, stage="action")
-    return result.excluded
-
-
 Ask = Callable[[Mapping[str, Any]], tuple[str | list[Message], dict[str, Any]]]
 """Row → the sample's input, and what the solver needs besides."""
-
-Expect = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Row → what a scorer compares with."""
 
 
 def _record(sample: Sample, ask: Ask, expect: Iterable[tuple[str, Expect]]) -> Record:
@@ -228,55 +217,3 @@ def _conversation(script: Iterable[Render], row: Mapping[str, Any]) -> tuple[lis
     if not turns:
         raise SampleError("the model is never asked", stage="solver", kind="MissingValue")
     return _not_empty(first), {"turns": turns}
-
-
-# Scorers
-
-
-def reads_sample_only(text: str) -> bool:
-    """Whether a template can be rendered before a model has answered."""
-    try:
-        template = SampleTemplate(text)
-    except TemplateError:
-        return False
-    return all(path[0] == "sample" for path in template.reads | template.optional_reads)
-
-
-def has_own_value(scorer: Any) -> bool:
-    """Whether a scorer compares a value made from the sample, not the model's answer."""
-    text = getattr(scorer, "value", None)
-    return text is not None and reads_sample_only(text)
-
-
-def _expected(scorer: Any) -> Expect:
-    truth = SampleTemplate(
-        scorer.ground_truth_choice if scorer.type == "string_equals_mcqa" else scorer.ground_truth
-    )
-    value = SampleTemplate(scorer.value) if has_own_value(scorer) else None
-    choices = _choices(scorer.choices) if scorer.type == "string_equals_mcqa" else None
-
-    def expect(row: Mapping[str, Any]) -> dict[str, Any]:
-        fields: dict[str, Any] = {"ground_truth": truth.render(sample=row)}
-        if scorer.type == "bleu" and not fields["ground_truth"].strip():
-            raise SampleError("the ground truth is empty", stage="score", kind="EmptyGroundTruth")
-        if value is not None:
-            fields["value"] = value.render(sample=row)
-        if choices is not None:
-            fields["choices"] = choices(row)
-        return fields
-
-    return expect
-
-
-def _choices(given: Any) -> Callable[[Mapping[str, Any]], list[str]]:
-    if not isinstance(given, str):
-        return lambda _: [str(choice) for choice in given]
-    template = SampleTemplate(given)
-
-    def letters(row: Mapping[str, Any]) -> list[str]:
-        found = as_list(template.evaluate(sample=row))
-        if not all(isinstance(letter, str) for letter in found):
-            raise SampleError(f"choices: found {found!r}, expected a list of texts", stage="score")
-        return found
-
-    return letters

@@ -5,12 +5,11 @@ from __future__ import annotations
 from textwrap import dedent, indent
 from typing import Any
 
+from aigo_bridge.exporting.answer_templates import answer_methods
+from aigo_bridge.exporting.comparisons import SCORES, has_own_value, metrics_of, value_name
 from aigo_bridge.exporting.python_code import call, docstring, one_line, text_literal, with_text
 from aigo_bridge.metrics.trials import aggregated_name
 from aigo_bridge.plan import TaskPlan
-from aigo_inspect.exporting.native_parts import SCORES, metrics_of, value_name
-from aigo_inspect.exporting.native_samples import has_own_value
-from aigo_inspect.exporting.native_values import answer_methods
 
 
 def _block(text: str) -> str:

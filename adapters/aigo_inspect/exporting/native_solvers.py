@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+from aigo_bridge.exporting.comparisons import has_own_value
 from aigo_bridge.plan import TaskPlan
-from aigo_inspect.exporting.native_samples import has_own_value, is_scripted
+from aigo_inspect.exporting.native_samples import is_scripted
 
 
 def solver_code(plan: TaskPlan, *, has_config: bool) -> list[str]:

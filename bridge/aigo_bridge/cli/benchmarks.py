@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,27 @@ def refuse_options(given: Mapping[str, Any]) -> None:
 def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | None, as_json: bool) -> int:
     """Run a benchmark (or several of a file or folder) and show what it came to; returns the exit code."""
     from aigo_bridge.cli.failing import ExitCode, reported
+    from aigo_bridge.cli.progress import progress
+    from aigo_bridge.cli.terminal import printable
     from aigo_bridge.errors import EngineError
     from aigo_bridge.evaluate import tolerated
 
     benchmarks = load_benchmarks(engine)
+    _refuse_local_rows(engine, benchmarks, request.data_dir, request.custom_tasks)
+    tells = getattr(benchmarks, "CAN_RESUME", False)
+    if request.resume and not tells:
+        raise UsageError(f"--resume: not for benchmarks of {engine}")
     try:
-        outcomes = benchmarks.run(request)
+        with progress(enabled=tells and not as_json, several=True) as on_progress:
+            outcomes = benchmarks.run(replace(request, on_progress=on_progress))
     except EngineError as error:
         with reported(ExitCode.NOT_RIGHT):
             raise error from error
+    for outcome in outcomes:
+        for warning in outcome.warnings:
+            typer.echo(f"warning: {printable(outcome.task)}: {printable(warning)}", err=True)
+        if request.resume:
+            typer.echo(f"{printable(outcome.task)}: {resumption(outcome, request.out)}", err=True)
     if as_json:
         typer.echo(json.dumps([summary(outcome) for outcome in outcomes], indent=2, ensure_ascii=False))
     else:
@@ -50,6 +63,19 @@ def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | No
         outcome.is_right(tolerated(fail_on_error, outcome.planned)) for outcome in outcomes
     )
     return ExitCode.DONE if right else ExitCode.NOT_RIGHT
+
+
+def resumption(outcome: BenchmarkOutcome, out: Path) -> str:
+    """What `--resume` came to."""
+    if outcome.reused:
+        return f"{outcome.reused} finished trials were taken over"
+    return f"nothing to resume: no run of this task with these models in {out}; all of it was run"
+
+
+def _refuse_local_rows(engine: str, benchmarks: object, *given: Path | None) -> None:
+    """Options that only some engines' benchmarks have."""
+    if any(given) and not getattr(benchmarks, "TAKES_LOCAL_ROWS", False):
+        raise UsageError(f"--data-dir, --custom-tasks: not for benchmarks of {engine}")
 
 
 def summary(outcome: BenchmarkOutcome) -> dict[str, Any]:
@@ -70,6 +96,8 @@ def summary(outcome: BenchmarkOutcome) -> dict[str, Any]:
             for row in outcome.metrics
         ],
         "errors": [{"sample_id": sample_id, "message": text} for sample_id, text in outcome.first_errors],
+        "reused": outcome.reused,
+        "warnings": list(outcome.warnings),
         "native_log": str(outcome.native_log),
         "result": None if outcome.result is None else str(outcome.result),
     }
@@ -139,15 +167,25 @@ def show_list(engine: str, *, as_json: bool) -> None:
         typer.echo(f"no package with {engine} benchmarks is installed", err=True)
         return
     table = Table("benchmark", "what it does", "parameters", box=None, padding=(0, 2, 0, 0))
-    table.columns[0].no_wrap = True
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for benchmark in listing.benchmarks:
         name = Text(printable(f"{engine}:{benchmark.name}"))
         table.add_row(name, Text(printable(benchmark.summary)), Text(", ".join(benchmark.parameters)))
-    Console().print(table)
+    # A name that is cut cannot be run; and in a pipe rich would take 80 characters.
+    table.columns[0].min_width = max(len(each.name) for each in listing.benchmarks) + len(engine) + 1
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
 def convert_benchmark(
-    engine: str, task: str, out: Path, *, arguments: Sequence[str], key: str | None, force: bool
+    engine: str,
+    task: str,
+    out: Path,
+    *,
+    arguments: Sequence[str],
+    key: str | None,
+    force: bool,
+    data_dir: Path | None = None,
+    custom_tasks: Path | None = None,
 ) -> bool:
     """Write a benchmark as an AI GO task with its rows; whether it could be said in AI GO."""
     from aigo_bridge.cli.terminal import printable, short_path
@@ -158,7 +196,11 @@ def convert_benchmark(
     if (out / "task.yaml").exists() and not force:
         raise UsageError(f"{str(out / 'task.yaml')!r} is there already (--force replaces it)")
     try:
-        converted = load_benchmarks(engine).converted(task, arguments, key)
+        benchmarks = load_benchmarks(engine)
+        _refuse_local_rows(engine, benchmarks, data_dir, custom_tasks)
+        local = {"data_dir": data_dir, "custom_tasks": custom_tasks}
+        given = {name: value for name, value in local.items() if value is not None}
+        converted = benchmarks.converted(task, arguments, key, **given)
     except UnsupportedPlanError as error:
         typer.echo(f"error: {printable(str(error))}", err=True)
         return False

@@ -19,7 +19,8 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="A .jsonl file of task records, an AI GO task, or `inspect:BENCHMARK`."
+            metavar="SOURCE",
+            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK` or `lighteval:TASK`.",
         ),
     ],
     out: Annotated[
@@ -53,6 +54,14 @@ def convert(
             "--task-arg", "-T", metavar="NAME=VALUE", help="Parameter of the benchmark. Repeatable."
         ),
     ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Rows of a lighteval task, in place of a hub's."),
+    ] = None,
+    custom_tasks: Annotated[
+        Path | None,
+        typer.Option("--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks."),
+    ] = None,
     to: Annotated[
         str | None, typer.Option("--to", metavar="aigo", help="What a benchmark becomes: an AI GO task.")
     ] = None,
@@ -73,10 +82,18 @@ def convert(
             raise UsageError(f"--to: found {to!r}, expected aigo")
         benchmark = split_name(source)
         if benchmark is not None:
-            converted = convert_benchmark(*benchmark, out, arguments=task_args or [], key=key, force=force)
+            converted = convert_benchmark(
+                *benchmark,
+                out,
+                arguments=task_args or [],
+                key=key,
+                force=force,
+                data_dir=data_dir,
+                custom_tasks=custom_tasks,
+            )
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.NOT_RIGHT)
-        if task_args:
-            raise UsageError("-T: for an engine's own benchmark only")
+        if task_args or data_dir is not None or custom_tasks is not None:
+            raise UsageError("-T, --data-dir, --custom-tasks: for an engine's own benchmark only")
         if source.lower().endswith(RECORD_ENDINGS):
             complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
             code = ExitCode.DONE if complete else ExitCode.PARTIAL

@@ -22,16 +22,18 @@ RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json
 
 @app.command("export")
 def export(
-    source: Annotated[
-        str,
+    sources: Annotated[
+        list[str],
         typer.Argument(
-            metavar="TASK", help="Task file, name of a shipped task, or (with NAME-log) a result log."
+            metavar="TASK", help="Task file, name of a shipped task, or (with NAME-log) result logs."
         ),
     ],
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="NAME|NAME-log", help="Engine, e.g. inspect; or its logs, e.g. inspect-log."
+            "--to",
+            metavar="NAME|NAME-log",
+            help="Engine, inspect or lighteval; or its logs, e.g. inspect-log.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
@@ -89,9 +91,12 @@ def export(
                 ("--root", root),
             ):  # fmt: skip
                 if given:
-                    raise UsageError(f"{option} is for tasks; --to {to} takes a result log alone")
-            _export_log(Path(source), to, out, force=force, as_json=as_json)
+                    raise UsageError(f"{option} is for tasks; --to {to} takes result logs alone")
+            _export_logs([Path(source) for source in sources], to, out, force=force, as_json=as_json)
             return
+        if len(sources) > 1:
+            raise UsageError(f"--to {to} takes one task, found {len(sources)}: {', '.join(sources)}")
+        (source,) = sources
         if source.endswith(RESULTS):
             raise UsageError(
                 f"{source!r} looks like a result log, --to {to} takes a task; did you mean --to {to}{LOG_SUFFIX}?"
@@ -121,15 +126,17 @@ def export(
         _print(made, exported)
 
 
-def _export_log(result: Path, to: str, out: Path, *, force: bool, as_json: bool) -> None:
+def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:
     from aigo_bridge.cli.terminal import printable, short_path
     from aigo_bridge.exporting import log_exporter
 
-    written = log_exporter(to).export_log(result, out, force=force)
-    if as_json:
-        _say({"result": str(result), "log": str(written)})
-    else:
-        typer.echo(printable(short_path(written)))
+    exporter = log_exporter(to)
+    for result in results:
+        written = exporter.export_log(result, out, force=force)
+        if as_json:
+            typer.echo(json.dumps({"result": str(result), "log": str(written)}, ensure_ascii=False))
+        else:
+            typer.echo(printable(short_path(written)))
 
 
 def _summary(made: TaskPlan, exported: Exported, *, native: bool) -> dict[str, Any]:

@@ -49,9 +49,15 @@ def _task(task: Manifest, level: str) -> list[str]:
     if task.imports:
         names = ", ".join(f"`{name}`" for name in task.imports)
         lines += [f"The author's code also imports {names}: install what it needs.", ""]
+    lines += _models(task)
     if task.arguments:
-        lines += ["| argument (`-T name=value`) | type | meaning | default |", "|---|---|---|---|"]
-        lines += [_argument(argument) for argument in task.arguments]
+        given = (
+            f"parameter (in `{task.module}.py`)"
+            if task.engine == "lighteval"
+            else "argument (`-T name=value`)"
+        )
+        lines += [f"| {given} | type | meaning | default |", "|---|---|---|---|"]
+        lines += [_argument(argument, task.engine) for argument in task.arguments]
         lines += [""]
     trials = f", {task.num_trials} trials each" if task.num_trials > 1 else ""
     rows = f" {task.num_samples} samples{trials}." if task.dataset is not None else ""
@@ -70,8 +76,35 @@ def _form(task: Manifest) -> str:
     )
 
 
-def _argument(argument: Mapping[str, str]) -> str:
+def _models(task: Manifest) -> list[str]:
+    """Which model goes where, on engines whose commands differ by model."""
+    if task.engine != "lighteval":
+        return []
+    own = [command for command in task.commands if "lighteval accelerate" in command]
+    lines: list[str] = []
+    if own:
+        place = f", in `{task.module}/model.yaml`" if f"{task.module}/model.yaml" in own[0] else ""
+        backends = (
+            "`lighteval accelerate` is for models of transformers; lighteval's other backends take the same task and files."
+            f" `MODEL` stands for the model{place}. A model without a chat template is asked the bare text."
+        )
+        lines += [backends, ""]
+        if task.form == "native":
+            silent = (
+                "Plain code sees answers alone: lighteval cuts the beginning of prompts that are too long for the model, takes any system"
+                " prompt, and with some backends (litellm) a call that failed is an empty answer. The hosted form finds all of that out."
+            )
+            lines += [silent, ""]
+    if any("lighteval custom" in command for command in task.commands):
+        whole = "carries out the whole task with a model as `aigo-bridge run --engine lighteval` takes it"
+        lines += [f"`lighteval custom` with `{task.module}/model.py` {whole}.", ""]
+    return lines
+
+
+def _argument(argument: Mapping[str, str], engine: str) -> str:
     name, key = argument["name"], argument["key"]
+    if engine == "lighteval":
+        name = key
     shown = f"`{name}`" if name == key else f"`{name}` (the task's `{_cell(key)}`)"
     cells = (
         shown,

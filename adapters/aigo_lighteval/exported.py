@@ -1,0 +1,283 @@
+"""What exported files call: a packed task as a task of lighteval's own command line, and a model that carries out whole tasks there.
+
+With one of lighteval's backends, lighteval asks the questions; our metric takes its answers for those of the evaluated model, and everything
+behind them is the sample program's: post-processor, scorers, judges, rules, metrics. That is the task where a document says all that the
+task asks. Other tasks run with the model beside them, which calls models as runs of aigo-bridge do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lighteval.metrics.metrics_sample import SampleLevelComputation, SamplingMetric
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.models.abstract_model import LightevalModel, ModelConfig
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from aigo_bridge.errors import SampleError, UnsupportedPlanError, UsageError
+from aigo_bridge.exporting.manifest import read_manifest
+from aigo_bridge.exporting.packing import packed_plan
+from aigo_bridge.plan import Sample
+from aigo_bridge.results.entities import slug
+from aigo_bridge.scoring.likelihoods import by_likelihood
+from aigo_lighteval.exporting.answers import GivenAnswer
+from aigo_lighteval.exporting.asking_model import (
+    asking_model,
+    hides_failures,
+    model_problems,
+    prompt_problem,
+    weighed_tokens,
+)
+from aigo_lighteval.exporting.hosted_runs import metrics_of_run, named_models, working
+from aigo_lighteval.exporting.questions import question_text, shared_question
+from aigo_lighteval.exporting.rows import EXAMPLES, FOLDER, SPLIT, mark, version
+from aigo_lighteval.golds import golds_of, has_several, storable
+from aigo_lighteval.translate import CARRIER, row_text, sampling_methods, task_name
+from aigo_lighteval.turns import asker
+
+
+def exported_tasks(folder: Path, config: Mapping[str, Any]) -> list[LightevalTaskConfig]:
+    """The tasks of a folder that `aigo-bridge export` wrote, for a module's `TASKS_TABLE`.
+
+    Args:
+        folder: the task's folder, beside its file.
+        config: values of the task's parameters, by key.
+
+    Raises:
+        BridgeError: a value does not fit its parameter, or the files are not those that were exported.
+    """
+    task = ExportedTask(folder, config)
+    _TASKS[task.config.name] = task
+    return [task.config]
+
+
+_TASKS: dict[str, ExportedTask] = {}
+"""By name in lighteval; filled when a task's file is loaded, which is before a model is."""
+
+
+class ExportedTask:
+    """A packed task: its documents, and its scores."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]):
+        plan = packed_plan(folder, config)
+        # Those that are missing are told before anything is asked.
+        named_models(plan)
+        self.plan = plan
+        self.shared, self.problems = shared_question(plan)
+        self._mark = mark(read_manifest(folder))
+        self._check_examples(folder)
+        methods = sampling_methods(plan)
+        compared = by_likelihood(plan.benchmark.scorers)
+        if any(scorer.length_normalisation == "tokens" for scorer in compared):
+            self.problems.append(
+                "it divides likelihoods by numbers of tokens, and backends do not tell all of those"
+            )
+        if len(methods) > 1:
+            self.problems.append("it asks for answers and for likelihoods, and our metric gets one of them")
+        self.config = LightevalTaskConfig(
+            name=task_name(plan),
+            prompt_function=self._prompt(),
+            hf_repo=str(folder / FOLDER),
+            hf_subset="default",
+            hf_avail_splits=[SPLIT, EXAMPLES],
+            evaluation_splits=[SPLIT],
+            few_shots_split=EXAMPLES,
+            few_shots_select="sequential",
+            metrics=[self._metric(methods[0])],
+            generation_size=self.shared.size,
+            stop_sequence=list(self.shared.stop),
+            version=version(plan.digest),
+        )
+
+    # Documents
+
+    def _check_examples(self, folder: Path) -> None:
+        file = folder / FOLDER / f"{EXAMPLES}.jsonl"
+        exported = len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
+        if not self.problems and exported != len(self.shared.examples):
+            self.problems.append(
+                f"it has {len(self.shared.examples)} examples with these parameters, and {exported} were exported"
+            )
+
+    def _prompt(self) -> Callable[[dict[str, Any], str], Doc]:
+        plan = self.plan
+        ask, golds = asker(plan), golds_of(plan)
+        as_lists = has_several(plan, golds)
+
+        def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
+            if row["export"] != self._mark:
+                raise UsageError(
+                    f"the rows are of another export of task {plan.task.key!r}: the library that loads them has kept a copy of"
+                    " those; remove it from its cache (HF_DATASETS_CACHE)"
+                )
+            if row["__few_shots"]:
+                query, answer = self.shared.examples[row["sample"]]
+                return Doc(storable(query.text), [storable(answer.text)], 0)
+            sample = plan.samples[row["sample"]]
+            choices, right = golds(sample.data)
+            doc = Doc("", choices, right if as_lists else next(iter(right), 0))
+            doc.specific = {CARRIER: row_text(sample)}
+            with_question = None if ask is None else _contained(ask, sample)
+            if with_question is not None:
+                doc.query = storable(question_text(with_question))
+            return doc
+
+        return prompt
+
+    # Scores
+
+    def _metric(self, method: SamplingMethod) -> SampleLevelMetric:
+        scores = _Scores(self)
+
+        def aigo(values: list[str]) -> dict[str, float]:
+            return scores.metrics
+
+        return SampleLevelMetric(
+            metric_name=CARRIER,
+            higher_is_better=True,
+            category=method,
+            sample_level_fn=scores,
+            corpus_level_fn=aigo,
+            batched_compute=True,
+        )
+
+    def refuse_inexact(self, docs: Sequence[Doc], model: Any) -> None:
+        """Refuse answers that lighteval's own models gave to something else than the task asks.
+
+        Raises:
+            UnsupportedPlanError: with the reasons.
+        """
+        problems = [*self.problems, *model_problems(model, self.shared)]
+        wanted = len(self.shared.examples)
+        if any(len(doc.fewshot_samples) != wanted for doc in docs):
+            problems.append(
+                f"the task has {wanted} examples: name it {self.config.name}|{wanted} on the command line"
+            )
+        if problems:
+            head = (
+                f"task {self.plan.task.key!r} cannot be run with this model of lighteval; run it with `lighteval custom` and the"
+                " model.py in its folder, or as said here:"
+            )
+            raise UnsupportedPlanError("\n".join([head, *(f"  - {problem}" for problem in problems)]))
+
+
+def _contained(ask: Callable[[Mapping[str, Any]], Any], sample: Sample) -> Any:
+    """A row that cannot be rendered has an empty question; it fails when it is scored, with the reason."""
+    try:
+        return ask(sample.data)
+    except SampleError:
+        return None
+
+
+class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
+    """Scores all documents of a task at once; the value of each is a text that holds all scorers' results."""
+
+    def __init__(self, task: ExportedTask):
+        self.task = task
+        self.metrics: dict[str, float] = {}
+        """The task's metrics, once all is scored."""
+
+    def num_samples(self) -> int:
+        """How many answers there are to a document: one for each trial."""
+        return self.task.plan.num_trials
+
+    def __deepcopy__(self, memo: object) -> _Scores:
+        # lighteval copies the metrics of every task; a run has one state.
+        return self
+
+    def __str__(self) -> str:
+        # Stands in the results file; the usual form has an address of memory.
+        return "aigo"
+
+    def compute(self, responses: list[ModelResponse], docs: list[Doc], **_: Any) -> list[str]:
+        """One text per document, in the order of the documents."""
+        plan = self.task.plan
+        numbers = sorted(int(doc.id) for doc in docs)
+        answered = {int(doc.id): response for doc, response in zip(docs, responses, strict=True)}
+        given = None
+        if not all(hasattr(response, CARRIER) for response in responses):
+            model = asking_model()
+            self.task.refuse_inexact(docs, model)
+            given = {
+                str(plan.samples[int(doc.id)].id): _given(doc, response, model, plan.num_trials)
+                for doc, response in zip(docs, responses, strict=True)
+            }
+        with working(plan, numbers, given=given) as run:
+            if given is None:
+                for place, number in enumerate(numbers):
+                    for trial, solved in enumerate(json.loads(answered[number].aigo)):
+                        run.solved[place, trial] = solved
+            else:
+                run.solve_all()
+            run.score_all()
+            if run.interrupted:
+                raise KeyboardInterrupt
+            self.metrics = metrics_of_run(run)
+            values = {number: run.metric_value(place) for place, number in enumerate(numbers)}
+        return [values[int(doc.id)] for doc in docs]
+
+
+def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> list[GivenAnswer]:
+    """The answers to a document, by trial."""
+    problem = prompt_problem(model, doc, response)
+    if problem is None and hides_failures(model) and not all(response.text):
+        problem = "the backend gave an empty answer, which is also what it gives for a call that failed"
+    tokens = weighed_tokens(model, doc) if response.logprobs else []
+    return [GivenAnswer(response, trial, doc, problem, tokens) for trial in range(num_trials)]
+
+
+class _NoCache:
+    """In place of lighteval's response cache: whatever is asked is asked."""
+
+    def _init_registry(self, registry: object) -> None:
+        """Asked for by the pipeline."""
+
+
+class ExportedModel(LightevalModel):  # type: ignore[misc]  # lighteval has no types
+    """A model that carries out the solvers of exported tasks, conversations and author's code included.
+
+    `lighteval custom NAME model.py` makes one. The name is what `--model` of `aigo-bridge run --engine lighteval` takes; any name will do
+    for tasks that call no model.
+    """
+
+    tokenizer = None
+    add_special_tokens = False
+    max_length = 2**31
+    disable_tqdm = True
+
+    def __init__(self, config: ModelConfig):
+        self._model = str(config.model_name)
+        # The results' folder is named after it.
+        self.config = ModelConfig(model_name=slug(self._model))
+        self._cache = _NoCache()
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        """One response per document, in the order of the documents."""
+        numbers: dict[str, list[int]] = {}
+        for doc in docs:
+            numbers.setdefault(doc.task_name.partition("|")[0], []).append(int(doc.id))
+        found: dict[tuple[str, int], Any] = {}
+        for name, unordered in numbers.items():
+            if name not in _TASKS:
+                raise UsageError(f"task {name!r} was not exported by aigo-bridge; this model runs no other")
+            chosen = sorted(unordered)
+            with working(_TASKS[name].plan, chosen, self._model) as run:
+                run.solve_all()
+                if run.interrupted:
+                    raise KeyboardInterrupt
+                for place, number in enumerate(chosen):
+                    found[name, number] = run.response(place)
+        return [found[doc.task_name.partition("|")[0], int(doc.id)] for doc in docs]
+
+    def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
+        """As `greedy_until`, for tasks that ask for likelihoods and nothing else."""
+        return self.greedy_until(docs)
+
+    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
+        """No task of ours is about the likelihood of prompts."""
+        raise NotImplementedError

@@ -1,0 +1,186 @@
+"""What a plan asks the evaluated model for one row, as turns of a chat; `None` where it does not ask exactly once.
+
+One question has three forms in AI GO: a single-turn solver with messages, one with a template that gives JSON, and a conversation that is
+recorded or written out up to its only answer. The last one is how images and files are asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aigo_bridge.dtypes import InputImageContent, Message, TraceItem
+from aigo_bridge.errors import SampleError, TemplateError
+from aigo_bridge.jsonl_spec.to_aigo import PROMPT_TEMPLATE
+from aigo_bridge.plan import TaskPlan
+from aigo_bridge.solving.inputs import compile_input, render
+from aigo_bridge.solving.recorded import recorded_trace
+from aigo_bridge.spec import solvers as solver_spec
+from aigo_bridge.templates import SampleTemplate, as_list, text_of
+
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message."""
+
+    role: str
+    text: str
+    choices: tuple[str, ...] | None = None
+    """The texts that an example's answer was chosen from; `None`: not known."""
+    images: tuple[str, ...] = ()
+    """Addresses of images, in order; mostly `data:` ones, which hold the image."""
+    problem: str | None = None
+    """What of the message is not in these fields; `None`: all is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for one row."""
+
+    turns: Sequence[Turn]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Generation options, by their names in chat completion."""
+    is_structured: bool = False
+    """Whether the answer has to have a given form."""
+    unconditioned: str | None = None
+    """The question without what makes its answer known; `None`: there is none."""
+    is_one_text: bool = False
+    """Whether the turns before the last are examples that the task writes into one message, as task records do."""
+
+
+Ask = Callable[[Row], Asked]
+"""Row → what is asked; raises `SampleError` where the row cannot be rendered."""
+
+
+def asker(plan: TaskPlan) -> Ask | None:
+    """What makes a plan's question of a row; `None` where the model is not asked, or asked in several turns."""
+    if plan.entity != "model":
+        return None
+    match plan.benchmark.solver:
+        case solver_spec.SingleTurnSolver(input_builder=solver_spec.ChatInputBuilder() as builder):
+            return _chat(builder)
+        case solver_spec.SingleTurnSolver(input_builder=solver_spec.GenericInputBuilder() as builder):
+            return _generic(builder)
+        case solver_spec.MultiTurnSolver(message_builders=builders):
+            return _conversation(builders)
+    return None
+
+
+def _chat(builder: solver_spec.ChatInputBuilder) -> Ask:
+    messages = builder.input_messages
+    if [message.content for message in messages] == [PROMPT_TEMPLATE]:
+        return _record
+    templates = [
+        (message.role, SampleTemplate(message.content), _choices(message.choices)) for message in messages
+    ]
+    unconditioned = (
+        None if builder.unconditioned_query is None else SampleTemplate(builder.unconditioned_query)
+    )
+
+    def ask(row: Row) -> Asked:
+        turns = [
+            Turn(role, render(template, row), None if choices is None else choices(row))
+            for role, template, choices in templates
+        ]
+        return Asked(turns, unconditioned=None if unconditioned is None else render(unconditioned, row))
+
+    return ask
+
+
+def _record(row: Row) -> Asked:
+    """A task record: examples and prompt stand in one message, which lighteval writes the same way as plain text."""
+    try:
+        shots = [
+            turn
+            for example in row["few_shot_examples"]
+            for turn in (
+                Turn("user", text_of(example["prompt"])),
+                Turn("assistant", text_of(example["completion"])),
+            )
+        ]
+        return Asked([*shots, Turn("user", text_of(row["prompt"]))], is_one_text=bool(shots))
+    except (KeyError, TypeError) as error:
+        raise SampleError("the row is no task record", stage="solver", kind="InvalidModelInput") from error
+
+
+def _choices(given: str | tuple[str, ...] | None) -> Callable[[Row], tuple[str, ...] | None] | None:
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        return lambda _: given
+    template = SampleTemplate(given)
+
+    def choices(row: Row) -> tuple[str, ...]:
+        try:
+            return tuple(map(str, as_list(template.evaluate(sample=row))))
+        except TemplateError as error:
+            raise SampleError(f"choices: {error}", stage="solver", kind="TemplateError") from error
+
+    return choices
+
+
+def _generic(builder: solver_spec.GenericInputBuilder) -> Ask:
+    build = compile_input(builder)
+
+    def ask(row: Row) -> Asked:
+        request = build(row)
+        turns = [
+            Turn(message.role, message.content)
+            if isinstance(message.content, str)
+            else Turn(message.role, "", problem="files by id")
+            for message in request.input.messages
+        ]
+        return Asked(turns, request.options, request.input.response_format is not None)
+
+    return ask
+
+
+def _conversation(builders: Sequence[solver_spec.MessageBuilder]) -> Ask | None:
+    *before, last = builders
+    if not isinstance(last, solver_spec.GenerateBuilder) or last.terminate_if is not None:
+        return None
+    parts: list[Callable[[Row], list[Turn]]] = []
+    for builder in before:
+        match builder:
+            case solver_spec.ChatMessageBuilder(terminate_if=None):
+                parts.append(_written(builder))
+            case solver_spec.LoadTraceBuilder():
+                parts.append(_recorded(builder.trace_column))
+            case _:
+                return None
+    return lambda row: Asked([turn for part in parts for turn in part(row)])
+
+
+def _written(builder: solver_spec.ChatMessageBuilder) -> Callable[[Row], list[Turn]]:
+    template = SampleTemplate(builder.content)
+    return lambda row: [Turn(builder.role, render(template, row))]
+
+
+def _recorded(column: str) -> Callable[[Row], list[Turn]]:
+    return lambda row: [_turn(item) for item in recorded_trace(row, column).items]
+
+
+def _turn(item: TraceItem) -> Turn:
+    if not isinstance(item, Message):
+        return Turn("tool", "", problem=f"items of type {item.type}")
+    role = "system" if item.role.value == "developer" else item.role.value
+    texts: list[str] = []
+    images: list[str] = []
+    problem: str | None = None
+    for part in item.content:
+        if isinstance(part, InputImageContent) and part.image_url:
+            images.append(str(part.image_url))
+        elif part.type in _TEXTS:
+            if images:
+                problem = "texts behind images"
+            texts.append(str(getattr(part, "text", "")))
+        else:
+            problem = f"contents of type {part.type}"
+    if len(texts) > 1:
+        problem = problem or "several texts in one message"
+    return Turn(role, "\n".join(texts), images=tuple(images), problem=problem)

@@ -1,0 +1,265 @@
+"""What a task costs on the lighteval engine, against the same task written by hand for lighteval; and how fast rows become documents.
+
+    python benchmarks/lighteval_engine.py [--documents 10000] [--rows 100000] [--repeat 3]
+
+Each variant runs in a fresh process with the same rows and the same scripted answers. CPU seconds are those of the pipeline, imports and
+planning apart. `hand` is the least that lighteval can do: a model that answers in a loop and keeps the answer. `equal` keeps what ours
+keeps, so that evidence could be made of it: each call in a task of its own within a limit on calls at a time, what was asked and answered
+with times, the row, the score with what was compared. Ratios count: the machine's neighbours change the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+TASK = """key: cost
+display_name: Cost
+description: ''
+definition:
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.question }}"}]}
+  scorers: [{type: string_equals, ground_truth: "{{ sample.answer }}"}]
+"""
+
+
+def prepare(folder: Path, rows: int) -> None:
+    lines = (
+        json.dumps(
+            {"question": f"What is {number} plus {number}? " + "Think. " * 10, "answer": str(2 * number)}
+        )
+        + "\n"
+        for number in range(rows)
+    )
+    (folder / "rows.jsonl").write_text("".join(lines))
+    (folder / "model.jsonl").write_text('{"default": true, "reply": "42"}\n')
+    (folder / "task.yaml").write_text(TASK)
+
+
+def planned(folder: Path) -> Any:
+    from aigo_bridge.evaluate import plan
+    from aigo_bridge.plan import PlanOrigin
+
+    return plan(PlanOrigin(str(folder / "task.yaml")))
+
+
+def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  # one task, as one writes it
+    """The task as somebody writes it for lighteval who knows its traps: rows in memory, no built-in tasks, no bootstrap."""
+    import asyncio
+
+    from lighteval.logging.evaluation_tracker import EvaluationTracker
+    from lighteval.metrics.metrics_sample import SampleLevelComputation
+    from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+    from lighteval.models.abstract_model import LightevalModel, ModelConfig
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
+    from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
+    from lighteval.tasks.prompt_manager import PromptManager
+    from lighteval.tasks.registry import Registry
+    from lighteval.tasks.requests import Doc, SamplingMethod
+
+    from aigo_bridge.scripted import load_script
+
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+
+    class Equals(SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
+        def compute(self, doc: Doc, model_response: ModelResponse, **_: Any) -> Any:
+            score = 1.0 if model_response.text[0] == doc.choices[0] else 0.0
+            if not equal:
+                return score
+            return json.dumps(
+                {"is_correct": score, "answer_gt": doc.choices[0], "answer_pred": model_response.text[0]}
+            )
+
+    def mean(values: list[Any]) -> float:
+        numbers = [json.loads(value)["is_correct"] for value in values] if equal else values
+        return float(statistics.fmean(numbers))
+
+    class NoCache:
+        def _init_registry(self, registry: object) -> None:
+            """Asked for by the pipeline."""
+
+    class Model(LightevalModel):  # type: ignore[misc]  # lighteval has no types
+        tokenizer, add_special_tokens, max_length = None, False, 4096
+
+        def __init__(self) -> None:
+            self.config, self._cache = ModelConfig(model_name="hand"), NoCache()
+            self.script, self.prompts = load_script(folder / "model.jsonl"), PromptManager()
+
+        def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+            if equal:
+                return asyncio.run(self.together(docs))
+            return [self.answer(doc) for doc in docs]
+
+        def answer(self, doc: Doc) -> ModelResponse:
+            messages = self.prompts.prepare_prompt_api(doc)
+            reply = self.script.reply([(message["role"], message["content"]) for message in messages])
+            return ModelResponse(input=messages, text=[reply.text])
+
+        async def together(self, docs: list[Doc]) -> list[ModelResponse]:
+            allowed = asyncio.Semaphore(10)
+
+            async def one(doc: Doc) -> ModelResponse:
+                async with allowed:
+                    started = time.time()
+                    response = self.answer(doc)
+                    asked = json.dumps({"messages": response.input})
+                    said = json.dumps({"choices": [{"message": {"content": response.text[0]}}]})
+                call = {
+                    "asked": asked,
+                    "said": said,
+                    "started": started,
+                    "ended": time.time(),
+                    "trace": response.input,
+                }
+                response.reasonings = [json.dumps(call)]
+                return response
+
+            return await asyncio.gather(*(one(doc) for doc in docs))
+
+        def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
+            raise NotImplementedError
+
+        def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
+            raise NotImplementedError
+
+    def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
+        specific = {"row": json.dumps(rows[row["__index"]])}
+        return Doc(query=row["question"], choices=[row["answer"]], gold_index=0, specific=specific)
+
+    config = LightevalTaskConfig(
+        name="hand",
+        prompt_function=prompt,
+        hf_repo="memory",
+        hf_subset="default",
+        hf_avail_splits=["test"],
+        evaluation_splits=["test"],
+        few_shots_split="test",
+        metrics=[SampleLevelMetric("is_correct", True, SamplingMethod.GENERATIVE, Equals(), mean)],
+    )
+    module = types.ModuleType("hand")
+    module.TASKS_TABLE = [config]  # type: ignore[attr-defined]  # how lighteval finds tasks in a module
+    ours = staticmethod(lambda **_: {"hand": config})
+    loaded = staticmethod(lambda task: {"test": [dict(row) for row in rows]})
+    started = time.process_time()
+    with (
+        mock.patch.object(Registry, "load_all_task_configs", ours),
+        mock.patch.object(LightevalTask, "download_dataset_worker", loaded),
+    ):
+        pipeline = Pipeline(
+            tasks="hand|0",
+            model=Model(),
+            evaluation_tracker=EvaluationTracker(output_dir=str(folder / "hand"), save_details=True),
+            pipeline_parameters=PipelineParameters(
+                launcher_type=ParallelismManager.NONE,
+                custom_tasks_directory=module,
+                bootstrap_iters=0,
+                remove_reasoning_tags=False,
+            ),
+        )
+    pipeline.evaluate()
+    if save:
+        pipeline.save_and_push_results()
+    return time.process_time() - started
+
+
+def ours(folder: Path, *, save: bool) -> float:
+    """`Engine.run`: the whole sample program in lighteval's pipeline."""
+    from aigo_bridge.engine import RunSettings
+    from aigo_lighteval.engine import LightevalEngine
+
+    engine = LightevalEngine()
+    from aigo_lighteval import pipeline, running  # noqa: F401  # their import is not counted
+
+    def save_nothing(tracker: Any) -> None:
+        tracker.results_file = folder / "nothing"
+
+    made = planned(folder)
+    settings = RunSettings(out=folder / "ours", model=f"scripted/{folder / 'model.jsonl'}")
+    with mock.patch.object(pipeline.Tracker, "save", pipeline.Tracker.save if save else save_nothing):
+        started = time.process_time()
+        engine.run(made, settings)
+        return time.process_time() - started
+
+
+def translated(folder: Path) -> float:
+    from aigo_lighteval.translate import to_docs
+
+    made = planned(folder)
+    started = time.process_time()
+    docs = to_docs(made)
+    spent = time.process_time() - started
+    assert len(docs) == len(made.samples)
+    return spent
+
+
+VARIANTS: dict[str, Callable[[Path], float]] = {
+    "hand": lambda folder: by_hand(folder, save=False, equal=False),
+    "equal": lambda folder: by_hand(folder, save=False, equal=True),
+    "ours": lambda folder: ours(folder, save=False),
+    "hand, saved": lambda folder: by_hand(folder, save=True, equal=False),
+    "equal, saved": lambda folder: by_hand(folder, save=True, equal=True),
+    "ours, saved": lambda folder: ours(folder, save=True),
+    "translation": translated,
+}
+
+
+def measure(variant: str, folder: Path) -> float:
+    """CPU seconds."""
+    done = subprocess.run(
+        # `-P`: a benchmark beside this one is called as a package that lighteval imports.
+        [sys.executable, "-P", __file__, "--child", variant, str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(done.stderr[-3000:])
+    return float(done.stdout.split()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--documents", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--child", nargs=2)
+    given = parser.parse_args()
+    if given.child:
+        print(VARIANTS[given.child[0]](Path(given.child[1])))
+        return
+    found: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    with tempfile.TemporaryDirectory() as place:
+        few, many = Path(place) / "few", Path(place) / "many"
+        for folder, rows in ((few, given.documents), (many, given.rows)):
+            folder.mkdir()
+            prepare(folder, rows)
+        for _ in range(given.repeat):
+            for variant, spent in found.items():
+                spent.append(measure(variant, many if variant == "translation" else few))
+    least = {variant: min(spent) for variant, spent in found.items()}
+    for variant in VARIANTS:
+        if variant == "translation":
+            print(f"{variant:14} {given.rows / least[variant]:10,.0f} rows/s")
+            continue
+        saved = ", saved" if variant.endswith("saved") else ""
+        ratios = ", ".join(
+            f"{least[variant] / least[name + saved]:.1f} × {name}" for name in ("hand", "equal")
+        )
+        print(f"{variant:14} {least[variant] / given.documents * 1e6:10.0f} µs/document   {ratios}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""`string_equals_mcqa` by likelihoods: the prediction is the choice whose continuation the model finds the most likely.
+
+The solver asks for the likelihoods (only engines whose models tell them can) and leaves them in the raw outputs; scoring is arithmetic on
+what stands there, so stored outputs can be scored again, with another normalisation too.
+
+Ties go to the first of the best choices, as `numpy.argmax` and with it lighteval's `loglikelihood_acc` decide; the metadata says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from aigo_bridge.dtypes import SolverOutput, SolverTrace
+from aigo_bridge.errors import SampleError, Stage, TemplateError
+from aigo_bridge.models import Models
+from aigo_bridge.plan import Sample
+from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.scoring.variables import render_compared
+from aigo_bridge.spec.scorers import Scorer, StringEqualsMCQAScorer
+from aigo_bridge.templates import SampleTemplate, as_list
+
+RAW_KEY = "log_likelihoods"
+"""Key of a raw output that holds likelihoods: a list of what `Likelihood.to_json` gives."""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How likely a model finds one text after a prompt."""
+
+    continuation: str
+    log_likelihood: float
+    """Sum over its tokens of the natural logarithm of their probability, each given everything before it."""
+    num_tokens: int
+    is_greedy: bool
+    """Whether every token of it is the most likely one at its place."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in raw outputs and metadata."""
+        return {
+            "continuation": self.continuation,
+            "log_likelihood": self.log_likelihood,
+            "num_tokens": self.num_tokens,
+            "is_greedy": self.is_greedy,
+        }
+
+
+def by_likelihood(scorers: Iterable[Scorer]) -> tuple[StringEqualsMCQAScorer, ...]:
+    """The scorers that compare likelihoods."""
+    return tuple(
+        scorer
+        for scorer in scorers
+        if isinstance(scorer, StringEqualsMCQAScorer) and scorer.method == "loglikelihood"
+    )
+
+
+def raw_output(likelihoods: Sequence[Likelihood]) -> dict[str, Any]:
+    """What a solver leaves of one question for likelihoods."""
+    return {RAW_KEY: [each.to_json() for each in likelihoods]}
+
+
+class Choices:
+    """The choices of a sample, and the texts that stand for them."""
+
+    def __init__(self, spec: StringEqualsMCQAScorer):
+        self._choices = _listed(spec.choices)
+        self._continuations = None if spec.continuations is None else _listed(spec.continuations)
+
+    def of(self, row: Mapping[str, Any], stage: Stage) -> tuple[list[str], list[str]]:
+        """Choices and continuations, of the same number.
+
+        Raises:
+            SampleError: they cannot be rendered, are no texts, none, or not equally many.
+        """
+        choices = _texts("choices", self._choices, row, stage)
+        if self._continuations is None:
+            continuations = choices
+        else:
+            continuations = _texts("continuations", self._continuations, row, stage)
+        problem: str | None = None
+        if len(choices) != len(continuations):
+            problem = f"continuations: found {len(continuations)}, expected one for each of the {len(choices)} choices"
+        elif len(choices) < 2:
+            problem = f"choices: found {choices!r}, expected two or more"
+        elif len(set(choices)) < len(choices):
+            problem = f"choices: found {choices!r}, in which one stands twice"
+        elif "" in continuations:
+            problem = f"continuations: found {continuations!r}, of which one is empty and has no likelihood"
+        if problem is not None:
+            raise SampleError(problem, stage=stage, kind="InvalidChoices")
+        return choices, continuations
+
+
+class MostLikelyChoice:
+    """1.0 if the most likely of the choices is the right one."""
+
+    def __init__(self, spec: StringEqualsMCQAScorer):
+        self._truth = SampleTemplate(spec.ground_truth_choice)
+        self._choices = Choices(spec)
+        self._normalisation = spec.length_normalisation
+
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+        truth = render_compared(self._truth, {"sample": sample.data}, "ground_truth_choice")
+        choices, continuations = self._choices.of(sample.data, "score")
+        if truth not in choices:
+            raise SampleError(
+                f"ground_truth_choice: found {truth!r}, expected one of {choices!r}",
+                stage="score",
+                kind="InvalidChoices",
+            )
+        likelihoods = _likelihoods(output, continuations)
+        scores = [self._score(each) for each in likelihoods]
+        best = max(scores)
+        predicted = choices[scores.index(best)]
+        metadata = {
+            "ground_truth_choices": choices,
+            "ground_truth_correct_choice": truth,
+            "predicted_choice": predicted,
+            "method": "loglikelihood",
+            "length_normalisation": self._normalisation,
+            "log_likelihoods": [
+                {"choice": choice, **each.to_json(), "score": score}
+                for choice, each, score in zip(choices, likelihoods, scores, strict=True)
+            ],
+            "is_tie": scores.count(best) > 1,
+        }
+        return Outcome({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
+
+    def _score(self, likelihood: Likelihood) -> float:
+        """What is compared; lighteval divides in the same way (`LogProbCharNorm`, `LogProbTokenNorm`), but counts padding as tokens."""
+        match self._normalisation:
+            case "characters":
+                return likelihood.log_likelihood / len(likelihood.continuation)
+            case "tokens":
+                return likelihood.log_likelihood / likelihood.num_tokens
+        return likelihood.log_likelihood
+
+
+def _likelihoods(output: SolverOutput | None, continuations: Sequence[str]) -> list[Likelihood]:
+    """The likelihoods of these continuations, from what the solver has left.
+
+    Raises:
+        SampleError: they are not there, or are no numbers.
+    """
+    for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
+        stored = raw.get(RAW_KEY) if isinstance(raw, dict) else None
+        if not isinstance(stored, list) or [_text(each) for each in stored] != list(continuations):
+            continue
+        return [_stored(each) for each in stored]
+    raise SampleError(
+        "the solver's output holds no log-likelihoods of these continuations",
+        stage="score",
+        hint="they come from a run with a model that tells them: --engine lighteval --model transformers/PATH",
+        kind="MissingLikelihoods",
+    )
+
+
+def _text(stored: Any) -> Any:
+    return stored.get("continuation") if isinstance(stored, dict) else None
+
+
+def _stored(raw: Mapping[str, Any]) -> Likelihood:
+    """Back from `Likelihood.to_json`; logs come from strangers.
+
+    Raises:
+        SampleError: it is none.
+    """
+    text, value, count = raw["continuation"], raw.get("log_likelihood"), raw.get("num_tokens")
+    if not _is_number(value) or not math.isfinite(value) or not _is_number(count) or count < 1:
+        raise SampleError(
+            f"the log-likelihood of {text!r} is stored as {value!r} over {count!r} tokens, which compares with nothing",
+            stage="score",
+            kind="InvalidLikelihood",
+        )
+    return Likelihood(text, float(value), int(count), raw.get("is_greedy") is True)
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _listed(given: str | tuple[str, ...]) -> SampleTemplate | tuple[str, ...]:
+    return SampleTemplate(given) if isinstance(given, str) else given
+
+
+def _texts(
+    name: str, given: SampleTemplate | tuple[str, ...], row: Mapping[str, Any], stage: Stage
+) -> list[str]:
+    if isinstance(given, tuple):
+        return list(given)
+    try:
+        found = as_list(given.evaluate(sample=row))
+    except TemplateError as error:
+        raise SampleError(f"{name}: {error}", stage=stage, kind="TemplateError") from error
+    if not all(isinstance(text, str) for text in found):
+        shown = json.dumps(found, default=str)[:200]
+        raise SampleError(
+            f"{name}: found {shown}, expected a list of texts", stage=stage, kind="InvalidChoices"
+        )
+    return found

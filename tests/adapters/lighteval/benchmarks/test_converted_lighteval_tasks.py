@@ -1,0 +1,129 @@
+"""A converted task asks the same messages and gives the same sample scores as the native one, whatever the answers."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.adapters.lighteval.benchmarks.conftest import Splits, alone, rows_of
+from tests.support.commands import Run
+
+from aigo_bridge.importing.key_names import key_of
+
+ODD = (
+    "",
+    " ",
+    "{gold}",
+    " {gold}",
+    "{gold}\n",
+    "  {gold}  ",
+    "ANSWER: {gold}",
+    "The answer is {gold}.",
+    "The answer is {gold}, and not 999.",
+    "{gold} {gold}",
+    "<think>{gold}</think>no",
+    "<think>no</think>{gold}",
+    "<think>no</think> {gold}",
+    "<think>never closed {gold}",
+    "A",
+    "b",
+    "No.",
+    "I cannot help with that.",
+    "$\\boxed{{{gold}}}$",
+    "#### {gold}",
+    "Zürich – 東京 🌊 {gold}",
+    "Let us think step by step. First, the sea. Then, the sea again. " * 20 + "\n\nSo it is {gold}",
+    "\u200b{gold}",
+    "0.5",
+)
+"""Right, wrong, empty, padded, refused, verbose and Unicode ones."""
+
+
+def many(task: str) -> Splits:
+    """As many different rows as there are answers."""
+    rows = rows_of(task)["test" if "test" in rows_of(task) else "train"]
+    made = []
+    for number in range(len(ODD)):
+        row = copy.deepcopy(rows[number % len(rows)])
+        text = next(name for name in ("question", "problem", "prompt") if name in row)
+        row[text] = f"({number}) {row[text]}"
+        made.append(row)
+    other = {split: rows_of(task)[split] for split in rows_of(task)}
+    return {split: made if other[split] is rows else other[split] for split in other}
+
+
+@pytest.mark.parametrize(
+    ("task", "shots"),
+    [("mmlu:abstract_algebra", 2), ("bbq", 0), ("gsm8k", 0), ("math_500", 0), ("ifeval", 0)],
+)
+def test_messages_and_sample_scores_are_the_same(
+    task: str,
+    shots: int,
+    aigo: Run,
+    tmp_path: Path,
+    data_dir: Callable[[Splits], Path],
+    scripted: Callable[[Mapping[str, str]], str],
+) -> None:
+    data = data_dir(many(task))
+    name = f"lighteval:{alone(task)}|{shots}"
+    done = aigo("convert", name, "--to", "aigo", "--out", tmp_path / "aigo", "--data-dir", data)
+    assert done.code == 0, done.err
+    rows = [
+        json.loads(line) for line in next((tmp_path / "aigo").glob("*.jsonl")).read_text("utf-8").splitlines()
+    ]
+    assert len(rows) == len(ODD) >= 20
+    model = scripted(
+        {
+            row["messages"][-1]["content"]: odd.format(gold=row["golds"][0])
+            for row, odd in zip(rows, ODD, strict=True)
+        }
+    )
+
+    native = evidence(
+        aigo("run", name, "--data-dir", data, "--model", model, "--out", tmp_path / "native", "--json")
+    )
+    # A worker would import lighteval again.
+    quick = ("--snippets", "in-process", "--out", tmp_path / "own", "--json")
+    own = evidence(aigo("run", tmp_path / "aigo", "--model", model, *quick))
+
+    assert set(own) == set(native) == {row["sample_id"] for row in rows}
+    seen = set()
+    for sample_id, (asked, scores) in native.items():
+        own_asked, own_scores = own[sample_id]
+        assert own_asked == asked
+        kept = {key_of(name): value for name, value in scores.items() if not isinstance(value, list)}
+        assert own_scores == kept
+        seen |= set(kept.values())
+    assert len(seen) > 1
+
+
+def evidence(done: Any) -> dict[str, tuple[list[tuple[str, str]], dict[str, Any]]]:
+    """Conversation and scores of each sample."""
+    assert done.code == 0, done.err
+    summary = done.json[0] if isinstance(done.json, list) else done.json
+    log = json.loads(Path(summary["result"]).read_text("utf-8"))
+    found = {}
+    for sample in log["evidence"]["samples"]:
+        (trial,) = sample["trials"]
+        items = trial["solver"]["output"]["trace"]["items"]
+        said = [(item["role"], "".join(part["text"] for part in item["content"])) for item in items]
+        scores = {name: value for score in trial["scores"] for name, value in score["values"].items()}
+        found[str(sample["sample_id"])] = (said, scores)
+    return found
+
+
+def test_what_cannot_be_said_is_refused_with_all_reasons(aigo: Run, tmp_path: Path) -> None:
+    for task, reason in (
+        ("winogrande", "is measured by logprobs, not by an answer"),
+        ("wmt14:de-en", "is no mean over samples"),
+        ("math:algebra", "looks at 4 answers of each sample together"),
+    ):
+        done = aigo("convert", f"lighteval:{task}", "--out", tmp_path / "aigo")
+        assert done.code == 1, done.err
+        assert reason in done.err
+        assert "aigo-bridge run lighteval:" in done.err
+    assert not (tmp_path / "aigo").exists()
