@@ -90,7 +90,9 @@ def same_run(
 
 def may_stand_in(run: EarlierRun, plan: TaskPlan, settings: RunSettings) -> bool:
     """Whether a run of the same plan may be taken in place of a new one."""
-    return _is_cached(run, settings) and run.plan.get("specification") == plan.header()["specification"]
+    own = plan.header()
+    same = all(run.plan.get(key) == own[key] for key in ("specification", "fingerprints"))
+    return same and _is_cached(run, settings)
 
 
 def same_solver(
@@ -126,7 +128,7 @@ def _is_cached(run: EarlierRun, settings: RunSettings) -> bool:
 
 
 def _fingerprints(header: Mapping[str, Any], keys: Sequence[str]) -> list[str | None]:
-    known = (header.get("specification") or {}).get("fingerprints") or {}
+    known = header.get("fingerprints") or {}
     return [known.get(key) for key in keys]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine import Engine, Evidence, Execution, Gap, LogRef, RunSettings
 from aigo_bridge.engines import require_exact
-from aigo_bridge.errors import Issue, UsageError
+from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.planning import plan_reference
 from aigo_bridge.evaluation.run_files import holds_evaluation
+from aigo_bridge.fingerprints import fingerprint_of
 from aigo_bridge.locating import find_task
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import config_from_text, plan_origin
@@ -32,6 +33,7 @@ from aigo_bridge.planning_data import Surroundings
 from aigo_bridge.reading import read_task
 from aigo_bridge.results import write_log
 from aigo_bridge.results.assembling import (
+    FirstError,
     MetricRow,
     Metrics,
     Tally,
@@ -63,8 +65,8 @@ class Outcome:
     """Samples with an error in the solver or in a scorer."""
     num_excluded: int
     """Samples that action rules keep out of the metrics."""
-    first_errors: tuple[tuple[str | int, TaskResultError], ...]
-    """The first few of them: sample id and error."""
+    first_errors: tuple[FirstError, ...]
+    """The first few of their errors."""
     gaps: tuple[Gap, ...] = ()
     """Approximations that were allowed."""
     models: Mapping[str, str] = field(default_factory=dict)
@@ -120,10 +122,12 @@ def run(
     Raises:
         UnsupportedPlanError: the engine cannot run the plan as written.
         UsageError: a model of the task was not given.
+        EvidenceError: the evidence cannot be written, on a full disk say.
         EngineError: the engine failed; what it has logged stays in `settings.out`.
     """
     gaps = require_exact(engine.gaps(made), engine=engine.name, allow_approximate=allow_approximate)
     check_models(made, settings)
+    made = replace(made, fingerprints=_fingerprints(made, settings))
     log = engine.run(made, settings)
     return outcome_of(made, log, engine, settings.out, gaps)
 
@@ -132,11 +136,21 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
     """Read a native log back and write its evidence to `<name of the plan>.tasklog.json`.
 
     Raises:
-        EvidenceError: the log cannot be read.
+        EvidenceError: the log cannot be read, or the evidence cannot be written.
     """
     evidence = engine.read(log.path)
+    if log.error is not None and evidence.execution.status != "success" and evidence.execution.error is None:
+        evidence = replace(evidence, execution=replace(evidence.execution, error=log.error))
     result = out / f"{made.name}.tasklog.json"
-    written = write_result(evidence, result, engine=engine.name, planned=len(made.samples))
+    try:
+        written = write_result(evidence, result, engine=engine.name, planned=len(made.samples))
+    except OSError as error:
+        complete = (
+            "the native log is complete" if evidence.execution.status == "success" else "the native log stays"
+        )
+        hint = f"{complete}; when there is room: aigo-bridge import {log.path} --out {out}"
+        message = f"the evidence cannot be written: {error.strerror or error}"
+        raise EvidenceError([Issue(message, file=str(result), hint=hint)]) from error
     tally = written.tally
     return Outcome(
         plan=made,
@@ -153,6 +167,13 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         data=written.metrics.data,
         uncomputed=uncomputed(written.metrics, tally),
     )
+
+
+def _fingerprints(made: TaskPlan, settings: RunSettings) -> dict[str, str]:
+    used = {key: settings.model_map[key] for key in made.model_keys}
+    if made.calls_model and settings.model is not None:
+        used[""] = settings.model
+    return {key: fingerprint_of(name) for key, name in used.items()}
 
 
 def uncomputed(metrics: Metrics, tally: Tally) -> tuple[MetricRow, ...]:
@@ -190,7 +211,11 @@ def unused_options(made: TaskPlan, settings: RunSettings) -> list[Issue]:
         message = f"--model is not used: task {made.task.key!r} evaluates no model"
         found.append(Issue(message, severity="warning"))
     if made.entity == "system" and made.origin is not None:
-        given = {"--num-samples": made.origin.num_samples, "--subsampling": made.origin.subsampling}
+        given = {
+            "--num-samples": made.origin.num_samples,
+            "--subsampling": made.origin.subsampling,
+            "--num-trials": made.origin.num_trials,
+        }
         found += [
             Issue(f"{name} is not used: a system task has no samples", severity="warning")
             for name, value in given.items()

@@ -23,6 +23,9 @@ from aigo_bridge.templates import bind_config
 HEADER_FORMAT = 1
 """Version of `TaskPlan.header`; raised when a reader of older logs would misread a newer one."""
 
+_MOST_LINES = 2**24
+"""Lines of a file of the largest size that is read; a log that tells of more is damaged."""
+
 EntityType = Literal["model", "dataset", "system"]
 CachePolicy = Literal["reuse", "update", "no-cache"]
 
@@ -82,8 +85,6 @@ class Specification:
     """Shown name; `None`: the task's."""
     model: Mapping[str, str] = field(default_factory=dict)
     """`key` and `display_name` of the evaluated model as the file declares it; empty when it does not, or another one was given."""
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """AI GO model key (`""` for the evaluated model) → SHA-256 of how the model is declared, without its secrets."""
     num_runs: int = 1
     """How often the whole task is run (repeatability)."""
     run: int = 0
@@ -121,8 +122,14 @@ class TaskPlan:
     """`None` for a task that is run by itself."""
     cache: CachePolicy = "update"
     """Whether the run may stand in for a later one: not with `no-cache`."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """AI GO model key (`""` for the evaluated model) → SHA-256 of what is known of the model, without its secrets; empty before
+    models were chosen."""
     stored_entity: Mapping[str, Any] | None = None
     """What was evaluated when the outputs that are scored again were made, as its log says; `None` for other plans."""
+    snippet_places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Path in the definition (`scorers.0.compute_scores_snippet`) → file of the author's code, as messages name it, and its
+    first line there, from 1. Of code whose lines are not those of a file there is none. No part of the digests."""
 
     @property
     def name(self) -> str:
@@ -165,17 +172,24 @@ class TaskPlan:
         if self.entity != "model" or self.benchmark.solver is None:
             return None
         solver = self.benchmark.solver
-        content = {
+        content: dict[str, Any] = {
             "solver": solver.model_dump(mode="json", by_alias=True, exclude_unset=True),
             "dataset": self.dataset and self.dataset.digest,
             "num_trials": self.num_trials,
         }
+        likelihoods = _likelihoods_asked(self.benchmark)
+        if likelihoods:
+            content["likelihoods"] = likelihoods
         return _sha256(content)
 
     @property
     def solver_model_keys(self) -> tuple[str, ...]:
         """AI GO keys of the other models that the solver asks; those of scorers alone are not among them."""
         return () if self.entity == "system" else tuple(dict.fromkeys(_solver_models(self.benchmark)))
+
+    def snippet_place(self, *path: str | int) -> tuple[str, int] | None:
+        """File and first line of the code under a path in the definition; `None` where they are not known."""
+        return self.snippet_places.get(".".join(map(str, path)))
 
     def header(self) -> dict[str, Any]:
         """The plan as JSON, without its rows: what a native log carries so that it can be read back alone."""
@@ -187,6 +201,7 @@ class TaskPlan:
             "solver_digest": self.solver_digest,
             "specification": self.specification and asdict(self.specification),
             "cache": self.cache,
+            "fingerprints": dict(self.fingerprints),
             "task": document_of(self.task),
             "config": dict(self.config),
             "dataset": dataset
@@ -202,6 +217,11 @@ class TaskPlan:
             "subsampling": self.subsampling,
             "model_keys": list(self.model_keys),
             **({} if self.stored_entity is None else {"stored_entity": dict(self.stored_entity)}),
+            **(
+                {"snippet_places": {path: list(place) for path, place in self.snippet_places.items()}}
+                if self.snippet_places
+                else {}
+            ),
         }
 
 
@@ -245,6 +265,8 @@ def plan_from_header(header: Mapping[str, Any]) -> TaskPlan:
             stored_entity=header.get("stored_entity"),
             specification=_specification_of(header),
             cache=header.get("cache", "update"),
+            fingerprints=header.get("fingerprints") or {},
+            snippet_places=_snippet_places_of(header),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise EvidenceError(f"the log's plan is damaged: {error}") from error
@@ -253,6 +275,15 @@ def plan_from_header(header: Mapping[str, Any]) -> TaskPlan:
 def _specification_of(header: Mapping[str, Any]) -> Specification | None:
     written = header.get("specification")
     return None if written is None else Specification(**written)
+
+
+def _snippet_places_of(header: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    places = dict(header.get("snippet_places") or {})
+    for path, place in places.items():
+        file, line = place
+        if not isinstance(file, str) or not isinstance(line, int) or not 0 < line <= _MOST_LINES:
+            raise ValueError(f"the place of {path!r} is {place!r}, expected a file and a line")
+    return {path: (file, line) for path, (file, line) in places.items()}
 
 
 def bind_task(document: dict[str, Any], config: Mapping[str, Any]) -> TaskSpec:
@@ -298,6 +329,18 @@ def named_models(definition: BenchmarkDefinition | SystemDefinition) -> Iterator
 def _solver_models(definition: BenchmarkDefinition) -> Iterator[str]:
     if isinstance(definition.solver, solver_spec.MultiTurnSolver):
         yield from _builder_models(definition.solver.message_builders)
+
+
+def _likelihoods_asked(definition: BenchmarkDefinition) -> list[Any]:
+    """What the solver asks on behalf of scorers that compare likelihoods; empty where there are none.
+
+    Without other scorers it asks for nothing else, so whether there are some belongs to it.
+    """
+    scorers = [scorer for scorer in definition.scorers if getattr(scorer, "method", None) == "loglikelihood"]
+    if not scorers:
+        return []
+    asked = [scorer.model_dump(mode="json", include={"choices", "continuations"}) for scorer in scorers]
+    return [len(scorers) == len(definition.scorers), *asked]
 
 
 def _builder_models(builders: tuple[Any, ...]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from aigo_bridge.parameters import parse_text, resolve_config
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, bind_task, digest_of, named_models
 from aigo_bridge.planning_checks import column_issues, definition_issues
 from aigo_bridge.planning_data import ALONE, Surroundings, planned_rows
+from aigo_bridge.planning_nulls import null_issues
+from aigo_bridge.planning_snippets import snippet_places
 from aigo_bridge.planning_stored import StoredRows, stored_rows
 from aigo_bridge.reading import Document, issues_from_validation, read_task
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
@@ -54,6 +56,8 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
             *doubts,
             *(document.place(issue) for issue in definition_issues(definition, dataset.columns)),
         ]
+        if not any(issue.severity == "error" for issue in issues):
+            issues += [document.place(issue) for issue in null_issues(definition, samples)]
         issues += column_issues(task.config_spec, config, dataset.columns)
     else:
         samples = (Sample(SAMPLE_ID, {}),)
@@ -74,6 +78,7 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
         origin=replace(origin, config=config),
         stored_entity=None if stored is None else stored.entity,
         warnings=(*document.issues, *issues),
+        snippet_places=snippet_places(document, definition),
     )
 
 
@@ -103,7 +108,8 @@ def _num_trials(definition: BenchmarkDefinition | SystemDefinition, origin: Plan
     if origin.num_trials is not None:
         if origin.num_trials < 1:
             raise UsageError(f"num_trials is {origin.num_trials}, expected at least 1")
-        return origin.num_trials
+        # A system task has nothing to try again.
+        return origin.num_trials if isinstance(definition, BenchmarkDefinition) else 1
     if isinstance(definition, BenchmarkDefinition) and definition.trials is not None:
         return int(definition.trials.num_trials)
     return 1

@@ -17,6 +17,7 @@ import orjson
 import pytest
 from tests.support.commands import Run
 
+from aigo_bridge.errors import BridgeError
 from aigo_bridge.results import LogReader
 from aigo_inspect.reading import open_log
 
@@ -255,18 +256,28 @@ def test_concurrency_changes_no_number(folder: Path, aigo: Run, result_of: Load)
     assert len(found[0][1]["evidence"]["samples"][0]["trials"]) == 2
 
 
-def kill(folder: Path, sign: signal.Signals, *, after: float) -> tuple[int, str]:
-    """Start a slow run, wait until each specification has a log and some time has gone by, then send a signal."""
+def is_complete(log: Path) -> bool:
+    """Whether Inspect has finished a log; while it is written it is no readable archive, or has no result."""
+    try:
+        with open_log(log) as reader:
+            return reader.header.get("status") == "success"
+    except (BridgeError, OSError):
+        return False
+
+
+def kill(folder: Path, sign: signal.Signals) -> tuple[int, str]:
+    """Start the slow run, wait until the first specification is complete and a half of the second, then send a signal."""
     process = subprocess.Popen(
         [str(BIN / "aigo-bridge"), "run", "run.yaml", "--max-connections", "3"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while len(list((folder / "out").glob("*.eval"))) < 2:
+    deadline = time.monotonic() + 90
+    while not any(is_complete(log) for log in logs(folder, "first")) or not logs(folder, "second"):
         assert process.poll() is None
         assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(after)
+        time.sleep(0.1)
+    # The quick answers of the second specification need a moment to reach Inspect's buffer.
+    time.sleep(3)
     assert process.poll() is None
     os.killpg(process.pid, sign)
     out, _ = process.communicate(timeout=60)
@@ -275,18 +286,18 @@ def kill(folder: Path, sign: signal.Signals, *, after: float) -> tuple[int, str]
 
 @pytest.fixture
 def slow(folder: Path) -> Path:
-    """The first specification is answered at once, the second in two seconds a question."""
-    (folder / "m.jsonl").write_text(
-        '{"match": {"contains": "a="}, "reply": "yes"}\n{"default": true, "reply": {"text": "yes", "delay": 2}}\n'
-    )
+    """The first specification is answered at once, the last questions of the second practically never."""
+    rules = [{"match": {"contains": f"b={n}"}, "reply": {"text": "yes", "delay": 600}} for n in (3, 4, 5)]
+    rules.append({"default": True, "reply": "yes"})
+    (folder / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     return folder
 
 
 def test_a_killed_evaluation_is_resumed(slow: Path, command: Run, result_of: Load) -> None:
     """kill -9: what was complete stays, only the rest runs again; resuming a complete run writes no log."""
-    kill(slow, signal.SIGKILL, after=3)
+    kill(slow, signal.SIGKILL)
     rules = slow / "m.jsonl"
-    rules.write_text(rules.read_text().replace('"delay": 2', '"delay": 0.01'))
+    rules.write_text(rules.read_text().replace('"delay": 600', '"delay": 0.01'))
 
     done = command("aigo-bridge", "run", "run.yaml", "--resume", "--json", cwd=slow)
 
@@ -305,7 +316,7 @@ def test_a_killed_evaluation_is_resumed(slow: Path, command: Run, result_of: Loa
 
 
 def test_an_interrupted_evaluation_writes_what_is_done(slow: Path, result_of: Load) -> None:
-    code, out = kill(slow, signal.SIGINT, after=3)
+    code, out = kill(slow, signal.SIGINT)
 
     assert code == 1, out
     assert "Traceback" not in out
@@ -360,3 +371,35 @@ def test_two_hundred_specifications(folder: Path, aigo: Run) -> None:
     assert [result["key"] for result in done.json["results"]] == [f"quiz_{n}" for n in range(1, 201)]
     assert {result["metrics"][0]["value"] for result in done.json["results"]} == {1.0}
     assert len(list((folder / "out").glob("*.tasklog.json"))) == 200
+
+
+def test_a_changed_file_of_rules_is_another_model(folder: Path, aigo: Run) -> None:
+    """A task by itself, with `--cache reuse`: equal names do not make old answers stand for new ones."""
+    arguments = ("run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json")
+    assert aigo(*arguments).json["metrics"][0]["value"] == 0.5
+    same = aigo(*arguments, "--cache", "reuse")
+    assert "the earlier run is complete" in same.err
+
+    (folder / "m.jsonl").write_text('{"default": true, "reply": "maybe"}\n')
+    other = aigo(*arguments, "--cache", "reuse")
+
+    assert "the earlier run is complete" not in other.err
+    assert other.json["metrics"][0]["value"] == 0.0
+
+
+def test_resuming_with_a_changed_file_of_rules_is_told_and_is_not_reused(folder: Path, aigo: Run) -> None:
+    """Finished answers stay, as `--resume` promises; what became of it stands for neither model."""
+    failing = {"match": {"contains": "=3"}, "reply": {"error": "down"}}
+    rules = [failing, {"default": True, "reply": "yes"}]
+    (folder / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    arguments = ("run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json")
+    aigo(*arguments)
+
+    (folder / "m.jsonl").write_text('{"default": true, "reply": "no"}\n')
+    resumed = aigo(*arguments, "--resume")
+    later = aigo(*arguments, "--cache", "reuse")
+
+    assert "has changed since the earlier run" in resumed.err
+    assert resumed.json["metrics"][0]["value"] == 2 / 6
+    assert later.json["metrics"][0]["value"] == 0.5
+    assert "the earlier run is complete" not in later.err

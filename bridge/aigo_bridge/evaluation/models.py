@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluation.run_files import RunFile
+from aigo_bridge.fingerprints import fingerprint_of, sha256_of
 from aigo_bridge.results.entities import slug
 from aigo_bridge.spec.models import ProviderModel
 
@@ -27,8 +25,6 @@ SECRETS = frozenset(
     }
 )
 """Fields that may hold secrets: they decide who may ask, not what is answered."""
-
-SCRIPTED = "scripted/"
 
 
 @dataclass(frozen=True)
@@ -61,19 +57,11 @@ def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
         file = run_file.document.part(path, entry).file if run_file.run_path else run_file.file
         declaration = _without_secrets(entry.model_dump(mode="json", exclude_unset=True))
         adapter = getattr(getattr(entry.config, "adapter", None), "key", "")
-        digest = _sha256([declaration, adapters.get(adapter)])
+        digest = sha256_of([declaration, adapters.get(adapter)])
         found[entry.key] = DeclaredModel(
             entry.key, entry.display_name, f"{file.resolve()}#{entry.key}", digest
         )
     return found
-
-
-def fingerprint_of(name: str) -> str:
-    """SHA-256 of what is known of a model that is named by an engine's string; of a file of rules also its content."""
-    content = None
-    if name.startswith(SCRIPTED) and Path(name.removeprefix(SCRIPTED)).is_file():
-        content = hashlib.sha256(Path(name.removeprefix(SCRIPTED)).read_bytes()).hexdigest()
-    return _sha256([name, content])
 
 
 @dataclass(frozen=True)
@@ -149,7 +137,3 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_secrets(part) for name, part in value.items() if name not in SECRETS}
     return [_without_secrets(part) for part in value] if isinstance(value, list) else value
-
-
-def _sha256(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

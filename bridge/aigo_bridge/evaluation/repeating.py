@@ -322,7 +322,8 @@ def _without_value(runs: _Runs) -> list[MetricRow]:
             if row.value is None:
                 problem = f"run {number}: {row.problem}"
                 found.setdefault(
-                    (row.scorer_key, row.name), MetricRow(row.scorer_key, row.name, None, 0, problem)
+                    (row.scorer_key, row.name),
+                    MetricRow(row.scorer_key, row.name, None, 0, problem, row.metric_key),
                 )
     return list(found.values())
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aigo_bridge.dtypes import MetricData, TaskResultError
+from aigo_bridge.dtypes import MetricData
 from aigo_bridge.evaluate import Outcome
 from aigo_bridge.evaluation.planning import Entry
 from aigo_bridge.results import LogReader
-from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.assembling import FirstError, MetricRow
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class EntryResult:
     uncomputed: tuple[MetricRow, ...] = ()
     """Metrics without a value although there were scores."""
     data: tuple[MetricData, ...] = ()
-    first_errors: tuple[tuple[str | int, TaskResultError], ...] = ()
+    first_errors: tuple[FirstError, ...] = ()
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     started_at: float | None = None
     """Unix time in seconds; `None` when it never began."""
@@ -147,7 +147,7 @@ def of_failure(entry: Entry, evaluation: str, problem: str, result: Path | None)
 def rows_of(data: Sequence[MetricData], num_scored: int) -> tuple[MetricRow, ...]:
     """Metrics of a result as rows of a table."""
     return tuple(
-        MetricRow(metric.scorer_key or "", name, value, num_scored)
+        MetricRow(metric.scorer_key or "", name, value, num_scored, metric_key=metric.metric_key)
         for metric in data
         for name, value in metric.values.items()
     )

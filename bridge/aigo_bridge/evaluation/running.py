@@ -95,14 +95,13 @@ def _with_models(entry: Entry, models: Models, *, resume: bool) -> ReadyEntry:
         assert plan.specification is not None
         own = replace(
             plan.specification,
-            fingerprints=fingerprints,
             model={"key": evaluated.key, "display_name": evaluated.display_name}
             if evaluated is not None and evaluated.key
             else {},
         )
         jobs.append(
             Job(
-                plan=replace(plan, specification=own),
+                plan=replace(plan, specification=own, fingerprints=fingerprints),
                 model=None if evaluated is None else evaluated.name,
                 model_map={key: model.name for key, model in named.items()},
                 earlier="resume" if resume else "reuse" if plan.cache == "reuse" else "ignore",

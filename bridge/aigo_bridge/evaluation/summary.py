@@ -87,6 +87,7 @@ def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
         "metrics": [
             {
                 "scorer": row.scorer_key,
+                "key": row.metric_key,
                 "name": row.name,
                 "value": row.value,
                 "num_scored": row.num_scored,
@@ -94,10 +95,7 @@ def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
             }
             for row in result.metrics
         ],
-        "errors": [
-            {"sample_id": sample_id, "stage": error.stage and error.stage.value, "message": error.message}
-            for sample_id, error in result.first_errors
-        ],
+        "errors": [error.to_json() for error in result.first_errors],
         "usage": {name: dict(usage) for name, usage in result.usage.items()},
         "started_at": _moment(result.started_at),
         "ended_at": _moment(result.ended_at),

@@ -2,7 +2,7 @@
 
 from aigo_bridge.metrics.actions import Exclusion, excluded
 from aigo_bridge.metrics.compute import compute_metric
-from aigo_bridge.metrics.defaults import default_metrics, metric_keys, metrics_of
+from aigo_bridge.metrics.defaults import default_metrics, metric_keys, metrics_of, value_name
 from aigo_bridge.metrics.repeatability import RunSpread, metrics_over_runs, score_agreements
 from aigo_bridge.metrics.result import MetricResult
 from aigo_bridge.metrics.trials import TrialScores, aggregate_trials
@@ -20,4 +20,5 @@ __all__ = [
     "metrics_of",
     "metrics_over_runs",
     "score_agreements",
+    "value_name",
 ]

@@ -24,6 +24,7 @@ def compute_metric(
     *,
     host: SnippetHost | None = None,
     samples: Sequence[SampleScore] | None = None,
+    snippet_place: tuple[str, int] | None = None,
 ) -> MetricResult:
     """Compute one metric over the scores of its scorer.
 
@@ -35,9 +36,10 @@ def compute_metric(
         scores: the values of each sample that was scored.
         host: where `python` metrics run; without one they have no value. The call blocks while they do.
         samples: what `python` metrics see, values with their metadata; `None`: the values alone.
+        snippet_place: file and first line of the code of a `python` metric, told in errors; `None`: not known.
     """
     try:
-        result = _compute(metric, scores, samples, host)
+        result = _compute(metric, scores, samples, host, snippet_place)
     except OverflowError:
         return _too_large(scores)
     return result if all(map(_fits_json, result.values.values())) else _too_large(scores)
@@ -48,12 +50,13 @@ def _python(
     scores: Scores,
     samples: Sequence[SampleScore] | None,
     host: SnippetHost | None,
+    place: tuple[str, int] | None,
 ) -> MetricResult:
     if host is None:
         return MetricResult({}, 0, len(scores), "there is no worker process to run its snippet in")
     if samples is None:
         samples = [SampleScore(values=dict(values)) for values in scores]
-    return python_metric(metric, samples, host)
+    return python_metric(metric, samples, host, place)
 
 
 def _fits_json(value: float) -> bool:
@@ -66,7 +69,11 @@ def _too_large(scores: Scores) -> MetricResult:
 
 
 def _compute(
-    metric: spec.Metric, scores: Scores, samples: Sequence[SampleScore] | None, host: SnippetHost | None
+    metric: spec.Metric,
+    scores: Scores,
+    samples: Sequence[SampleScore] | None,
+    host: SnippetHost | None,
+    place: tuple[str, int] | None,
 ) -> MetricResult:
     match metric:
         case spec.MeanMetric():
@@ -103,7 +110,7 @@ def _compute(
         case spec.MulticlassClassificationMetric():
             return multiclass_classification(metric, scores)
         case spec.PythonMetric():
-            return _python(metric, scores, samples, host)
+            return _python(metric, scores, samples, host, place)
 
 
 def _present(field: str, scores: Scores) -> list[Any]:

@@ -38,6 +38,25 @@ def default_metrics(scorer_type: str, scores: Iterable[Mapping[str, Any]]) -> tu
     return tuple(spec.MeanMetric(type="mean", field=name) for name in names)
 
 
+def value_name(metric: spec.Metric) -> str | None:
+    """The name of a metric's only value; `None` where there is one for each label, or the author's code gives the names."""
+    name: str | None = getattr(metric, "name", None)
+    if name is not None:
+        return name
+    match metric:
+        case (
+            spec.MeanMetric()
+            | spec.MinMetric()
+            | spec.MaxMetric()
+            | spec.StdDevMetric()
+            | spec.WeightedAverageMetric()
+        ):
+            return f"{metric.field}_{metric.type}"
+        case spec.PrecisionMetric() | spec.RecallMetric() | spec.F1ScoreMetric():
+            return metric.type
+    return None
+
+
 def metric_keys(metrics: Sequence[spec.Metric]) -> tuple[str, ...]:
     """One key per metric: its own, else its type, with `_2`, `_3` … where that is taken."""
     taken = {metric.key for metric in metrics if metric.key is not None}

@@ -14,13 +14,19 @@ from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.spec.metrics import PythonMetric
 
 
-def python_metric(metric: PythonMetric, samples: Sequence[SampleScore], host: SnippetHost) -> MetricResult:
+def python_metric(
+    metric: PythonMetric,
+    samples: Sequence[SampleScore],
+    host: SnippetHost,
+    place: tuple[str, int] | None = None,
+) -> MetricResult:
     """`compute_metrics(scores: list[SampleScore]) -> dict[str, int | float]`, sync or async.
 
-    Blocks while the snippet runs. Whatever goes wrong is the result's problem, so that other metrics are not concerned. A value that is
+    Blocks while the snippet runs; `place` is its file and first line, where they are known. Whatever goes wrong is the result's problem, so that other metrics are not concerned. A value that is
     null, NaN or infinite is left out and named; a value that is no number at all leaves the metric without values.
     """
-    snippet = Snippet(metric.compute_metrics_snippet, "compute_metrics", "compute_metrics_snippet")
+    label = "compute_metrics_snippet"
+    snippet = Snippet(metric.compute_metrics_snippet, "compute_metrics", label).at(place)
     try:
         returned = host.call_blocking(snippet, (list(samples),), {})
     except SnippetError as error:

@@ -14,7 +14,7 @@ from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.scoring.variables import answer_text, render, variables
+from aigo_bridge.scoring.variables import answer_text, render_compared, variables
 from aigo_bridge.spec.scorers import BleuScorer
 from aigo_bridge.templates import SampleTemplate
 
@@ -35,8 +35,8 @@ class Bleu:
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         values = variables(sample, output)
-        truth = render(self._ground_truth, values)
-        answer = answer_text(output) if self._value is None else render(self._value, values)
+        truth = render_compared(self._ground_truth, values, "ground_truth")
+        answer = answer_text(output) if self._value is None else render_compared(self._value, values, "value")
         if not truth.strip():
             raise SampleError(
                 "the ground truth is empty, expected a text to compare with",

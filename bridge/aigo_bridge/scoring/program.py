@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -15,11 +15,12 @@ from aigo_bridge.scoring.code_exec import CodeExec, CodeRunner
 from aigo_bridge.scoring.function_calls import FunctionCallCoverage
 from aigo_bridge.scoring.judges import ClassifierJudge, LabelJudge, ScoreJudge
 from aigo_bridge.scoring.keys import scorer_keys
+from aigo_bridge.scoring.likelihoods import MostLikelyChoice
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.scoring.python import PythonAllSamplesScores, PythonScores
 from aigo_bridge.scoring.rag_checker import RagChecker
 from aigo_bridge.scoring.strings import StringEquals, StringEqualsMCQA
-from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.spec import scorers as spec
 
 
@@ -53,6 +54,7 @@ def compile_scorers(
     samples: Sequence[Sample],
     host: SnippetHost,
     code_runner: CodeRunner | None = None,
+    snippet_place: Callable[[int], tuple[str, int] | None] = lambda number: None,
 ) -> tuple[CompiledScorer, ...]:
     """The scorers of a task, in order.
 
@@ -61,6 +63,7 @@ def compile_scorers(
         samples: all samples of the run, for scorers that see them together.
         host: where snippets run.
         code_runner: where code runs that a model wrote; `None`: nowhere.
+        snippet_place: file and first line of the snippet of the scorer with that number, told in errors; `None`: not known.
 
     Raises:
         SpecError: a scorer's fields contradict each other.
@@ -68,18 +71,28 @@ def compile_scorers(
     """
     return tuple(
         CompiledScorer(
-            key, scorer.display_name, scorer.purpose, scorer, _compile(scorer, samples, host, code_runner)
+            key,
+            scorer.display_name,
+            scorer.purpose,
+            scorer,
+            _compile(scorer, samples, host, code_runner, snippet_place(number)),
         )
-        for key, scorer in zip(scorer_keys(scorers), scorers, strict=True)
+        for number, (key, scorer) in enumerate(zip(scorer_keys(scorers), scorers, strict=True))
     )
 
 
 def _compile(
-    scorer: spec.Scorer, samples: Sequence[Sample], host: SnippetHost, code_runner: CodeRunner | None
+    scorer: spec.Scorer,
+    samples: Sequence[Sample],
+    host: SnippetHost,
+    code_runner: CodeRunner | None,
+    place: tuple[str, int] | None,
 ) -> Score:
     match scorer:
         case spec.StringEqualsScorer():
             return StringEquals(scorer)
+        case spec.StringEqualsMCQAScorer(method="loglikelihood"):
+            return MostLikelyChoice(scorer)
         case spec.StringEqualsMCQAScorer():
             return StringEqualsMCQA(scorer)
         case spec.ModelAsAJudgeClassifierScorer():
@@ -89,9 +102,9 @@ def _compile(
         case spec.LabelerViaModelScorer():
             return LabelJudge(scorer)
         case spec.PythonScorer():
-            return PythonScores(scorer.compute_scores_snippet, host)
+            return PythonScores(_snippet(scorer.compute_scores_snippet, place), host)
         case spec.PythonAllSamplesScorer():
-            return PythonAllSamplesScores(scorer.compute_scores_snippet, host, samples)
+            return PythonAllSamplesScores(_snippet(scorer.compute_scores_snippet, place), host, samples)
         case spec.BleuScorer():
             return Bleu(scorer)
         case spec.FunctionCallCoverageScorer():
@@ -104,3 +117,7 @@ def _compile(
                     "code_exec: this engine has no sandbox for code that a model wrote"
                 )
             return CodeExec(scorer, code_runner)
+
+
+def _snippet(source: str, place: tuple[str, int] | None) -> Snippet:
+    return Snippet(source, "compute_scores", "compute_scores_snippet").at(place)

@@ -18,8 +18,8 @@ from aigo_bridge.snippets import Snippet, SnippetHost
 class PythonScores:
     """`compute_scores(sample, solver_output)`, or `compute_scores(sample)` for tasks without a solver."""
 
-    def __init__(self, source: str, host: SnippetHost):
-        self._snippet = Snippet(source, "compute_scores", "compute_scores_snippet")
+    def __init__(self, snippet: Snippet, host: SnippetHost):
+        self._snippet = snippet
         self._host = host
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
@@ -30,8 +30,8 @@ class PythonScores:
 class PythonAllSamplesScores:
     """`compute_scores(samples)`, called once for the whole data set; each sample then gets its entry."""
 
-    def __init__(self, source: str, host: SnippetHost, samples: Sequence[Sample]):
-        self._snippet = Snippet(source, "compute_scores", "compute_scores_snippet")
+    def __init__(self, snippet: Snippet, host: SnippetHost, samples: Sequence[Sample]):
+        self._snippet = snippet
         self._host = host
         self._samples = samples
         self._entries: dict[str, Any] | None = None

@@ -7,7 +7,7 @@ from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.scoring.variables import answer_text, render, variables
+from aigo_bridge.scoring.variables import answer_text, render_compared, variables
 from aigo_bridge.spec.scorers import StringEqualsMCQAScorer, StringEqualsScorer
 from aigo_bridge.templates import SampleTemplate, as_list
 
@@ -21,8 +21,8 @@ class StringEquals:
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         values = variables(sample, output)
-        truth = render(self._ground_truth, values)
-        answer = answer_text(output) if self._value is None else render(self._value, values)
+        truth = render_compared(self._ground_truth, values, "ground_truth")
+        answer = answer_text(output) if self._value is None else render_compared(self._value, values, "value")
         return Outcome(
             {"is_correct": 1.0 if answer == truth else 0.0}, {"answer_gt": truth, "answer_pred": answer}
         )
@@ -44,7 +44,7 @@ class StringEqualsMCQA:
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         values = variables(sample, output)
-        truth = render(self._truth, values)
+        truth = render_compared(self._truth, values, "ground_truth_choice")
         choices = self._letters(values)
         predicted = answer_text(output)[:1]
         metadata = {

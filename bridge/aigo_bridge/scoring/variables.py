@@ -13,6 +13,7 @@ from aigo_bridge.dtypes import (
     SolverTrace,
 )
 from aigo_bridge.errors import SampleError, TemplateError
+from aigo_bridge.metrics.numbers import is_missing
 from aigo_bridge.plan import Sample
 from aigo_bridge.templates import SampleTemplate
 
@@ -55,6 +56,27 @@ def render(template: SampleTemplate, values: dict[str, Any]) -> str:
         return template.render(**values)
     except TemplateError as error:
         raise SampleError(str(error), stage="score", kind="TemplateError") from error
+
+
+_NULLS = ("None", "nan")
+"""What templates print for a null and for a missing cell."""
+
+
+def render_compared(template: SampleTemplate, values: dict[str, Any], field: str) -> str:
+    """Render a text that is compared with another: a null or missing value has none, and is never the text `None` or `nan`.
+
+    Raises:
+        SampleError: the template is one expression without a value, or cannot be rendered.
+    """
+    text = render(template, values)
+    if text.strip() in _NULLS and not template.is_constant and is_missing(template.evaluate(**values)):
+        raise SampleError(
+            f"{field}: {template.source.strip()} is {'null' if 'None' in text else 'missing'} in this sample, expected a value to compare",
+            stage="score",
+            hint="fill in the cell, or say what stands for a missing one, e.g. {{ sample.x if sample.x is string else '' }}",
+            kind="MissingValue",
+        )
+    return text
 
 
 def answer_text(output: SolverOutput | None) -> str:

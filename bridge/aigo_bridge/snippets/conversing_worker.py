@@ -56,7 +56,7 @@ class _Worker:
 
     def __init__(self, answers: int):
         self._answers = answers
-        self._functions: dict[tuple[str, str], Any] = {}
+        self._functions: dict[tuple[Place, str], Any] = {}
         self._tasks: dict[int, set[asyncio.Task[Any]]] = {}
         """Call → its unfinished tasks, the one that answers it among them."""
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -145,9 +145,9 @@ class _Worker:
             task.cancel()
 
     async def _run(self, number: int, request: dict[str, Any]) -> Any:
-        key = (request["source"], request["function"])
+        key = (Place.of(request), request["function"])
         if key not in self._functions:
-            self._functions[key] = load(*key, Place.of(request))
+            self._functions[key] = load(*key)
         kept: list[Any] = []
         names = request["callbacks"]
         args = [self._argument(number, names, value, kept) for value in request["args"]]

@@ -13,6 +13,7 @@ import itertools
 import json
 import weakref
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -97,7 +98,9 @@ class SnippetHost:
     def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` stops the snippet, too."""
         if self.in_process:
-            return anyio.run(lambda: self.call(snippet, *args, **kwargs))
+            # In a thread of its own, as an event loop may be running in this one.
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(anyio.run, lambda: self.call(snippet, *args, **kwargs)).result()
         return self._work(Job(snippet.label), snippet, args, kwargs)
 
     def close(self) -> None:

@@ -28,7 +28,8 @@ async def call_here(
         SnippetError: as there.
     """
     install_aliases()
-    place = Place(snippet.origin or snippet.label, snippet.first_line, snippet.origin is not None)
+    known = snippet.origin is not None
+    place = Place(snippet.source, snippet.origin or snippet.label, snippet.first_line, known)
     kept: list[Any] = []
     failures: list[Exception] = []
     try:
@@ -38,7 +39,7 @@ async def call_here(
         raise SnippetError(f"{snippet.label}: its input cannot be sent as JSON: {error}") from error
     try:
         if snippet not in functions:
-            functions[snippet] = load(snippet.source, snippet.function, place)
+            functions[snippet] = load(place, snippet.function)
         value = functions[snippet](*given, **named)
         if inspect.isawaitable(value):
             value = await value

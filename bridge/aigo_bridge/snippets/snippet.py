@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,10 @@ class Snippet:
     """File that the code stands in, named in errors and tracebacks; `None` where it is not known."""
     first_line: int = 1
     """Line of that file where the code begins, from 1: errors tell lines of the file."""
+
+    def at(self, place: tuple[str, int] | None) -> Snippet:
+        """The snippet with the file and the line that its code stands in, as plans keep them; `None`: not known."""
+        return self if place is None else replace(self, origin=place[0], first_line=place[1])
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class Conversation:
     """Nobody waits for it any more; its worker has been told to cancel it."""
     kept_up: float = 0.0
     """Seconds of its own since then."""
+    entered: float = field(default_factory=time.monotonic)
+    """When it was put on the board: time before that is nobody's, however long the worker had nothing to do."""
 
 
 class Board:
@@ -160,7 +162,13 @@ class _Talk:
             self._since = time.monotonic()
             try:
                 self._talk(worker)
-            except WorkerFailedError as failure:
+            except (WorkerFailedError, OSError, ValueError) as failure:
+                if not worker.end.alive:
+                    # The interpreter is ending: it has ended the worker, and closed its pipes, under this thread.
+                    problem = "was stopped, as the process that runs it is ending"
+                    continue
+                if not isinstance(failure, WorkerFailedError):
+                    raise
                 worker.end()
                 with board.lock:
                     self._sort_out(failure)
@@ -231,9 +239,10 @@ class _Talk:
         if not self._begun or (self._running is not None and self._running not in self._board.calls):
             self._stray += passed
         for call in self._whose():
-            call.spent += passed
+            own = min(passed, now - call.entered)
+            call.spent += own
             if call.left:
-                call.kept_up += passed
+                call.kept_up += own
 
     def _whose(self) -> list[Conversation]:
         calls = self._board.calls

@@ -72,7 +72,7 @@ def _exit_with_parent(parent: int) -> None:
 
 def serve(requests: TextIO, answers: TextIO) -> None:
     """Answer every request line with one reply line."""
-    functions: dict[tuple[str, str], Any] = {}
+    functions: dict[tuple[Place, str], Any] = {}
     process = os.getpid()
     with asyncio.Runner() as runner:
         for line in requests:
@@ -85,14 +85,14 @@ def serve(requests: TextIO, answers: TextIO) -> None:
             answers.flush()
 
 
-def _answer(request: dict[str, Any], functions: dict[tuple[str, str], Any], runner: asyncio.Runner) -> str:
+def _answer(request: dict[str, Any], functions: dict[tuple[Place, str], Any], runner: asyncio.Runner) -> str:
     place = Place.of(request)
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            key = (request["source"], request["function"])
+            key = (place, request["function"])
             if key not in functions:
-                functions[key] = load(request["source"], request["function"], place)
+                functions[key] = load(*key)
             args = [decode(value) for value in request["args"]]
             kwargs = {name: decode(value) for name, value in request["kwargs"].items()}
             value = functions[key](*args, **kwargs)
@@ -114,8 +114,9 @@ async def _await(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a snippet's code stands."""
+    """A snippet's code, and where it stands."""
 
+    source: str
     file: str
     """Its file, or the label of a snippet whose file is not known."""
     first_line: int
@@ -126,18 +127,25 @@ class Place:
     def of(cls, request: dict[str, Any]) -> Place:
         """As a request tells it."""
         origin = request.get("origin")
-        return cls(origin or request["label"], request.get("first_line", 1), origin is not None)
+        first_line = request.get("first_line", 1)
+        return cls(request["source"], origin or request["label"], first_line, origin is not None)
 
     def line(self, number: int | None) -> str:
         """A line of its code for a message: `line 3`, or `scorer.py, line 3`."""
         return f"{self.file}, line {number}" if self.known else f"line {number}"
 
+    def code(self, number: int | None) -> str:
+        """Text of that line."""
+        lines = self.source.split("\n")
+        index = (number or 0) - self.first_line
+        return lines[index].strip() if 0 <= index < len(lines) else ""
 
-def load(source: str, function: str, place: Place) -> Any:
+
+def load(place: Place, function: str) -> Any:
     """Compile a snippet and return the function it must define."""
     # Blank lines in front make the lines of the code those of its file.
-    source = "\n" * (place.first_line - 1) + source
-    linecache.cache[place.file] = (len(source), None, source.splitlines(keepends=True), place.file)
+    source = "\n" * (place.first_line - 1) + place.source
+    _show(place)
     scope: dict[str, Any] = {
         "__name__": "aigo_snippet",
         "__file__": place.file,
@@ -151,6 +159,17 @@ def load(source: str, function: str, place: Place) -> Any:
             f"must define a function `{function}`; it defines {', '.join(defined) or 'none'}"
         )
     return found
+
+
+def _show(place: Place) -> None:
+    """Let tracebacks and debuggers show the code; that of other snippets of the same file stays."""
+    known = linecache.cache.get(place.file) if place.known else None
+    lines = list(known[2]) if known is not None and len(known) == 4 else []
+    code = [f"{line}\n" for line in place.source.split("\n")]
+    start = place.first_line - 1
+    lines += ["\n"] * (start - len(lines))
+    lines[start : start + len(code)] = code
+    linecache.cache[place.file] = (sum(map(len, lines)), None, lines, place.file)
 
 
 def describe(error: BaseException, place: Place) -> str:
@@ -167,7 +186,8 @@ def describe(error: BaseException, place: Place) -> str:
     if not frames:
         return text
     frame = frames[-1]
-    code = f": `{frame.line}`" if frame.line else ""
+    line = place.code(frame.lineno)
+    code = f": `{line}`" if line else ""
     return f"{text} ({place.line(frame.lineno)}, in {frame.name}{code})"
 
 

@@ -37,7 +37,10 @@ COMPLETED = MessageStatus.completed
 def input_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Message:
     """A chat message as an item of the trace; a message by the assistant becomes output text."""
     text = message.content if isinstance(message.content, str) else ""
-    return text_item(message.role, text, refusal=getattr(message, "refusal", None))
+    if isinstance(message, ChatCompletionOutputMessage):
+        return text_item(message.role, text, refusal=message.refusal)
+    # To ask pydantic for a field that is not there costs more than all of the rest.
+    return text_item(message.role, text, refusal=(message.model_extra or {}).get("refusal"))
 
 
 def text_item(role: str, text: str, *, refusal: str | None = None) -> Message:

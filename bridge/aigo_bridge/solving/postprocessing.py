@@ -42,8 +42,10 @@ class PostprocessedRow:
 class Postprocessor:
     """`postprocess(sample, solver_output) -> list of (sample, solver_output)`, sync or async."""
 
-    def __init__(self, spec: PostprocessorSpec, host: SnippetHost, label: str):
-        self._snippet = Snippet(spec.postprocess_snippet, "postprocess", label)
+    def __init__(
+        self, spec: PostprocessorSpec, host: SnippetHost, label: str, place: tuple[str, int] | None = None
+    ):
+        self._snippet = Snippet(spec.postprocess_snippet, "postprocess", label).at(place)
         self._host = host
 
     async def __call__(
@@ -93,10 +95,14 @@ class Postprocessor:
 
 
 def compile_postprocessor(
-    spec: PostprocessorSpec, host: SnippetHost, *, snippet_label: str = "postprocess_snippet"
+    spec: PostprocessorSpec,
+    host: SnippetHost,
+    *,
+    snippet_label: str = "postprocess_snippet",
+    snippet_place: tuple[str, int] | None = None,
 ) -> Postprocessor:
-    """The post-processor that carries out `spec`; `snippet_label` names its code in errors."""
-    return Postprocessor(spec, host, snippet_label)
+    """The post-processor that carries out `spec`; `snippet_label` and `snippet_place` (file, first line) name its code in errors."""
+    return Postprocessor(spec, host, snippet_label, snippet_place)
 
 
 def _is_chat_output(output: Any) -> bool:

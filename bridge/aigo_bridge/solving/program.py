@@ -44,14 +44,19 @@ class Solver(Protocol):
 
 
 def compile_solver(
-    spec: SolverSpec, host: SnippetHost | None = None, *, snippet_label: str = "run_solver_snippet"
+    spec: SolverSpec,
+    host: SnippetHost | None = None,
+    *,
+    snippet_label: str = "run_solver_snippet",
+    snippet_place: tuple[str, int] | None = None,
 ) -> Solver:
     """The solver that carries out `spec`; its post-processor is `compile_postprocessor`'s.
 
     Args:
         spec: the solver as written, with the task's parameters bound.
         host: runs the author's code of a python solver; `None`: a host of its own.
-        snippet_label: names that code in errors; its file, where it has one.
+        snippet_label: names that code in errors.
+        snippet_place: file and first line of that code, told in errors; `None`: not known.
 
     Raises:
         UnsupportedPlanError: the specification asks for something without a meaning.
@@ -64,6 +69,6 @@ def compile_solver(
         case PassThroughSolver():
             return PassThrough(spec)
         case PythonSolver():
-            return PythonRun(spec, host or SnippetHost(), snippet_label)
+            return PythonRun(spec, host or SnippetHost(), snippet_label, snippet_place)
         case GroupedSingleTurnSolver():
             return GroupedSingleTurn(spec)

@@ -27,8 +27,10 @@ class PythonRun:
     text, and gives a `ModelResponse`; `model.key` and `model.name` tell the model.
     """
 
-    def __init__(self, spec: PythonSolver, host: SnippetHost, label: str):
-        self._snippet = Snippet(spec.run_solver_snippet, "run_solver", label)
+    def __init__(
+        self, spec: PythonSolver, host: SnippetHost, label: str, place: tuple[str, int] | None = None
+    ):
+        self._snippet = Snippet(spec.run_solver_snippet, "run_solver", label).at(place)
         self._host = host
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:

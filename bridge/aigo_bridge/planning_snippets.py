@@ -1,0 +1,48 @@
+"""The places of a task's snippets: which there are, and where each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aigo_bridge.reading import Document, snippet_place
+from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
+from aigo_bridge.spec import scorers as scorer_spec
+from aigo_bridge.spec.metrics import PythonMetric
+from aigo_bridge.spec.solvers import PythonSolver
+
+SpecPath = tuple[str | int, ...]
+
+
+def snippet_places(
+    document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
+) -> dict[str, tuple[str, int]]:
+    """The places of a task's snippets, as `TaskPlan.snippet_places` keeps them.
+
+    Args:
+        document: the task as read.
+        definition: its definition with config bound, which is what runs.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for path, code in _snippets(definition):
+        place = snippet_place(document, ("definition", *path), code)
+        if place is not None:
+            found[".".join(map(str, path))] = place
+    return found
+
+
+def _snippets(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[tuple[SpecPath, str]]:
+    if isinstance(definition, SystemDefinition):
+        yield ("compute_evidence_snippet",), definition.compute_evidence_snippet
+        return
+    solver = definition.solver
+    if isinstance(solver, PythonSolver):
+        yield ("solver", "run_solver_snippet"), solver.run_solver_snippet
+    if solver is not None and solver.postprocessor is not None:
+        yield ("solver", "postprocessor", "postprocess_snippet"), solver.postprocessor.postprocess_snippet
+    for number, scorer in enumerate(definition.scorers):
+        if isinstance(scorer, scorer_spec.PythonScorer | scorer_spec.PythonAllSamplesScorer):
+            yield ("scorers", number, "compute_scores_snippet"), scorer.compute_scores_snippet
+        for place, metric in enumerate(scorer.metrics or ()):
+            if isinstance(metric, PythonMetric):
+                path = ("scorers", number, "metrics", place, "compute_metrics_snippet")
+                yield path, metric.compute_metrics_snippet
