@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: demo test check format bench clean fuzz
+.PHONY: demo test check format bench clean fuzz conformance support-table
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -55,3 +55,11 @@ clean:
 fuzz: $(VENV)/installed-for-tests
 	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -n 0 -o timeout=0 \
 		tests/adapters/inspect/importing/test_malformed_logs.py tests/property/test_import_any_bytes.py -k any
+
+## A thousand random tasks on both engines; minutes, not part of the tests.
+conformance: $(VENV)/installed-for-tests
+	AIGO_CONFORMANCE_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n 0 tests/conformance/test_random_plans.py
+
+## What runs where, in the README.
+support-table: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.conformance.support_table

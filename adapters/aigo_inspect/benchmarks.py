@@ -24,7 +24,14 @@ from inspect_ai._util.config import parse_cli_args
 from inspect_ai._util.decorator import parse_decorators
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_lookup
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.event import ModelEvent, SpanBeginEvent
+from inspect_ai.log import (
+    EvalLog,
+    EvalSample,
+    read_eval_log,
+    read_eval_log_sample,
+    read_eval_log_sample_summaries,
+)
 from inspect_ai.model import get_model
 
 from aigo_bridge.benchmarks import (
@@ -35,14 +42,20 @@ from aigo_bridge.benchmarks import (
     Listing,
     unknown,
 )
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_inspect import (
     _registry,  # noqa: F401  # registers our providers of models with Inspect
     native_listing,
 )
+from aigo_inspect.benchmark_progress import counted
+from aigo_inspect.benchmark_resuming import earlier_log, planned_trials, resumed
 from aigo_inspect.converting import convert
 from aigo_inspect.importing import ImportSettings, import_file
 from aigo_inspect.running import DEFAULT_MAX_RETRIES, _engine_errors, _model, _plain
+
+CAN_RESUME = True
+"""Interrupted runs are continued, and progress is told."""
 
 MAX_ERRORS = 5
 """Failed samples that are named in an outcome; all are in the evidence."""
@@ -55,23 +68,36 @@ def listing() -> Listing:
 
 def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
     """Run the tasks that a name, file or folder stands for, with one call of Inspect's `eval`; see `Benchmarks.run`."""
-    model = None if request.model is None else _model(request.model, {})
-    roles = {role: _model(name, {}) for role, name in request.roles.items()}
+    # What tasks and Inspect print (hooks, while the first model is made) is for people; standard output may be read by a program.
+    with contextlib.redirect_stdout(sys.stderr):
+        model = None if request.model is None else _model(request.model, {})
+        roles = {role: _model(name, {}) for role, name in request.roles.items()}
     try:
         request.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"--out: {str(request.out)!r} cannot be used as a folder: {error.strerror}"
         ) from error
-    # What tasks and Inspect print is for people; standard output may be read by a program.
-    with contextlib.redirect_stdout(sys.stderr), _engine_errors():
+    with contextlib.ExitStack() as running:
+        running.enter_context(contextlib.redirect_stdout(sys.stderr))
+        running.enter_context(_engine_errors())
         tasks = load_tasks(request.task, request.arguments)
         if model is None and not os.environ.get("INSPECT_EVAL_MODEL"):
             model = get_model("none")
+        earlier = [
+            earlier_log(task, model, roles, request.out, request.num_trials) if request.resume else None
+            for task in tasks
+        ]
+        reused = [len(log.samples or []) if log is not None else 0 for log in earlier]
+        trials = [planned_trials(task, request.num_samples, request.num_trials) for task in tasks]
+        todo = sum(max(0, all_ - done) for all_, done in zip(trials, reused, strict=True))
+        counter = ProgressCounter(request.on_progress, todo, trials=(request.num_trials or 1) > 1)
+        running.enter_context(counted(counter))
+        before = set(request.out.glob("*.eval"))
         logs = inspect_eval(
-            tasks,
-            model=model,
-            model_roles=dict(roles) or None,
+            resumed(tasks, earlier, model, roles) if any(earlier) else tasks,
+            model=None if any(earlier) else model,
+            model_roles=None if any(earlier) else dict(roles) or None,
             log_dir=str(request.out),
             log_format="eval",
             display="none",
@@ -89,8 +115,15 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
             score_display=False,
             ctl_server=False,
         )
+        logs += _unreturned(logs, set(request.out.glob("*.eval")) - before)
     taken: set[str] = set()
-    return [_outcome(log, request, _file_name(log.eval.task, taken)) for log in logs]
+    taken_over = {
+        log.eval.task_id: count for log, count in zip(earlier, reused, strict=True) if log is not None
+    }
+    return [
+        _outcome(log, request, _file_name(log.eval.task, taken), taken_over.get(log.eval.task_id, 0))
+        for log in logs
+    ]
 
 
 def converted(task: str, arguments: Sequence[str], key: str | None) -> ConvertedBenchmark:
@@ -241,7 +274,15 @@ def _plain_text(error: BaseException) -> str:
 # Outcome
 
 
-def _outcome(log: EvalLog, request: BenchmarkRun, name: str) -> BenchmarkOutcome:
+def _unreturned(logs: Sequence[EvalLog], written: set[Path]) -> list[EvalLog]:
+    """Logs that Inspect has written and, after an interruption, does not return."""
+    returned = {Path(log.location.removeprefix("file://")).name for log in logs if log.location}
+    return [
+        read_eval_log(str(path), header_only=True) for path in sorted(written) if path.name not in returned
+    ]
+
+
+def _outcome(log: EvalLog, request: BenchmarkRun, name: str, reused: int) -> BenchmarkOutcome:
     path = Path(log.location.removeprefix("file://")) if log.location else None
     if path is None or not path.is_file():
         raise EngineError(log.error.message if log.error is not None else "no log was written")
@@ -253,7 +294,7 @@ def _outcome(log: EvalLog, request: BenchmarkRun, name: str) -> BenchmarkOutcome
     return BenchmarkOutcome(
         task=log.eval.task,
         status=log.status,
-        error=log.error.message if log.error is not None else imported.reason or None,
+        error=log.error.message if log.error is not None else _interrupted(log) or imported.reason or None,
         model=model,
         native_log=path,
         result=imported.output,
@@ -262,7 +303,46 @@ def _outcome(log: EvalLog, request: BenchmarkRun, name: str) -> BenchmarkOutcome
         num_samples=imported.samples,
         num_failed=imported.failed,
         first_errors=tuple(failures[:MAX_ERRORS]),
+        reused=reused,
+        warnings=_warnings(log, path),
     )
+
+
+def _interrupted(log: EvalLog) -> str | None:
+    return "interrupted; continue it with --resume" if log.status in ("cancelled", "started") else None
+
+
+def _warnings(log: EvalLog, path: Path) -> tuple[str, ...]:
+    """What makes the numbers doubtful: a scorer that had the evaluated model judge its own answers."""
+    summaries = read_eval_log_sample_summaries(str(path))
+    scored = next((each for each in summaries if each.error is None and each.completed), None)
+    if scored is None or log.eval.model in ("none", "none/none"):
+        return ()
+    # One sample tells: a scorer asks the same model of all of them.
+    sample = read_eval_log_sample(str(path), scored.id, scored.epoch)
+    judging = _own_judges(sample, log.eval.model)
+    if not judging:
+        return ()
+    names = ", ".join(judging)
+    hint = "name another judge with --model-map grader=PROVIDER/MODEL, or with the task's own parameter"
+    return (f"scorer {names}: the evaluated model {log.eval.model!r} judged its own answers ({hint})",)
+
+
+def _own_judges(sample: EvalSample, model: str) -> list[str]:
+    """Names of the scorers that called the evaluated model in no role of the user's choice."""
+    scorers: dict[str, str] = {}
+    for event in sample.events:
+        if isinstance(event, SpanBeginEvent):
+            parent = event.name if event.type == "scorer" else scorers.get(event.parent_id or "")
+            if parent is not None:
+                scorers[event.id] = parent
+    called = (
+        scorers[event.span_id]
+        for event in sample.events
+        if isinstance(event, ModelEvent) and event.span_id in scorers
+        if event.role is None and event.model == model
+    )
+    return list(dict.fromkeys(called))
 
 
 def _failures(log: Path) -> list[tuple[str | int, str]]:

@@ -40,6 +40,9 @@ SCORERS = frozenset(
 )
 """Scorers that look at answer, target and choices only."""
 
+JUDGES = frozenset(f"inspect_ai/{name}" for name in ("model_graded_qa", "model_graded_fact"))
+"""Scorers that ask a model; a Python scorer has none to ask."""
+
 MEANS = frozenset({"inspect_ai/accuracy", "inspect_ai/mean"})
 """Metrics that are the mean over samples."""
 
@@ -212,6 +215,11 @@ def _scorer_gaps(task: Task) -> list[Gap]:
     for number, scorer in enumerate(scorers):
         name = _name(scorer)
         part = f"scorer[{number}] ({name})"
+        if name in JUDGES:
+            reason = "AI GO's judges add an instruction of their own and read a JSON reply; this one's prompt and grades are others"
+            hint = "run it with `aigo-bridge run inspect:… --model-map grader=MODEL`, which keeps the judge"
+            gaps.append(_no(part, reason, hint))
+            continue
         if name not in SCORERS:
             gaps.append(_no(part, "is not known to need answer and target only"))
             continue

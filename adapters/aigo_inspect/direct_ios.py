@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .encoding import json_text
+from aigo_bridge.importing.encoding import json_text
 
 ROW_SPAN = "aigo_row"
 """Type of the span around one scorer's work on one row that a post-processor made; its name is the row's id."""

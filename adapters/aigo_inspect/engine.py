@@ -7,9 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.engine import Evidence, Fidelity, Gap, ImportOptions, ImportReport, Job, LogRef, RunSettings
+from aigo_bridge.engine import (
+    EngineLogs,
+    Evidence,
+    Fidelity,
+    Gap,
+    ImportOptions,
+    Job,
+    LogRef,
+    RunSettings,
+)
 from aigo_bridge.errors import EngineError, MissingEngineError
-from aigo_bridge.gaps import contradictions
+from aigo_bridge.gaps import contradictions, likelihood_gaps
+from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
 
@@ -33,11 +43,18 @@ class InspectEngine:
                 f"inspect-ai {installed} is too old, this release needs {wanted} or later; run: pip install -U 'inspect-ai>={wanted}'"
             )
 
+    @staticmethod
+    def logs() -> EngineLogs:
+        """Inspect's logs; read without Inspect."""
+        from aigo_inspect.import_verb import InspectLogs
+
+        return InspectLogs()
+
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
         """What Inspect cannot run; nothing it runs departs from AI GO's semantics."""
         from aigo_inspect.sandbox import available, needs_sandbox
 
-        found = list(contradictions(plan))
+        found = [*contradictions(plan), *likelihood_gaps(plan)]
         if needs_sandbox(plan):
             name, reason = available()
             if name is None:
@@ -78,9 +95,7 @@ class InspectEngine:
         tell: Callable[[ImportReport], None],
     ) -> int:
         """Turn Inspect logs into result logs."""
-        from aigo_inspect.import_verb import run_import
-
-        return run_import(locations, out, options, tell)
+        return self.logs().import_logs(locations, out, options, tell)
 
     def read(self, log: Path) -> Evidence:
         """Read back a log that `run` has written."""

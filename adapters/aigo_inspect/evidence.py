@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -12,41 +13,50 @@ from typing import Any
 from aigo_bridge.dtypes import (
     DirectModelIO,
     GroupedSolverTrace,
+    ModelCallEvent,
     ScoresData,
     SolverOutput,
     SolverTrace,
     TaskResultError,
     TaskResultErrorStage,
     Trace,
+    TraceItem,
 )
 from aigo_bridge.engine import Evidence, Execution
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.plan import Sample, TaskPlan, plan_from_header
 from aigo_bridge.program import Failure
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.system_tasks import SCORER_KEY
-from aigo_inspect.bounds import Bounds
 from aigo_inspect.direct_ios import DirectIOs, direct_ios
 from aigo_inspect.keys import HEADER_KEY
-from aigo_inspect.loss import LossReport
 from aigo_inspect.reading import RawSample, open_log
 from aigo_inspect.stored import load_stored, outcomes_of, solution_of
 from aigo_inspect.traces import map_trace, prepare
+
+NO_MODEL = "none/none"
+"""Inspect's name of the model that stands for none."""
+
+_SCORING_OVERRUN = re.compile(r"Time limit exceeded\. limit: ([\d.]+) second")
+"""What Inspect says of a sample whose scorers took too long; a solver that takes too long has a limit, not an error."""
 
 TRUSTED = Bounds(ratio=math.inf)
 """Bounds for the log of a run that has just ended: a model that repeats itself compresses like a zip bomb."""
 
 
-def read(path: Path, *, bounds: Bounds = TRUSTED) -> Evidence:
-    """What a log of ours says.
+def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDACTION) -> Evidence:
+    """What a log of ours says, without what `redaction` finds.
 
     Raises:
         EvidenceError: the file is no Inspect log, or not one that aigo-bridge has written; while trials are read
             also when a part of it cannot be read, so that no sample goes missing silently.
     """
-    with open_log(path, bounds=bounds) as log:
+    with open_log(path, bounds=bounds, redaction=redaction) as log:
         header = log.header
     spec = header.get("eval") or {}
     carried = (spec.get("metadata") or {}).get(HEADER_KEY)
@@ -55,7 +65,7 @@ def read(path: Path, *, bounds: Bounds = TRUSTED) -> Evidence:
     plan = plan_from_header(carried)
 
     def trials() -> Iterator[TrialRecord]:
-        with open_log(path, bounds=bounds) as log:
+        with open_log(path, bounds=bounds, redaction=redaction) as log:
             for sample in log.samples(order="sample"):
                 yield from trial_records(sample, plan, header)
             if log.damage:
@@ -66,15 +76,17 @@ def read(path: Path, *, bounds: Bounds = TRUSTED) -> Evidence:
 
 
 def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> list[TrialRecord]:
-    """One sample of a log of ours: one record, or one for each row that its post-processor made."""
+    """One sample of a log of ours: one record, or one for each row that its post-processor made; none of a trial that never was."""
     # Taken before the sample is made fit for JSON: a missing value of the row is a NaN, not a text.
     row = raw.data.get("metadata") or {}
     stored = load_stored(raw.data)
     sample = prepare(raw, LossReport())
     ios = direct_ios(sample.get("events") or [])
-    trace = map_trace(sample, header=header).typed() if plan.entity == "model" else None
+    trace = _trace(sample, header) if plan.entity == "model" else None
     errors = tuple(_sample_errors(sample, stored, plan))
     solution = solution_of(stored, Sample(raw.id, row))
+    if solution is not None and solution.absent:
+        return []
     unsolved = plan.entity == "model" and solution is None
 
     def record(row_id: str | None, data: Mapping[str, Any], solver: SolverOutput | None) -> TrialRecord:
@@ -92,6 +104,7 @@ def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> 
     if trace is None:
         return [record(None, row, None)]
     if solution is None:
+        trace.items = _asked(trace)
         return [record(None, row, SolverTrace(trace=trace, raw_outputs=[], direct_ios=_typed(ios.solver)))]
     if "rows" not in stored or not solution.rows:
         return [record(None, row, _with_run(solution.output, trace, ios))]
@@ -101,6 +114,21 @@ def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> 
         record(str(first.sample.id), first.sample.data, _with_run(first.output, trace, ios)),
         *(record(str(other.sample.id), other.sample.data, other.output) for other in others),
     ]
+
+
+def _trace(sample: dict[str, Any], header: Mapping[str, Any]) -> Trace:
+    """Everything that happened. Where a call has failed, Inspect puts an empty answer, which nobody has given."""
+    trace = map_trace(sample, header=header).typed()
+    for event in trace.events or []:
+        if isinstance(event, ModelCallEvent) and event.error is not None and event.usage is None:
+            event.output_items = []
+    return trace
+
+
+def _asked(trace: Trace) -> list[TraceItem]:
+    """What was said before a solver failed: the last call's conversation. Inspect's own input is the row, which nobody has said."""
+    calls = [event for event in trace.events or [] if isinstance(event, ModelCallEvent)]
+    return [*calls[-1].input_context, *calls[-1].output_items] if calls else []
 
 
 def _with_run(output: SolverOutput, trace: Trace, ios: DirectIOs) -> SolverOutput:
@@ -149,7 +177,8 @@ def _limited(sample: Mapping[str, Any]) -> Failure | None:
     if not isinstance(limit, dict):
         return None
     kind, value = limit.get("type"), limit.get("limit")
-    amount = f" ({value:g})" if isinstance(value, int | float) else ""
+    unit = " s" if kind in ("time", "working") else ""
+    amount = f" ({value:g}{unit})" if isinstance(value, int | float) else ""
     return Failure("score", "LimitExceeded", f"the {kind} limit{amount} of the sample was exceeded")
 
 
@@ -183,14 +212,28 @@ def _sample_errors(
         # What stands inside the brackets is Inspect's task bookkeeping.
         message = "interrupted before it was finished"
         return [TaskResultError(error_type="Cancelled", message=message, stage=TaskResultErrorStage.solver)]
+    overrun = _SCORING_OVERRUN.match(message)
+    if overrun is not None and ("output" in stored or plan.entity != "model"):
+        return [_overrun(sample, plan, float(overrun[1]))]
     return [TaskResultError(error_type="EngineError", message=message, stage=TaskResultErrorStage.solver)]
+
+
+def _overrun(sample: Mapping[str, Any], plan: TaskPlan, seconds: float) -> TaskResultError:
+    """Inspect gives scoring half of a sample's time, and calls a sample that needs more failed as a whole."""
+    given: Mapping[str, Any] = sample.get("scores") or {}
+    key = next((key for key, _, _ in _scorers(plan) if key not in given), None)
+    message = f"the time limit of the sample was exceeded; scoring may take half of it ({seconds:g} s)"
+    failure = Failure("metric" if plan.entity == "system" else "score", "LimitExceeded", message)
+    return failure.to_error(None if key is None or plan.entity == "system" else f"scorer {key!r}")
 
 
 def _models(spec: Mapping[str, Any]) -> dict[str, str]:
     models = {
         key: str((config or {}).get("model")) for key, config in (spec.get("model_roles") or {}).items()
     }
-    return {"": str(spec["model"]), **models} if spec.get("model") else models
+    # Inspect names a model even where none is asked.
+    evaluated = spec.get("model") not in (None, "", NO_MODEL)
+    return {"": str(spec["model"]), **models} if evaluated else models
 
 
 def _execution(header: Mapping[str, Any]) -> Execution:

@@ -11,11 +11,11 @@ from inspect_ai._util.error import PrerequisiteError  # what Inspect shows witho
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.exporting.packing import packed_plan
 from aigo_inspect.models import role_models
 from aigo_inspect.namespace import in_namespace
-from aigo_inspect.progress import ProgressCounter
 from aigo_inspect.translate import native_task
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from aigo_bridge.importing.encoding import json_text
+from aigo_bridge.importing.loss import LossReport
+
 from .clock import seconds_between
 from .content import Item, SharedItems, items_from_message, logprobs_of
-from .encoding import json_text
-from .loss import LossReport
 from .ordering import Event
 from .shapes import tokens
 
-_STATUS_OF_STOP = {"max_tokens": "incomplete", "model_length": "incomplete", "content_filter": "incomplete"}
+STATUS_OF_STOP = {"max_tokens": "incomplete", "model_length": "incomplete", "content_filter": "incomplete"}
 _CALL_FIELDS = frozenset(
     {
         "role", "requested_model", "retries", "request_ids", "tool_choice", "cache", "completed", "working_time",
@@ -44,7 +45,8 @@ class ModelCalls:
         span = event.get("span_id")
         event["type"] = "model_call_event"
         event["model"] = str(native.get("model") or output.get("model") or "unknown")
-        event["input_context"] = self._context(span, native.get("input"))
+        messages = native.get("input")
+        event["input_context"] = self.context(span, messages if isinstance(messages, list) else [])
         items = event["output_items"] = self._answer(native, choices[0]) if choices else []
         if (usage := model_usage(output.get("usage"))) is not None:
             event["usage"] = usage
@@ -56,16 +58,20 @@ class ModelCalls:
         if error:
             event["error"] = error if isinstance(error, str) else json_text(error)
         self._add_extras(native, output, choices, event)
+        self.asked(span, items, event["id"])
+
+    def asked(self, span: str | None, items: list[Item], event_id: str) -> None:
+        """Remember which model call asked for the tool calls among these items."""
         for item in items:
             if item["type"] == "function_call":
-                self._callers[span, item["call_id"]] = event["id"]
+                self._callers[span, item["call_id"]] = event_id
 
     def caller(self, span: str | None, call_id: str) -> str | None:
         """Id of the last model call in a span that asked for a tool call."""
         return self._callers.get((span, call_id))
 
     def _answer(self, native: dict[str, Any], choice: dict[str, Any]) -> list[Item]:
-        status = _STATUS_OF_STOP.get(str(choice.get("stop_reason")), "completed")
+        status = STATUS_OF_STOP.get(str(choice.get("stop_reason")), "completed")
         status = "in_progress" if native.get("pending") else status
         logprobs = logprobs_of(choice, self._loss) if choice.get("logprobs") else None
         message = choice.get("message")
@@ -73,9 +79,8 @@ class ModelCalls:
             return self._items.of(message)
         return items_from_message(message, self._loss, status=status, logprobs=logprobs)
 
-    def _context(self, span: str | None, messages: Any) -> list[Item]:
+    def context(self, span: str | None, messages: list[Any]) -> list[Item]:
         """Items of a call's input: nearly always those of the call before in the same span, and some more."""
-        messages = messages if isinstance(messages, list) else []
         before, context = self._contexts.get(span, ((), []))
         known = len(before) if before and messages[: len(before)] == before else 0
         context = context[:] if known else []

@@ -31,10 +31,10 @@ from aigo_bridge.dtypes import (
     TraceItem,
 )
 from aigo_bridge.errors import BridgeError, SampleError, Stage, UsageError
+from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.models import ModelRequest
 from aigo_bridge.plan import TaskPlan
 from aigo_inspect.content import items_from_message, logprobs_of
-from aigo_inspect.loss import LossReport
 from aigo_inspect.native_answers import RAW_OUTPUT
 from aigo_inspect.native_calls import input_message
 from aigo_inspect.native_requests import generate_config, native_messages, opaque_input

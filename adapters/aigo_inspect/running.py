@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,10 @@ from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.engine import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
+from aigo_bridge.fingerprints import mixed
 from aigo_bridge.plan import TaskPlan
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
 from aigo_inspect.earlier import (
@@ -38,7 +42,6 @@ from aigo_inspect.earlier import (
 )
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.models import InspectModel, native_model, refuse_unfit
-from aigo_inspect.progress import ProgressCounter
 from aigo_inspect.translate import Run, aigo_task, running
 
 DEFAULT_MAX_RETRIES = 8
@@ -63,6 +66,8 @@ class _Work:
     """Log whose solver outputs are scored again."""
     reused: int = 0
     """Trials taken over."""
+    other_model: bool = False
+    """Whether they are of a model that has changed since."""
 
     @property
     def plan(self) -> TaskPlan:
@@ -79,7 +84,9 @@ def run(plan: TaskPlan, settings: RunSettings) -> LogRef:
 
 def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
     """Run several plans; see `Engine.run_all`."""
-    models = _models(jobs)
+    # What Inspect prints (hooks, while the first model is made) is for people; standard output may be read by a program.
+    with contextlib.redirect_stdout(sys.stderr):
+        models = _models(jobs)
     try:
         settings.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,11 +146,16 @@ def _work(
     if job.earlier == "reuse" and run is not None and not may_stand_in(run, job.plan, settings):
         run = None
     if run is not None:
+        known = mixed(run.plan.get("fingerprints") or {}, job.plan.fingerprints)
+        changed = known != job.plan.fingerprints
+        job = replace(job, plan=replace(job.plan, fingerprints=known))
         wanted = len(job.plan.samples) * job.plan.num_trials
         if run.status == "success" and count_finished(run.path) >= wanted:
-            return _Work(job, model, roles, complete=run.path, reused=wanted)
-        earlier = finished_part(run.path)
-        return _Work(job, model, roles, earlier=earlier, reused=len(earlier.samples or []))
+            return _Work(job, model, roles, complete=run.path, reused=wanted, other_model=changed)
+        with _without_recomputing():
+            earlier = finished_part(run.path)
+        reused = len(earlier.samples or [])
+        return _Work(job, model, roles, earlier=earlier, reused=reused, other_model=changed and reused > 0)
     if job.earlier == "reuse" and job.reuse is None:
         other = same_solver(runs, job.plan, name, names, settings)
         return _Work(job, model, roles, replay=None if other is None else other.path)
@@ -152,8 +164,8 @@ def _work(
 
 def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
     total = sum(len(work.plan.samples) * work.plan.num_trials - work.reused for work in works)
-    progress = ProgressCounter(settings.on_progress, total)
-    # What Inspect prints is for people; standard output may be read by a program.
+    trials = any(work.plan.num_trials > 1 for work in works)
+    progress = ProgressCounter(settings.on_progress, total, trials=trials)
     with _engine_errors(), contextlib.redirect_stdout(sys.stderr):
         tasks = [_native(work, progress.of_task(work.plan.name)) for work in works]
         return inspect_eval(
@@ -240,20 +252,31 @@ def _found(logs: Sequence[EvalLog], out: Path, before: set[Path]) -> dict[Identi
 
 def _result(work: _Work, found: Mapping[Identity, EvalLog | Path]) -> LogRef | EngineError:
     if work.complete is not None:
-        return LogRef("inspect", work.complete, work.reused, earlier=work.complete)
+        return LogRef(
+            "inspect", work.complete, work.reused, earlier=work.complete, other_model=work.other_model
+        )
     log = found.get(identity_of(work.plan.header()))
     path = log if isinstance(log, Path) else None
+    error = None
     if isinstance(log, EvalLog):
         path = Path(log.location.removeprefix("file://")) if log.location else None
+        error = log.error.message if log.error is not None else None
         if path is None or not path.is_file():
-            reason = log.error.message if log.error is not None else "no log was written"
-            return EngineError(reason)
+            return EngineError(error or "no log was written")
     if path is None:
         return EngineError("the run ended before this task was begun")
     earlier = None
     if work.earlier is not None:
         earlier = Path((work.earlier.location or "").removeprefix("file://"))
-    return LogRef("inspect", path, work.reused, earlier or work.replay, replayed=work.replay is not None)
+    return LogRef(
+        "inspect",
+        path,
+        work.reused,
+        earlier or work.replay,
+        replayed=work.replay is not None,
+        other_model=work.other_model,
+        error=error,
+    )
 
 
 def _model(name: str | None, arguments: Any) -> Model:
@@ -277,6 +300,21 @@ def single_model(name: str) -> InspectModel:
 
 
 @contextmanager
+def _without_recomputing() -> Iterator[None]:
+    """Silence about the one thing that Inspect cannot do with a recovered log: our metrics are computed from its scores anyway."""
+    logger = logging.getLogger("inspect_ai.log._recover._write")
+
+    def is_told(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("Unable to recompute metrics")
+
+    logger.addFilter(is_told)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_told)
+
+
+@contextmanager
 def _engine_errors() -> Iterator[None]:
     """What Inspect raises before it has a log, as our errors."""
     try:
@@ -285,6 +323,18 @@ def _engine_errors() -> Iterator[None]:
         raise EngineError(_plain(error)) from error
     except FileNotFoundError as error:
         raise EngineError(str(error)) from error
+    except ExceptionGroup as group:
+        # Inspect keeps the samples in flight in a data base below the user's folder; that disk may be full, too.
+        unwritable = group.subgroup((OSError, sqlite3.Error))
+        if unwritable is None:
+            raise
+        raise EngineError(f"Inspect cannot write its files: {_first(unwritable)}") from group
+
+
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+    """The first error of a group that is no group."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _plain(error: Exception) -> str:

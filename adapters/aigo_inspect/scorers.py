@@ -11,6 +11,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState
 from inspect_ai.util import LimitExceededError, span
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.models import Models
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.program import Failure, Row, SampleProgram, Solution, contained
@@ -22,7 +23,6 @@ from aigo_inspect.direct_ios import ROW_SPAN
 from aigo_inspect.keys import STORE_KEY
 from aigo_inspect.mirrors import Exclusions, mirrored_metrics
 from aigo_inspect.namespace import in_namespace
-from aigo_inspect.progress import ProgressCounter
 from aigo_inspect.stored import load_stored, rows_score_fields, score_fields, solution_of
 
 Results = dict[str | None, Outcome | Failure]
@@ -51,7 +51,7 @@ def hosted_scorers(
         exclusions.note(program.sample(state.sample_id), state.epoch, solution, key, results)
         if key == program.scorers[-1].key:
             solutions.pop(state.uuid, None)
-            progress.finished(state.sample_id, failures.pop(state.uuid, None))
+            progress.finished(state.sample_id, state.epoch - 1, failures.pop(state.uuid, None))
 
     return [_hosted(program, each, models, solutions, exclusions, scored) for each in program.scorers]
 
@@ -118,7 +118,8 @@ def system_scorer(plan: TaskPlan, progress: ProgressCounter) -> Scorer:
     def factory() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
             result = await contained(compute_evidence(plan, host), "metric", (LimitExceededError,))
-            progress.finished(state.sample_id, result if isinstance(result, Failure) else None)
+            failure = result if isinstance(result, Failure) else None
+            progress.finished(state.sample_id, state.epoch - 1, failure)
             return Score(**score_fields(result))
 
         return score

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from .encoding import non_finite_text
-from .key_names import key_of
-from .loss import LossReport
+from aigo_bridge.importing.encoding import non_finite_text
+from aigo_bridge.importing.key_names import key_of
+from aigo_bridge.importing.loss import LossReport
 
 _DETAILS = ("answer", "explanation", "reason", "metadata", "history")
 

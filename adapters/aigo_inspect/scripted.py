@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import anyio
@@ -93,15 +92,7 @@ def _output(name: str, messages: list[ChatMessage], reply: ScriptedReply, number
         stop_reason=reply.stop_reason,
         logprobs=Logprobs(content=logprobs) if logprobs else None,
     )
-    prompt = (
-        sum(len(message.text.split()) for message in messages)
-        if reply.input_tokens is None
-        else reply.input_tokens
-    )
-    spoken = (
-        reply.text + " " + json.dumps([call.arguments for call in reply.tool_calls]) if calls else reply.text
-    )
-    completion = len(spoken.split()) if reply.output_tokens is None else reply.output_tokens
+    prompt, completion = reply.tokens([(message.role, message.text) for message in messages])
     # Without usage Inspect would fetch a tokenizer's vocabulary to estimate it: no network in CI.
     usage = ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
     return ModelOutput(model=name, choices=[choice], usage=usage)

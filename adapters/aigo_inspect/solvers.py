@@ -6,16 +6,16 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import LimitExceededError
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.dtypes import GroupedSolverTrace, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models import Models
 from aigo_bridge.program import Failure, SampleProgram, Solution, contained
+from aigo_bridge.replaying import Replay
 from aigo_bridge.solving.conversation import last_text, request_of_items
 from aigo_inspect.keys import STORE_KEY
 from aigo_inspect.models import evaluated_model, native_messages
 from aigo_inspect.namespace import in_namespace
-from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.replaying import Replay
 from aigo_inspect.stored import dump_stored
 
 
@@ -54,7 +54,7 @@ def hosted_solver(
                 last_output = model.last_output
             if isinstance(result, Failure):
                 state.store.set(STORE_KEY, dump_stored(result))
-                progress.finished(state.sample_id, result)
+                progress.finished(state.sample_id, state.epoch - 1, result)
                 raise SampleError(result.message, stage=result.stage, hint=result.hint, kind=result.kind)
             postprocessed = program.postprocessor is not None
             state.store.set(STORE_KEY, dump_stored(result, postprocessed=postprocessed))
@@ -62,7 +62,7 @@ def hosted_solver(
             if program.scorers:
                 solutions[state.uuid] = result
             else:
-                progress.finished(state.sample_id, None)
+                progress.finished(state.sample_id, state.epoch - 1, None)
             return state
 
         return solve

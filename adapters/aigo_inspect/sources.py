@@ -144,9 +144,14 @@ def _find_local(path: str, recursive: bool) -> list[str]:
         return [path]
     if Path(path).is_dir():
         pattern = Path(path).rglob("*") if recursive else Path(path).glob("*")
-        return sorted(str(file) for file in pattern if _is_log_name(file.name) and file.is_file())
+        return sorted(str(file) for file in pattern if _is_log_name(file.name) and _is_named(file))
     # A pattern may be absolute, which Path.glob refuses.
-    return sorted(name for name in glob.glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207  # as said
+    return sorted(name for name in glob.glob(path, recursive=True) if _is_named(Path(name)))  # noqa: PTH207  # as said
+
+
+def _is_named(path: Path) -> bool:
+    """Whether a path is a file, or a link to one that is gone: that is told when it is read, not passed over."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def _find_remote(url: str, recursive: bool) -> list[str]:

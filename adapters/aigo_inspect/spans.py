@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .loss import LossReport
+from aigo_bridge.importing.loss import LossReport
+
 from .ordering import Event
 
 

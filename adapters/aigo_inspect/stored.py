@@ -62,6 +62,8 @@ def _from_events(events: Iterable[Any]) -> Any:
 
 def _solution_fields(solution: Solution, postprocessed: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"output": _dump(solution.output)}
+    if solution.absent:
+        fields["absent"] = True
     if postprocessed:
         fields["rows"] = [
             {"id": row.sample.id, "data": dict(row.sample.data), "output": row.output and _dump(row.output)}
@@ -80,6 +82,7 @@ def solution_of(stored: Mapping[str, Any], sample: Sample) -> Solution | None:
     return Solution(
         output,
         tuple(Row(Sample(row["id"], row["data"]), _load(row["output"])) for row in stored["rows"]),
+        absent=stored.get("absent", False),
     )
 
 

@@ -14,16 +14,17 @@ from inspect_ai import Epochs, Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as NativeSample
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluate import parse_config, plan
 from aigo_bridge.plan import PlanOrigin, Sample, TaskPlan
 from aigo_bridge.program import Solution, compile_program
+from aigo_bridge.replaying import Replay, of_native_log, of_result_log
+from aigo_inspect.evidence import read
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.mirrors import aigo_trials, trials_reducer
 from aigo_inspect.models import role_models
 from aigo_inspect.namespace import in_namespace
-from aigo_inspect.progress import ProgressCounter
-from aigo_inspect.replaying import Replay, of_native_log, of_result_log
 from aigo_inspect.sandbox import available, needs_sandbox
 from aigo_inspect.sandbox.running import SandboxCodeRunner
 from aigo_inspect.scorers import hosted_scorers, system_scorer
@@ -110,7 +111,7 @@ def aigo_task(
     if stored is not None:
         replay = of_result_log(Path(stored))
     elif reuse is not None:
-        replay = of_native_log(Path(reuse), made)
+        replay = of_native_log(Path(reuse), made, read)
     return native_task(made, _pairs(model_map, "model_map"), progress, replay)
 
 

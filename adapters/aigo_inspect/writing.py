@@ -17,13 +17,14 @@ from typing import Any
 
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.encoding import dumps, json_text
+from aigo_bridge.importing.output import open_draft
+from aigo_bridge.results.log_files import open_for_reading
 from aigo_bridge.results.reading import read_log
 
 from .carried import FRAME, INDEX, SAMPLES, index_of
-from .encoding import dumps, json_text
 from .events import sample_key
 from .native_messages import error_of, events_of, messages_of
-from .output import open_draft
 
 Native = dict[str, Any]
 _LONGEST_ID = 10_000
@@ -50,7 +51,7 @@ def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -
     path = Path(target)
     if path.suffix != ".eval":
         path.mkdir(parents=True, exist_ok=True)
-        path /= _file_name(frame)
+        path /= _file_name(frame, Path(result))
     write_inspect_log(path, frame, reader.raw_samples())
     return path
 
@@ -100,10 +101,15 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def _file_name(frame: TaskResultLog) -> str:
+def _file_name(frame: TaskResultLog, result: Path) -> str:
+    """As Inspect names its logs; the id is that of the content, as several results of one task may have begun in the same second."""
+    digest = hashlib.sha256()
+    with open_for_reading(result) as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
     started = datetime.fromtimestamp(frame.execution.started_at, UTC)
     task = frame.specification.task.key
-    return f"{started:%Y-%m-%dT%H-%M-%S}-00-00_{task}_{_id(frame.specification.task.id)}.eval"
+    return f"{started:%Y-%m-%dT%H-%M-%S}-00-00_{task}_{_id(frame.specification.task.id, digest.hexdigest())}.eval"
 
 
 def _id(*parts: object) -> str:

@@ -5,6 +5,7 @@ What a model would answer is not known, so a placeholder stands for it wherever 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +25,10 @@ from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.metrics import default_metrics, metric_keys
 from aigo_bridge.models import ModelRequest
 from aigo_bridge.plan import Sample, TaskPlan
+from aigo_bridge.planning_checks import OUTPUT_NAMES
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.judges import JUDGES
+from aigo_bridge.scoring.likelihoods import Choices, by_likelihood
 from aigo_bridge.scoring.variables import variables
 from aigo_bridge.solving.conversation import assistant_item, input_item
 from aigo_bridge.solving.grouped import GroupedSingleTurn
@@ -37,6 +40,8 @@ from aigo_bridge.templates import SampleTemplate
 
 ANSWER = "⟨the model's answer⟩"
 """Stands for what the evaluated model would say."""
+
+LIKELIHOODS = "the likelihoods of the continuations are compared; nothing is generated"
 
 TEXT_FIELDS = ("ground_truth", "ground_truth_choice", "choices", "value", "function_calls")
 """Fields of scorers that are rendered per sample, judges' prompts aside."""
@@ -95,6 +100,10 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
         except (SampleError, TemplateError) as error:
             problem = str(error)
         messages = conversation.messages
+        compared = by_likelihood(plan.benchmark.scorers)
+        if messages and compared and len(compared) == len(plan.benchmark.scorers):
+            # No other scorer looks at an answer, so none is asked for.
+            messages = (*messages[:-1], Message("note", LIKELIHOODS))
         output = None if solver is None else conversation.output or _placeholder(messages)
         if solver is not None and solver.postprocessor is not None:
             messages = (
@@ -103,7 +112,9 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
             )
             scorers = tuple(_of_unknown_rows(plan))
         else:
-            scorers = tuple(_scorers(plan, sample, output))
+            recorded = isinstance(solver, solver_spec.PassThroughSolver)
+            seen = _Seen(sample, output, messages_known=conversation.known, answers_known=recorded)
+            scorers = tuple(_scorers(plan, seen))
         yield SamplePreview(sample.id, sample.data, messages, conversation.options, scorers, problem)
 
 
@@ -129,6 +140,41 @@ class Conversation:
     options: Mapping[str, Any] = field(default_factory=dict)
     output: SolverOutput | None = None
     """What scorers will see, where it is more than the messages with a placeholder for the answer."""
+    known: bool = True
+    """Whether the messages are those of the run but for what a model says; otherwise even their number is not known."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is known of that which scorers will see."""
+
+    sample: Sample
+    output: SolverOutput | None
+    messages_known: bool
+    answers_known: bool
+    """Whether there are no placeholders, so that a template that fails will fail in the run."""
+
+    def shown(self, text: str) -> str:
+        """A template rendered, or as it is where what it asks for is not known yet.
+
+        Raises:
+            TemplateError: it will fail in the run.
+        """
+        template = SampleTemplate(text)
+        if not _reads_output(template):
+            return template.render(sample=self.sample.data)
+        if not self.messages_known:
+            return text
+        try:
+            return template.render(**variables(self.sample, self.output))
+        except TemplateError:
+            if self.answers_known:
+                raise
+            return text
+
+
+def _reads_output(template: SampleTemplate) -> bool:
+    return any(name[0] in OUTPUT_NAMES for name in template.reads | template.optional_reads)
 
 
 Steps = Callable[[Sample], Conversation]
@@ -147,7 +193,8 @@ def _steps(solver: solver_spec.Solver) -> Steps:
 
             return single
         case solver_spec.MultiTurnSolver():
-            return lambda sample: Conversation(tuple(_built(solver.message_builders, sample)))
+            known = not any(isinstance(each, _OPEN_ENDED) for each in solver.message_builders)
+            return lambda sample: Conversation(tuple(_built(solver.message_builders, sample)), known=known)
         case solver_spec.PassThroughSolver():
             passed = PassThrough(solver)
             return lambda sample: _recorded(passed.output(sample.data), solver.trace_column)
@@ -156,7 +203,15 @@ def _steps(solver: solver_spec.Solver) -> Steps:
             return lambda sample: _group(group.requests(sample.data))
         case solver_spec.PythonSolver():
             note = Message("note", "the author's code `run_solver` makes the conversation")
-            return lambda _: Conversation((note,))
+            return lambda _: Conversation((note,), known=False)
+
+
+_OPEN_ENDED = (
+    solver_spec.LoopBuilder,
+    solver_spec.GenerateMessageBuilder,
+    solver_spec.LoadTraceBuilder,
+)
+"""Steps of which it is not known how many messages they add."""
 
 
 def _recorded(output: SolverTrace, column: str) -> Conversation:
@@ -220,11 +275,11 @@ def _placeholder(messages: Sequence[Message]) -> SolverTrace:
     return SolverTrace(trace=Trace(items=items), raw_outputs=[raw], direct_ios=[])
 
 
-def _scorers(plan: TaskPlan, sample: Sample, output: SolverOutput | None) -> Iterator[ScorerPreview]:
+def _scorers(plan: TaskPlan, seen: _Seen) -> Iterator[ScorerPreview]:
     scorers = plan.benchmark.scorers
     for scorer, key in zip(scorers, scorer_keys(scorers), strict=True):
         try:
-            yield _scorer(scorer, key, sample, output)
+            yield _scorer(scorer, key, seen)
         except (SampleError, TemplateError) as error:
             yield ScorerPreview(key, scorer.type, problem=str(error))
 
@@ -237,25 +292,48 @@ def _of_unknown_rows(plan: TaskPlan) -> Iterator[ScorerPreview]:
         yield ScorerPreview(key, scorer.type, fields)
 
 
-def _scorer(
-    scorer: scorer_spec.Scorer, key: str, sample: Sample, output: SolverOutput | None
-) -> ScorerPreview:
+def _scorer(scorer: scorer_spec.Scorer, key: str, seen: _Seen) -> ScorerPreview:
     if scorer.type in JUDGES:
-        asked = JUDGES[scorer.type](scorer).first_input(sample, output)
-        response_format = asked.response_format
-        return ScorerPreview(
-            key,
-            scorer.type,
-            messages=tuple(_messages(asked)),
-            response_format=None if response_format is None else response_format.model_dump(mode="json"),
-        )
-    values = variables(sample, output)
+        return _judge(scorer, key, seen)
     fields = {
-        name: SampleTemplate(text).render(**values)
-        for name in TEXT_FIELDS
-        if isinstance(text := getattr(scorer, name, None), str)
+        name: seen.shown(text) for name in TEXT_FIELDS if isinstance(text := getattr(scorer, name, None), str)
     }
+    if by_likelihood([scorer]):
+        assert isinstance(scorer, scorer_spec.StringEqualsMCQAScorer)
+        choices, continuations = Choices(scorer).of(seen.sample.data, "score")
+        compared = dict(zip(choices, continuations, strict=True))
+        fields |= {"continuations": json.dumps(compared, ensure_ascii=False), "method": scorer.method}
     snippet = getattr(scorer, "compute_scores_snippet", None)
     if snippet is not None:
         fields["compute_scores"] = f"{len(snippet.splitlines())} lines of the author's code; not run here"
     return ScorerPreview(key, scorer.type, fields)
+
+
+def _judge(scorer: Any, key: str, seen: _Seen) -> ScorerPreview:
+    prompts = (scorer.system_prompt, scorer.user_prompt)
+    reads_output = any(_reads_output(SampleTemplate(prompt)) for prompt in prompts)
+    try:
+        if reads_output and not seen.messages_known:
+            return _unrendered_judge(scorer, key, seen)
+        asked = JUDGES[scorer.type](scorer).first_input(seen.sample, seen.output)
+    except SampleError:
+        if seen.answers_known or not reads_output:
+            raise
+        return _unrendered_judge(scorer, key, seen)
+    response_format = asked.response_format
+    return ScorerPreview(
+        key,
+        scorer.type,
+        messages=tuple(_messages(asked)),
+        response_format=None if response_format is None else response_format.model_dump(mode="json"),
+    )
+
+
+def _unrendered_judge(scorer: Any, key: str, seen: _Seen) -> ScorerPreview:
+    """A judge's prompts as far as they are known; what it is told of the form of its answer comes after them."""
+    messages = (
+        Message("note", "the judge sees what is not known yet: its prompts as they are written"),
+        Message("system", seen.shown(scorer.system_prompt)),
+        Message("user", seen.shown(scorer.user_prompt)),
+    )
+    return ScorerPreview(key, scorer.type, messages=messages)

@@ -23,8 +23,9 @@ from aigo_bridge.engine import Engine
 from aigo_bridge.errors import DatasetError, Issue, SampleError, UsageError
 from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset, find_generator
 from aigo_bridge.models import Model, ModelRequest
-from aigo_bridge.reading import read_dataset, read_generator
+from aigo_bridge.reading import Document, read_dataset, read_generator, snippet_place
 from aigo_bridge.snippets import Snippet, SnippetHost
+from aigo_bridge.spec.generators import DatasetGeneratorSpec, PythonSynthesizer
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
             tools = DatasetTools(
                 generators={request.dataset_generator_key: generator.spec},
                 datasets=_Datasets(path, sources),
-                generation=GeneratorTools(ask=_asker(portal, sources), run_snippet=_snippets(host)),
+                generation=GeneratorTools(
+                    ask=_asker(portal, sources), run_snippet=_snippets(host, generator)
+                ),
             )
             return load_dataset(
                 document.spec, base=path.parent, root=sources.root or document.root, tools=tools
@@ -134,8 +137,17 @@ def _request(question: Question) -> ModelRequest:
     return ModelRequest(chat)
 
 
-def _snippets(host: SnippetHost) -> Callable[[str, Any], Any]:
+def _snippets(host: SnippetHost, generator: Document[DatasetGeneratorSpec]) -> Callable[[str, Any], Any]:
+    places: dict[str, tuple[str, int] | None] = {}
+    for number, step in enumerate(generator.spec.definition.synthesizers):
+        if isinstance(step, PythonSynthesizer):
+            path = ("definition", "synthesizers", number, "synthesize_snippet")
+            code = step.synthesize_snippet
+            places.setdefault(code, snippet_place(generator, path, code))
+
     def run(source: str, row: Any) -> Any:
-        return host.call_blocking(Snippet(source, "synthesize", "synthesize_snippet"), (row,), {})
+        # Code that config was put into is not found: it has no place.
+        snippet = Snippet(source, "synthesize", "synthesize_snippet").at(places.get(source))
+        return host.call_blocking(snippet, (row,), {})
 
     return run

@@ -75,8 +75,13 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
                 yield TemplateField((*start, "input_builder", "template"), builder.template, False)
             else:
                 for number, message in enumerate(builder.input_messages):
-                    path = (*start, "input_builder", "input_messages", number, "content")
-                    yield TemplateField(path, message.content, False)
+                    path = (*start, "input_builder", "input_messages", number)
+                    yield TemplateField((*path, "content"), message.content, False)
+                    if isinstance(message.choices, str):
+                        yield TemplateField((*path, "choices"), message.choices, False)
+                if builder.unconditioned_query is not None:
+                    path = (*start, "input_builder", "unconditioned_query")
+                    yield TemplateField(path, builder.unconditioned_query, False)
         case solver_spec.MultiTurnSolver() as solver:
             yield from _builder_fields((*start, "message_builders"), solver.message_builders)
         case _:
@@ -89,6 +94,7 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
             "value",
             "ground_truth_choice",
             "choices",
+            "continuations",
             "function_calls",
             "system_prompt",
             "user_prompt",

@@ -74,6 +74,8 @@ class Solution:
     """What the solver made of it."""
     rows: tuple[Row, ...]
     """What is scored: the sample itself, or the post-processor's rows, of which there may be none."""
+    absent: bool = False
+    """Whether there never was such a trial: a stored row that the post-processor made in other trials only. It is in no evidence."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,22 @@ def compile_program(
     postprocessor = None if solver is None else solver.postprocessor
     return SampleProgram(
         plan=plan,
-        solver=None if solver is None else compile_solver(solver, host),
-        postprocessor=None if postprocessor is None else compile_postprocessor(postprocessor, host),
+        solver=None
+        if solver is None
+        else compile_solver(solver, host, snippet_place=plan.snippet_place("solver", "run_solver_snippet")),
+        postprocessor=None
+        if postprocessor is None
+        else compile_postprocessor(
+            postprocessor,
+            host,
+            snippet_place=plan.snippet_place("solver", "postprocessor", "postprocess_snippet"),
+        ),
         scorers=compile_scorers(
-            plan.benchmark.scorers, samples=plan.samples, host=host, code_runner=code_runner
+            plan.benchmark.scorers,
+            samples=plan.samples,
+            host=host,
+            code_runner=code_runner,
+            snippet_place=lambda number: plan.snippet_place("scorers", number, "compute_scores_snippet"),
         ),
         host=host,
         samples={str(sample.id): sample for sample in plan.samples},

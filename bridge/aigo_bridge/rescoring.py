@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aigo_bridge.engine import Engine, ImportOptions, ImportReport
+from aigo_bridge.engine import Engine, ImportOptions
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.plan import PlanOrigin
 
 RESULT_SUFFIXES = (".tasklog.json", ".tasklog.json.gz", ".tasklog.json.zst")

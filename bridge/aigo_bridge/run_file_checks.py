@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.datasets import Rows, Selection, load_file
+from aigo_bridge.datasets import Rows, load_file
 from aigo_bridge.datasets.sources import load_dataset
 from aigo_bridge.errors import DatasetError, Issue, SpecError, TemplateError
 from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset
 from aigo_bridge.parameters import resolve_config
-from aigo_bridge.plan import bind_task
+from aigo_bridge.plan import Sample, bind_task
 from aigo_bridge.planning_checks import column_issues, definition_issues
+from aigo_bridge.planning_nulls import null_issues
 from aigo_bridge.reading import Document, read_dataset
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, TaskSpecification
 from aigo_bridge.spec.datasets import LocalSource
@@ -63,20 +64,27 @@ def task_file_issues(document: Document[TaskSpec]) -> Iterator[Issue]:
         if file.suffix.lower() in ENTITY_SUFFIXES:
             found = _local_rows(read_dataset(file))
         else:
-            found = load_file(file, Selection(num_samples=1))
+            found = load_file(file)
     except (SpecError, DatasetError):
         return  # a data set's own mistakes are told when it is validated, or run
     if found is not None:
-        for issue in definition_issues(definition, found.columns):
+        for issue in _definition_issues(definition, found):
             yield replace(document.place(issue), message=f"{issue.message} (data set {key!r})")
 
 
+def _definition_issues(definition: BenchmarkDefinition, rows: Rows) -> list[Issue]:
+    issues = definition_issues(definition, rows.columns)
+    if any(issue.severity == "error" for issue in issues):
+        return issues
+    return [*issues, *null_issues(definition, [Sample(row.sample_id, row.data) for row in rows.rows])]
+
+
 def _local_rows(document: Document[DatasetSpec]) -> Rows | None:
-    """Rows (one, with all columns) of a local data set; `None` for every other source."""
+    """Rows of a local data set; `None` for every other source."""
     if not isinstance(document.spec.source, LocalSource):
         return None
     base = document.folder(("source",))
-    return load_dataset(document.spec, base=base, root=document.root, selection=Selection(num_samples=1))
+    return load_dataset(document.spec, base=base, root=document.root)
 
 
 def _evaluation_config(run: RunSpec) -> dict[str, Any]:
@@ -110,7 +118,7 @@ def _task_issues(
     if found is None:
         return
     issues = [
-        *definition_issues(definition, found.columns),
+        *_definition_issues(definition, found),
         *column_issues(document.spec.config_spec, config, found.columns),
     ]
     for issue in issues:

@@ -85,6 +85,17 @@ class ScriptedReply:
     status: int | None = None
     """HTTP status of the failure; 408, 409, 429 and 5xx are retried as the engine retries real ones."""
 
+    def tokens(self, messages: Sequence[tuple[str, str]]) -> tuple[int, int]:
+        """Prompt and completion tokens: those that the rule reports, else words; of function calls, those of their arguments as JSON."""
+        asked = sum(len(text.split()) for _, text in messages)
+        spoken = self.text
+        if self.tool_calls:
+            spoken += " " + json.dumps([call.arguments for call in self.tool_calls])
+        return (
+            asked if self.input_tokens is None else self.input_tokens,
+            len(spoken.split()) if self.output_tokens is None else self.output_tokens,
+        )
+
 
 @dataclass(frozen=True)
 class Rule:

@@ -33,7 +33,7 @@ async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Outcome:
     assert isinstance(plan.definition, SystemDefinition)
     snippet = Snippet(
         plan.definition.compute_evidence_snippet, "compute_evidence", "compute_evidence_snippet"
-    )
+    ).at(plan.snippet_place("compute_evidence_snippet"))
     try:
         output = await host.call(snippet)
     except SnippetError as error:

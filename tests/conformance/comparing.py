@@ -1,48 +1,65 @@
-"""What two engines made of the same plan, side by side: everything but ids, times and an engine's own notes must be equal."""
+"""What two engines made of the same plan, side by side: everything but ids, times and an engine's own notes must be equal.
+
+What is compared is what users get: the result log that is written. What it leaves out (NaN, types of rows, the table of metrics) is taken
+from the evidence that it is made of.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.dtypes import TraceItem, make_explicit
-from aigo_bridge.engine import Evidence, RunSettings
-from aigo_bridge.engines import load_engine
-from aigo_bridge.evaluate import write_result
+from aigo_bridge.engine import Engine, Evidence, RunSettings
+from aigo_bridge.engines import load_engine, require_exact
+from aigo_bridge.evaluate import check_models, write_result
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results.trials import TrialRecord
 
 ENGINES = ("inspect", "lighteval")
 
-ANYWHERE = frozenset({"id", "call_id", "tool_call_id", "inspect"})
+ITEM_NOTES = frozenset({"id", "call_id", "tool_call_id", "inspect"})
 """Keys of items whose values are an engine's own."""
+
+TRACE_NOTES = frozenset({"FORMAT", "metadata", "span_id", "span_name", "span_type"})
+"""Keys of traces that say where in the engine's own log they stand; the format is the default where it is not said."""
+
+TIMES = frozenset({"runtime", "started_at", "ended_at"})
 
 Json = Any
 
 
 def outcome_on(engine: str, made: TaskPlan, out: Path, **settings: Any) -> dict[str, Json]:
-    """What an engine makes of a plan, in a form that is equal when it says the same."""
-    adapter = load_engine(engine)
-    log = adapter.run(made, RunSettings(out=out / engine, **settings))
-    evidence = adapter.read(log.path)
-    return comparable(evidence, out / engine / "result.json")
+    """What an engine makes of a plan, in a form that is equal when it says the same.
+
+    Raises:
+        BridgeError: the engine refuses the plan or the settings.
+    """
+    return outcome_with(load_engine(engine), made, RunSettings(out=out / engine, **settings))
 
 
-def comparable(evidence: Evidence, result: Path) -> dict[str, Json]:
-    """Trials, metrics and use of models of a run."""
-    written = write_result(evidence, result, engine="any")
+def outcome_with(engine: Engine, made: TaskPlan, settings: RunSettings) -> dict[str, Json]:
+    """As `outcome_on`, with an engine and settings that are there already."""
+    require_exact(engine.gaps(made), engine=engine.name)
+    check_models(made, settings)
+    log = engine.run(made, settings)
+    return comparable(engine.read(log.path), settings.out / "result.json", planned=len(made.samples))
+
+
+def comparable(evidence: Evidence, result: Path, *, planned: int | None = None) -> dict[str, Json]:
+    """A run's evidence, and the result log that is written of it, without what may differ."""
+    written = write_result(evidence, result, engine="any", planned=planned)
     return {
         "status": evidence.execution.status,
-        # Inspect names a model even where none is asked.
-        "models": {key: name for key, name in evidence.models.items() if name != "none/none"},
+        "models": dict(evidence.models),
+        "usage": {name: dict(usage) for name, usage in evidence.execution.model_usage.items()},
         "trials": [_trial(record) for record in evidence.trials()],
-        "metrics": [
-            (metric.scorer_key, metric.metric_key, dict(metric.values)) for metric in written.metrics.data
+        "table": [
+            (row.scorer_key, row.name, row.value, row.num_scored, row.problem) for row in written.metrics.rows
         ],
-        "problems": [(row.scorer_key, row.name, row.num_scored, row.problem) for row in written.metrics.rows],
-        "failed": (written.tally.num_samples, written.tally.num_failed, written.tally.num_excluded),
+        "counts": (written.tally.num_samples, written.tally.num_failed, written.tally.num_excluded),
+        "result": _result(json.loads(result.read_bytes())),
     }
 
 
@@ -64,69 +81,133 @@ def differences(left: Json, right: Json, path: str = "") -> list[str]:
 
 
 def _trial(record: TrialRecord) -> dict[str, Json]:
+    """What the JSON of a result cannot say: types of rows, NaN in scores, which sample a row was made of."""
     return {
         "sample": (record.sample_id, record.source_id, record.index),
         "data": dict(record.data),
-        "solver": None if record.solver is None else _output(_plain(record.solver)),
-        "scores": [
-            {
-                "scorer": (score.scorer_key, score.scorer_purpose.value, score.scorer_name),
-                "values": dict(score.values),
-                "metadata": _plain(score).get("metadata"),
-                "calls": len(score.direct_ios or []),
-            }
-            for score in record.scores
-        ],
-        "errors": [
-            (error.error_type, error.message, error.stage and error.stage.value, error.hint)
-            for error in record.errors
-        ],
+        "scores": [(score.scorer_key, dict(score.values)) for score in record.scores],
+        "errors": len(record.errors),
     }
 
 
-def _plain(value: Any) -> dict[str, Json]:
-    dumped: dict[str, Json] = make_explicit(value).model_dump(mode="json")
-    return dumped
+def _result(log: Json) -> Json:
+    kept = {key: value for key, value in log.items() if key not in ("execution", "evidence")}
+    execution = {key: value for key, value in log["execution"].items() if key not in TIMES}
+    samples = [_sample(sample) for sample in log["evidence"]["samples"]]
+    return {**kept, "execution": execution, "evidence": {**log["evidence"], "samples": samples}}
 
 
-def _output(output: dict[str, Json]) -> Json:
+def _sample(sample: Json) -> Json:
+    trials = [_part(trial) for trial in sample["trials"]]
+    return {**_part(sample), "trials": trials}
+
+
+def _part(holder: Json) -> Json:
+    """A sample or a trial: its solver's output without an engine's notes, and calls of scorers by their number."""
+    scores = [
+        {**score, "direct_ios": len(score.get("direct_ios") or [])} for score in holder.get("scores") or []
+    ]
+    solver = holder.get("solver")
+    if solver is not None:
+        solver = {**solver, "output": _output(solver["output"])}
+    return {**holder, "scores": scores, "solver": solver}
+
+
+def _output(output: Json) -> Json:
+    if not isinstance(output, dict):
+        return output
     if "solver_outputs" in output:
         group = output["solver_outputs"]
-        return (
+        made = (
             [_output(each) for each in group]
             if isinstance(group, list)
             else {key: _output(each) for key, each in group.items()}
         )
-    if "trace" not in output:
-        return output
-    calls = [
-        event for event in output["trace"].get("events") or [] if event.get("type") == "model_call_event"
-    ]
-    return {
-        "items": [_item(item) for item in output["trace"]["items"]],
-        "raw_outputs": output["raw_outputs"],
-        "calls": len(output["direct_ios"]),
-        "model_calls": [
-            {
-                "model": call["model"],
-                "input": [_item(item) for item in call["input_context"]],
-                "output": [_item(item) for item in call["output_items"]],
-                "usage": call.get("usage"),
-                "failed": call.get("error") is not None,
+        return {**output, "solver_outputs": made}
+    found = dict(output)
+    if "trace" in output:
+        trace = {key: value for key, value in output["trace"].items() if key not in TRACE_NOTES}
+        found["trace"] = {
+            **trace,
+            "items": [_item(item) for item in trace["items"]],
+            # A call that was tried again stands before or after its failed attempts.
+            "events": sorted(_calls(trace.get("events") or []), key=lambda call: call["failed"]),
+        }
+    # Of calls without an answer one engine keeps what was sent, another nothing.
+    if not any(call["failed"] for call in found.get("trace", {}).get("events", [])):
+        found["direct_ios"] = [_exchange(io) for io in output.get("direct_ios") or []]
+    else:
+        del found["direct_ios"]
+    return found
+
+
+def _exchange(io: Json) -> Json:
+    """What was sent and what came back, as JSON; the scripted model's options under one engine's names."""
+    sent = json.loads(io["direct_input"]["body"])
+    if isinstance(sent, dict) and "config" in sent:
+        sent = {**sent, "config": dict(_options(sent["config"]))}
+    answer = io["direct_output"]
+    return {"sent": sent, "answer": json.loads(answer["body"]), "status": answer["status_code"]}
+
+
+def _options(config: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    for name, value in config.items():
+        match name:
+            case "max_retries" | "max_connections":
+                continue  # how Inspect calls, not what it asks
+            case "stop":
+                yield "stop_seqs", [value] if isinstance(value, str) else value
+            case "response_schema":
+                yield "response_format", value["name"]
+            case "response_format":
+                yield name, value["json_schema"]["name"]
+            case "temperature" | "top_p" | "presence_penalty" | "frequency_penalty":
+                yield name, float(value)
+            case _:
+                yield name, value
+
+
+def _calls(events: list[Json]) -> Iterator[Json]:
+    """The calls of models, and whether the solver or a scorer made them; an engine's other events are its own."""
+    spans = {event["span_id"]: event for event in events if event["type"] == "span_begin"}
+    for event in events:
+        if event["type"] == "model_call_event":
+            yield {
+                "by": _kind_of(event["span_id"], spans),
+                "model": event["model"],
+                "input": [_told(item) for item in event["input_context"]],
+                "output": [_told(item) for item in event["output_items"]],
+                "usage": event.get("usage"),
+                "failed": event.get("error") is not None,
             }
-            for call in calls
-        ],
-    }
+
+
+def _kind_of(span_id: str | None, spans: Mapping[str, Json]) -> str | None:
+    while span_id is not None:
+        span = spans[span_id]
+        if span.get("span_type") in ("solver", "scorer"):
+            return str(span["span_type"])
+        span_id = span.get("parent_span_id")
+    return None
+
+
+def _told(item: Json) -> Json:
+    """An item of a call. Inspect knows nothing but messages: what a model of another kind takes and gives is told as text in its log."""
+    if item["type"] not in ("custom_task_input_message", "custom_task_output_message"):
+        return _item(item)
+    role, kind = ("user", "input_text") if "input" in item["type"] else ("assistant", "output_text")
+    part: dict[str, Json] = {"type": kind, "text": json.dumps(item["content"])}
+    if role == "assistant":
+        part["annotations"] = []
+    return {"type": "message", "status": "completed", "role": role, "content": [part]}
 
 
 def _item(item: Json) -> Json:
-    if isinstance(item, TraceItem):
-        item = _plain(item)
     if isinstance(item, list):
         return [_item(part) for part in item]
     if not isinstance(item, dict):
         return item
-    found = {key: _item(value) for key, value in item.items() if key not in ANYWHERE and value is not None}
+    found = {key: _item(value) for key, value in item.items() if key not in ITEM_NOTES and value is not None}
     if item.get("type") == "function_call":
         found["arguments"] = json.loads(item["arguments"])
     return found

@@ -165,18 +165,22 @@ def test_input_that_is_no_json_fails_its_sample(
 def test_missing_value_of_one_row_fails_that_row(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load
 ) -> None:
-    """A column that one row lacks is NaN there, which is no text to compare with: never equal, never a crash."""
+    """A column that one row lacks is NaN there, which is no text to compare with: that scorer fails on it, the other does not."""
     (tmp_path / "q.jsonl").write_text('{"question": "one", "answer": "1"}\n{"question": "two"}\n')
     model = write_script(tmp_path / "m", default(text="1"))
     judge = write_script(tmp_path / "j", default(text="1"))
 
     done = aigo("run", task, "--model", model, "--model-map", f"judge={judge}", "--out", "out")
 
-    assert done.code == 0
+    assert done.code == 1
+    assert "warning: column 'answer' is missing in 1 of 2 samples (first: sample 1)" in done.err
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     assert [
-        sample["trials"][0]["scores"][0]["values"]["is_correct"] for sample in result["evidence"]["samples"]
-    ] == [1.0, 0.0]
+        [score["scorer_key"] for score in sample["trials"][0]["scores"]]
+        for sample in result["evidence"]["samples"]
+    ] == [["string_equals", "judge"], ["judge"]]
+    message = "scorer 'string_equals': ground_truth: {{ sample.answer }} is missing in this sample, expected a value to compare"
+    assert errors_of(result) == {1: [("score", message)]}
     assert result["evidence"]["samples"][1]["trials"][0]["sample"]["data"] == {
         "question": "two",
         "answer": None,
@@ -238,12 +242,21 @@ def test_json_summary_is_all_that_is_printed(aigo: Run, task: Path, tmp_path: Pa
 
     assert done.code == 1
     summary = done.json
-    assert summary["samples"] == {"planned": 3, "scored": 2, "failed": 1, "missing": 0, "reused": 0}
+    assert summary["samples"] == {
+        "planned": 3,
+        "scored": 2,
+        "failed": 1,
+        "missing": 0,
+        "excluded": 0,
+        "reused": 0,
+    }
     assert [(row["scorer"], row["name"], row["value"], row["num_scored"]) for row in summary["metrics"]] == [
         ("string_equals", "accuracy", 0.5, 2),
         ("judge", "score_mean", 0.4, 2),
     ]
-    assert summary["errors"] == [{"sample_id": 1, "stage": "solver", "message": "down"}]
+    assert summary["errors"] == [
+        {"sample_id": 1, "trial": None, "stage": "solver", "message": "down", "hint": None}
+    ]
     assert Path(summary["native_log"]).is_file()
     assert Path(summary["result"]).is_file()
     assert summary["models"][""] == model
@@ -301,3 +314,42 @@ def test_a_judge_that_fails_is_named_and_its_calls_are_kept(
 
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     assert errors_of(result) == {0: [("score", "scorer 'judge': judge 'judge': quota")]}
+
+
+def test_a_sample_that_one_of_several_scorers_failed_on(aigo: Run, task: Path, tmp_path: Path) -> None:
+    """It is in the other scorer's metrics; what is said of failures names scorer, stage, trial and hint."""
+    model = write_script(tmp_path / "m", default(text="1"))
+    judge = write_script(tmp_path / "j", rule("two", error="no judge"), default(text='{"score": 5}'))
+    options = (task, "--model", model, "--model-map", f"judge={judge}", "--num-trials", 2)
+
+    shown = aigo("run", *options, "--out", "out")
+
+    assert "2 of 3 samples scored by every scorer, 1 failed" in shown.out
+    assert "  sample 1, trial 1: score: scorer 'judge': " in shown.out
+    assert "6/6 trials, 2 failed" in shown.err
+    assert shown.err.count("sample 1, trial") == 1
+    summary = aigo("run", *options, "--out", "json", "--json").json
+    assert summary["samples"]["excluded"] == 0
+    (error,) = summary["errors"]
+    assert (error["sample_id"], error["trial"], error["stage"]) == (1, 0, "score")
+    assert "hint" in error
+    assert [(row["key"], row["num_scored"]) for row in summary["metrics"]] == [("mean", 3), ("mean", 2)]
+
+
+def test_a_metric_without_a_value_has_its_own_name(aigo: Run, task: Path, tmp_path: Path) -> None:
+    head = task.read_text().split("  scorers:")[0]
+    task.write_text(
+        head
+        + """  scorers:
+    - type: python
+      metrics: [{type: mean, field: absent, name: Accuracy}, {type: max, field: x}]
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            return {"y": 1}
+"""
+    )
+
+    done = aigo("run", task, "--model", write_script(tmp_path / "m", default(text="1")))
+
+    assert done.code == 1
+    assert [line.split()[:2] for line in done.out.splitlines()[3:5]] == [["Accuracy", "–"], ["x_max", "–"]]

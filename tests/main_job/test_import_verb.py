@@ -102,3 +102,55 @@ def test_bounds_are_set_by_name(aigo: Run, tasks: Path, tmp_path: Path) -> None:
     assert (unknown.code, "found bound 'size', expected one of" in unknown.err) == (2, True)
     word = aigo("import", log, "--bound", "member_bytes=big")
     assert (word.code, "expected NAME=NUMBER" in word.err) == (2, True)
+
+
+def test_secrets_of_our_own_logs_are_taken_out_too(
+    aigo: Run, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a model said by heart, what stood in a row; choices that do not apply are told."""
+    monkeypatch.setenv("SOME_API_KEY", "no-format-that-anybody-knows")
+    known = "sk-" + "a1" * 12
+    (tmp_path / "d.jsonl").write_text(f'{{"q": "which key? no-format-that-anybody-knows", "a": "{known}"}}\n')
+    (tmp_path / "m.jsonl").write_text(f'{{"default": true, "reply": "{known}"}}\n')
+    (tmp_path / "t.yaml").write_text("""key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}
+  scorers:
+    - {type: string_equals, ground_truth: "{{ sample.a }}"}
+""")
+    assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "--out", "run").code == 0
+
+    done = aigo("import", "run", "--out", "clean", "--context", "none", "--events", "minimal")
+
+    assert done.code == 0, done.err
+    assert "--context is not used" in done.out
+    assert "--events is not used" in done.out
+    assert "x value of SOME_API_KEY" in done.out
+    assert "x openai or anthropic key" in done.out
+    (path,) = (tmp_path / "clean").glob("*.tasklog.json")
+    text = path.read_text()
+    assert known not in text
+    assert "no-format-that-anybody-knows" not in text
+    assert result_of(path)["evidence"]["metrics"][0]["values"] == {"accuracy": 1.0}
+    assert aigo("import", "run", "--out", "whole", "--no-redact").code == 0
+    (path,) = (tmp_path / "whole").glob("*.tasklog.json")
+    assert path.read_bytes() == (tmp_path / "run" / "t.tasklog.json").read_bytes()
+
+
+def test_what_is_gone_or_cut_off_in_a_folder_is_listed(aigo: Run, foreign: Path, tmp_path: Path) -> None:
+    """A link to a log that is gone, and the beginning of one, are told beside the good ones."""
+    (foreign.parent / "2026-01-01T00-00-00_gone.eval").symlink_to(tmp_path / "nowhere.eval")
+    (foreign.parent / "2026-01-01T00-00-01_cut.json").write_text('{"version": 2, "eval": {"task": ')
+
+    for location in ("logs", "logs/*"):
+        done = aigo("import", location, "--out", f"evidence-{len(location)}")
+
+        assert done.code == 3
+        assert "2 samples" in done.out
+        assert "no such log: 'logs/2026-01-01T00-00-00_gone.eval'" in done.out
+        assert "logs/2026-01-01T00-00-01_cut.json: unreadable" in done.out

@@ -88,6 +88,7 @@ def test_killed_run_is_resumed(counted: Path, command: Run, result_of: Load) -> 
     assert [path.suffix for path in out.iterdir()] == [".eval"]
 
     done = command("aigo-bridge", *arguments, "--resume", "--json", cwd=counted)
+    assert "Unable to recompute" not in done.err
 
     assert done.code == 0, done.err
     samples = done.json["samples"]
@@ -178,7 +179,14 @@ def test_resume_asks_failed_samples_again(counted: Path, command: Run) -> None:
     done = command("aigo-bridge", *run, "--resume")
 
     assert done.code == 0
-    assert done.json["samples"] == {"planned": 12, "scored": 12, "failed": 0, "missing": 0, "reused": 11}
+    assert done.json["samples"] == {
+        "planned": 12,
+        "scored": 12,
+        "failed": 0,
+        "missing": 0,
+        "excluded": 0,
+        "reused": 11,
+    }
     assert done.json["metrics"][0]["value"] == 0.5
 
 
@@ -224,7 +232,14 @@ def test_resume_scores_again_what_a_scorer_failed_on(counted: Path, command: Run
 
     done = command("aigo-bridge", *run, "--resume")
 
-    assert done.json["samples"] == {"planned": 12, "scored": 12, "failed": 0, "missing": 0, "reused": 11}
+    assert done.json["samples"] == {
+        "planned": 12,
+        "scored": 12,
+        "failed": 0,
+        "missing": 0,
+        "excluded": 0,
+        "reused": 11,
+    }
     assert done.json["metrics"][1]["value"] == pytest.approx(11 / 12)
 
 

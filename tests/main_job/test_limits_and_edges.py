@@ -85,6 +85,60 @@ def test_a_limit_ends_its_sample_only(
     assert "limit" in text.lower()
 
 
+def test_a_scorer_that_takes_too_long_fails_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    """At stage score, with the time that scoring has; what other scorers said stays."""
+    write(tmp_path, "", [{"q": "x"}, {"q": "y"}])
+    (tmp_path / "t.yaml").write_text("""key: t
+display_name: T
+description: ''
+definition:
+  scorers:
+    - {type: string_equals, key: quick, ground_truth: x, value: "{{ sample.q }}"}
+    - type: python
+      key: endless
+      compute_scores_snippet: |
+        import time
+        def compute_scores(sample):
+            time.sleep(60 if sample["q"] == "x" else 0)
+            return {"s": 1.0}
+""")
+
+    done = aigo("run", "t.yaml", "--dataset", "d=d.jsonl", "-o", "out", "--time-limit", 8)
+
+    assert done.code == 1
+    result = result_of(tmp_path / "out" / "t.tasklog.json")
+    message = "scorer 'endless': the time limit of the sample was exceeded; scoring may take half of it (4 s)"
+    assert errors(result) == {0: [("score", message)], 1: []}
+    assert values(result) == {"quick.accuracy": 0.5, "endless.s_mean": 1.0}
+
+
+def test_an_infinite_score_is_null_and_spelled_out(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    """JSON has no infinity. It is in no mean, which says so; frequencies count it by its name."""
+    write(tmp_path, "", [{"v": 1.0}, {"v": 2.0}])
+    (tmp_path / "t.yaml").write_text("""key: t
+display_name: T
+description: ''
+definition:
+  scorers:
+    - type: python
+      key: s
+      metrics: [{type: mean, field: v}, {type: frequency, field: v}]
+      compute_scores_snippet: |
+        def compute_scores(sample):
+            return {"v": float("-inf") if sample["v"] == 2.0 else sample["v"]}
+""")
+
+    done = aigo("run", "t.yaml", "--dataset", "d=d.jsonl", "-o", "out")
+
+    assert done.code == 1
+    assert "'v' has the value -inf, expected a finite number" in done.out
+    result = result_of(tmp_path / "out" / "t.tasklog.json")
+    first, second = (sample["trials"][0]["scores"][0] for sample in result["evidence"]["samples"])
+    assert (first["values"], first.get("metadata")) == ({"v": 1.0}, None)
+    assert (second["values"], second["metadata"]) == ({"v": None}, {"not_finite": {"v": "-inf"}})
+    assert values(result) == {"s.v_1.0": 0.5, "s.v_-inf": 0.5}
+
+
 def test_one_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     write(tmp_path, YES, [{"q": "?"}], {"default": True, "reply": "yes"})
 

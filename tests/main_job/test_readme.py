@@ -57,7 +57,7 @@ def test_commands_work_as_shown(checkout: Path, endpoint: Endpoint) -> None:
         printed = squeezed(done.stdout)
         assert [line for line in squeezed(expected) if line not in printed] == [], command
 
-    assert [request["model"] for request in endpoint.requests] == ["gpt-4.1-nano"] * 4
+    assert [request["model"] for request in endpoint.requests] == ["gpt-4.1-nano"] * 5
 
 
 def test_the_task_file_is_the_file() -> None:

@@ -97,8 +97,10 @@ def test_a_model_for_a_task_that_asks_none_is_told(ran: Path, aigo: Run) -> None
         "    def compute_evidence():\n        return {'metrics': {'m': {'value': 1}}}\n"
     )
 
-    done = aigo("run", "system.yaml", "--model", "scripted/yes.jsonl", "--num-samples", 3, "--out", "o")
+    options = ("--num-samples", 3, "--num-trials", 2)
+    done = aigo("run", "system.yaml", "--model", "scripted/yes.jsonl", *options, "--out", "o")
 
     assert done.code == 0, done.err
     assert "--model is not used" in done.err
     assert "--num-samples is not used" in done.err
+    assert "--num-trials is not used" in done.err

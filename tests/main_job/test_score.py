@@ -99,7 +99,14 @@ def test_other_scorers(aigo: Run, tmp_path: Path, first: Path, result_of: Load, 
     assert done.code == 0, done.err
     (summary,) = done.json
     assert summary["metrics"] == [
-        {"scorer": "length", "name": "letters_mean", "value": 5.5, "num_scored": 2, "problem": None}
+        {
+            "scorer": "length",
+            "key": "mean",
+            "name": "letters_mean",
+            "value": 5.5,
+            "num_scored": 2,
+            "problem": None,
+        }
     ]
     assert summary["samples"]["failed"] == 1
 
@@ -178,3 +185,47 @@ def test_an_earlier_runs_outputs_stand_in_for_the_model(tmp_path: Path, aigo: Ru
 
     assert outcome.num_failed == 0
     assert [row.value for row in outcome.metrics] == [pytest.approx((5 + 6 + 4) / 3)]
+
+
+SPLIT = """    postprocessor:
+      type: python
+      postprocess_snippet: |
+        def postprocess(sample, solver_output):
+            words = solver_output.output.choices[0].message.content.split()
+            return [({**sample, "sample_id": word}, solver_output) for word in words]
+"""
+
+
+def test_a_row_that_only_some_trials_made_has_those_trials_again(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
+    """It is not missing in the others: the post-processor never made it there."""
+    (tmp_path / "d.jsonl").write_text('{"q": "x", "a": "x"}\n')
+    (tmp_path / "t.yaml").write_text(HEAD.format(key="t") + SPLIT + LENGTH)
+    rules = [{"match": {"contains": "x"}, "times": 1, "reply": "one two"}, {"default": True, "reply": "two"}]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "first").code == 0
+
+    done = aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "again")
+
+    assert (done.code, "2 of 2 samples scored" in done.out) == (0, True), done.err
+    first, again = (result_of(tmp_path / name / "t.tasklog.json") for name in ("first", "again"))
+    assert {row: len(each) for row, each in scores(first).items()} == {"one": 1, "two": 2}
+    assert scores(again) == scores(first)
+    assert again["evidence"]["metrics"] == first["evidence"]["metrics"]
+
+
+def test_a_trial_of_which_the_post_processor_made_no_row_stays_without_scores(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
+    (tmp_path / "d.jsonl").write_text('{"q": "some", "a": "x"}\n{"q": "none", "a": "x"}\n')
+    task = HEAD.format(key="t").replace("  trials: {num_trials: 2}\n", "") + SPLIT + LENGTH
+    (tmp_path / "t.yaml").write_text(task)
+    rules = [{"match": {"contains": "some"}, "reply": "one two"}, {"default": True, "reply": ""}]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "first").code == 0
+    assert aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "again").code == 0
+    first, again = (result_of(tmp_path / name / "t.tasklog.json") for name in ("first", "again"))
+    assert scores(again) == scores(first)
+    assert again["evidence"]["metrics"] == first["evidence"]["metrics"]
+    assert first["evidence"]["metrics"][0]["values"] == {"letters_mean": 7.0}

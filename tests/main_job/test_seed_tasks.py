@@ -93,7 +93,11 @@ def test_trace_shows_what_was_really_sent(aigo: Run, tasks: Path, tmp_path: Path
     assert first["solver"]["output"]["raw_outputs"][0]["choices"][0]["message"]["content"] == "Oslo"
     assert first["scores"][0]["metadata"] == {"answer_gt": "Oslo", "answer_pred": "Oslo"}
     assert len(result["evidence"]["samples"]) == 3
-    assert result["specification"]["run_config"] == {"num_samples": 3, "subsampling": "head"}
+    assert result["specification"]["run_config"] == {
+        "num_samples": 3,
+        "subsampling": "head",
+        "cache_policy": "update",
+    }
 
 
 def test_trivia_is_judged(trivia: dict[str, Any]) -> None:

@@ -60,7 +60,10 @@ def test_metrics_and_reasons_are_the_evidence(aigo: Run, tmp_path: Path, result_
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["def compute_evidence():", "    raise ValueError('down')"], "ValueError: down (line 2"),
+        (
+            ["def compute_evidence():", "    raise ValueError('down')"],
+            "ValueError: down (t.yaml, line 11, in compute_evidence",
+        ),
         (["def compute_evidence():", "    return {'metrics': {'a': {'value': 'high'}}}"], "metric 'a' is"),
         (["def compute_evidence():", "    return 3"], "expected a mapping with 'metrics'"),
         (["def compute():", "    return {}"], "must define a function `compute_evidence`"),
@@ -82,3 +85,22 @@ def test_what_goes_wrong_is_told(
     assert result["status"] == "failure"
     assert result["evidence"]["metrics"] == []
     assert message in result["evidence"]["errors"][0]["message"]
+
+
+def test_a_system_task_has_one_trial(aigo: Run, tmp_path: Path) -> None:
+    """Also where more are asked for: that is told, and the progress comes to its end."""
+    (tmp_path / "t.yaml").write_text("""key: t
+display_name: T
+description: ''
+definition:
+  type: system_task
+  compute_evidence_snippet: |
+    def compute_evidence():
+        return {"metrics": {"m": {"value": 1}}}
+""")
+
+    done = aigo("run", "t.yaml", "--num-trials", 3, "-o", "out")
+
+    assert done.code == 0, done.err
+    assert "--num-trials is not used" in done.err
+    assert done.err.endswith("1/1 samples\n")

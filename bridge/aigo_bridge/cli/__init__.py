@@ -15,7 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "explain": ("aigo_bridge.cli.explain", "Show every prompt of a task without calling a model."),
     "import": ("aigo_bridge.cli.import_logs", "Turn an engine's logs into AI GO evidence."),
     "export": ("aigo_bridge.cli.export", "Write a task as an engine's files, or a result as its log."),
-    "convert": ("aigo_bridge.cli.convert", "Convert JSONL task records to an AI GO task, and back."),
+    "convert": ("aigo_bridge.cli.convert", "Convert task records or a benchmark to an AI GO task."),
     "generate": ("aigo_bridge.cli.generate", "Make the rows of a generated data set."),
     "validate": ("aigo_bridge.cli.validate", "Validate tasks, run files, data sets, models and result logs."),
     "score": ("aigo_bridge.cli.score", "Score stored outputs again, without calling the evaluated model."),

@@ -67,7 +67,7 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is already there.")] = False,
 ) -> None:
-    """Convert JSONL task records to an AI GO task with its data set, or an AI GO task to records.
+    """Convert JSONL task records or a benchmark to an AI GO task with its data set, or an AI GO task to records.
 
     The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all reasons are listed.
     Exit code: 0 converted, 1 it does not fit, 2 wrong use or an invalid file, 3 invalid records were left out.

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from aigo_bridge.cli.failing import ExitCode, reported, show_issues
+from aigo_bridge.cli.outcomes import metric_names, metric_problems
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, RunSettings
 from aigo_bridge.errors import EngineError, Issue
@@ -160,7 +161,8 @@ def _rows(result: EntryResult) -> list[tuple[str, ...]]:
     model = result.models.get("", "")
     counts = (str(result.num_samples - result.num_failed), str(result.num_failed + result.num_missing))
     lines = [
-        (printable(row.name), "–" if row.value is None else f"{row.value:.4g}") for row in result.metrics
+        (printable(name), "–" if row.value is None else f"{row.value:.4g}")
+        for row, name in zip(result.metrics, metric_names(result.metrics), strict=True)
     ] or [("–", "–")]
     head, *rest = lines
     return [
@@ -173,10 +175,10 @@ def _problems(result: EntryResult) -> list[str]:
     found: list[str] = []
     if result.problem is not None:
         found.append(one_line(result.problem))
-    found += [f"{row.name}: {printable(row.problem)}" for row in result.metrics if row.problem]
-    for sample_id, error in result.first_errors:
-        stage = error.stage.value if error.stage else "?"
-        found.append(f"sample {printable(str(sample_id))}: {stage}: {one_line(error.message)}")
+    found += metric_problems(result.metrics)
+    for first in result.first_errors:
+        stage = first.error.stage.value if first.error.stage else "?"
+        found.append(f"{printable(first.where)}: {stage}: {one_line(first.error.message)}")
     if result.num_failed > len(result.first_errors):
         found.append(f"{result.num_failed} samples failed; all are in the evidence")
     return found

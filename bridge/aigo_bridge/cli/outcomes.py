@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from aigo_bridge.cli.terminal import printable
 from aigo_bridge.evaluate import Outcome
+
+if TYPE_CHECKING:
+    from aigo_bridge.results.assembling import MetricRow
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:
@@ -22,11 +28,13 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             "scored": outcome.num_samples - outcome.num_failed,
             "failed": outcome.num_failed,
             "missing": outcome.num_missing,
+            "excluded": outcome.num_excluded,
             "reused": outcome.log.reused,
         },
         "metrics": [
             {
                 "scorer": row.scorer_key,
+                "key": row.metric_key,
                 "name": row.name,
                 "value": row.value,
                 "num_scored": row.num_scored,
@@ -34,14 +42,37 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             }
             for row in outcome.metrics
         ],
-        "errors": [
-            {"sample_id": sample_id, "stage": error.stage and error.stage.value, "message": error.message}
-            for sample_id, error in outcome.first_errors
-        ],
+        "errors": [error.to_json() for error in outcome.first_errors],
         "usage": {name: dict(usage) for name, usage in outcome.execution.model_usage.items()},
         "native_log": str(outcome.log.path),
         "result": str(outcome.result),
     }
+
+
+def metric_problems(rows: Iterable[MetricRow]) -> Iterator[str]:
+    """What is wrong with metrics, one line for each problem: a metric with many values has one problem, not many."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.problem:
+            names.setdefault((row.scorer_key, row.problem), []).append(row.name)
+    for (_, problem), (first, *others) in names.items():
+        more = f" and {len(others)} more" if others else ""
+        yield f"{printable(first)}{more}: {printable(problem)}"
+
+
+def metric_names(rows: Sequence[MetricRow]) -> list[str]:
+    """The names of metrics as shown; those that a scorer has twice with the metric's key behind them."""
+    count = Counter((row.scorer_key, row.name) for row in rows)
+    return [
+        f"{row.name} ({row.metric_key})"
+        if count[row.scorer_key, row.name] > 1 and row.metric_key != row.name
+        else row.name
+        for row in rows
+    ]
+
+
+def _has_several_scorers(outcome: Outcome) -> bool:
+    return outcome.plan.entity != "system" and len(outcome.plan.benchmark.scorers) > 1
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -50,7 +81,7 @@ def show_outcome(outcome: Outcome) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from aigo_bridge.cli.terminal import one_line, printable, short_path
+    from aigo_bridge.cli.terminal import one_line, short_path
 
     # Lines are never broken: messages and paths are there to be copied and searched for.
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
@@ -58,16 +89,22 @@ def show_outcome(outcome: Outcome) -> None:
     console.print(Text(f"\n{printable(outcome.plan.task.display_name)}", style="bold"))
     table = Table("metric", "value", "samples", "scorer", box=None, padding=(0, 3, 0, 0), header_style="dim")
     table.columns[1].justify = table.columns[2].justify = "right"
-    for row in outcome.metrics:
+    for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True):
         value = "–" if row.value is None else f"{row.value:.4g}"
-        table.add_row(Text(printable(row.name)), value, str(row.num_scored), Text(row.scorer_key))
+        table.add_row(Text(printable(name)), value, str(row.num_scored), Text(row.scorer_key))
     if outcome.metrics:
         console.print(table)
-    for row in outcome.metrics:
-        if row.problem:
-            console.print(Text(f"  {row.name}: {printable(row.problem)}", style="yellow"))
+    for problem in metric_problems(outcome.metrics):
+        console.print(Text(f"  {problem}", style="yellow"))
     scored = outcome.num_samples - outcome.num_failed
-    parts = [f"{scored} of {planned} samples scored"]
+    # With several scorers, a sample that one of them failed on may well be in the others' metrics.
+    in_metrics = max((row.num_scored for row in outcome.metrics), default=0)
+    by = (
+        " by every scorer"
+        if in_metrics > scored and outcome.num_failed and _has_several_scorers(outcome)
+        else ""
+    )
+    parts = [f"{scored} of {planned} samples scored{by}"]
     if outcome.num_failed:
         parts.append(f"{outcome.num_failed} failed")
     if outcome.num_missing:
@@ -77,9 +114,10 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.log.reused:
         parts.append(f"{outcome.log.reused} taken over from the earlier run")
     console.print(", ".join(parts), style="red" if outcome.num_failed or outcome.num_missing else None)
-    for sample_id, error in outcome.first_errors:
+    for first in outcome.first_errors:
+        error = first.error
         stage = error.stage.value if error.stage else "?"
-        console.print(Text(f"  sample {printable(str(sample_id))}: {stage}: {one_line(error.message)}"))
+        console.print(Text(f"  {printable(first.where)}: {stage}: {one_line(error.message)}"))
         if error.hint:
             console.print(Text(f"    hint: {one_line(error.hint)}", style="dim"))
     if outcome.num_failed > len(outcome.first_errors):

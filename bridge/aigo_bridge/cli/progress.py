@@ -41,7 +41,7 @@ def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("samples"),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[failed]}"),
@@ -50,11 +50,14 @@ def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
     )
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("samples", total=None, failed="")
+        told: set[int] = set()
 
         def tell(state: Progress) -> None:
             failed = f"[red]{state.failed} failed[/red]" if state.failed else ""
-            bar.update(task, total=state.total, completed=state.done, failed=failed)
-            if state.error is not None:
+            bar.update(
+                task, description=counted(state), total=state.total, completed=state.done, failed=failed
+            )
+            if _is_new(state, told):
                 bar.console.print(Text(failure_line(state, several=several), style="red"))
 
         yield tell
@@ -62,21 +65,39 @@ def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
 
 def _plain(several: bool) -> Callable[[Progress], None]:
     last = time.monotonic()
+    told: set[int] = set()
 
     def tell(state: Progress) -> None:
         nonlocal last
-        if state.error is not None:
+        if _is_new(state, told):
             print(failure_line(state, several=several), file=sys.stderr)  # noqa: T201
         now = time.monotonic()
         if state.done == state.total or state.done == 0 or now - last >= PLAIN_INTERVAL:
             last = now
             failed = f", {state.failed} failed" if state.failed else ""
-            print(f"{state.done}/{state.total} samples{failed}", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"{state.done}/{state.total} {counted(state)}{failed}", file=sys.stderr, flush=True)  # noqa: T201
 
     return tell
 
 
+def counted(state: Progress) -> str:
+    """What the numbers are of."""
+    return "trials" if state.trials else "samples"
+
+
+def _is_new(state: Progress, told: set[int]) -> bool:
+    """Whether a trial has failed in a way that has not been told of its sample; then it is."""
+    if state.error is None:
+        return False
+    key = hash((state.task, str(state.sample_id), state.error))
+    if key in told:
+        return False
+    told.add(key)
+    return True
+
+
 def failure_line(state: Progress, *, several: bool = False) -> str:
-    """One line about the sample that has just failed."""
+    """One line about the sample that has just failed; of several trials, with the number of its own, from 1."""
     task = f"{one_line(state.task)}: " if several and state.task is not None else ""
-    return f"{task}sample {one_line(str(state.sample_id))}: {one_line(state.error or '')}"
+    trial = "" if state.trial is None else f", trial {state.trial + 1}"
+    return f"{task}sample {one_line(str(state.sample_id))}{trial}: {one_line(state.error or '')}"

@@ -27,7 +27,7 @@ def run(
         typer.Argument(
             metavar="TASK",
             help="Task file, the name of a shipped task, a run file (all its specifications), `RUN_FILE#SPECIFICATION`, or an engine's own"
-            " benchmark: `inspect:NAME`, `inspect:FILE.py@TASK`.",
+            " benchmark: `inspect:NAME`, `inspect:FILE.py@TASK`, `lighteval:TASK|SHOTS`.",
         ),
     ],
     model: Annotated[
@@ -71,6 +71,20 @@ def run(
             help="Parameter of an engine's own benchmark. Repeatable.",
         ),
     ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Rows of a lighteval task, DIR/<split>.jsonl, in place of a hub's.",
+        ),
+    ] = None,
+    custom_tasks: Annotated[
+        Path | None,
+        typer.Option(
+            "--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks (TASKS_TABLE)."
+        ),
+    ] = None,
     num_samples: Annotated[
         int | None, typer.Option("--num-samples", "-n", min=1, metavar="N", help="Run on N samples only.")
     ] = None,
@@ -87,7 +101,14 @@ def run(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native logs and the evidence.")
     ] = Path("out"),
-    engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to run on.")] = "inspect",
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAME[,NAME]",
+            help="Engine to run on; of several, the results stand in DIR/<engine> and are compared.",
+        ),
+    ] = "inspect",
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted run of the same task in DIR.")
     ] = False,
@@ -118,7 +139,12 @@ def run(
     ] = None,
     time_limit: Annotated[
         int | None,
-        typer.Option("--time-limit", min=1, metavar="SECONDS", help="Time that one sample may take."),
+        typer.Option(
+            "--time-limit",
+            min=1,
+            metavar="SECONDS",
+            help="Time that one sample may take; its scorers have half of that again.",
+        ),
     ] = None,
     token_limit: Annotated[
         int | None, typer.Option("--token-limit", min=1, metavar="N", help="Tokens that one sample may use.")
@@ -141,9 +167,11 @@ def run(
     """Run an AI GO task, or all tasks of a run file, on an engine and write the evidence.
 
     DIR then holds the engine's native logs and one `<key>.tasklog.json` per task, an AI GO TaskResultLog; of a run file also `evaluation.json`.
-    Exit code: 0 all samples were scored and all policies hold, 1 some failed, a metric has no value or a policy does not hold, 2 wrong use or
-    an invalid task.
+    Exit code: 0 all samples were scored and all policies hold, 1 some failed, a metric has no value, a policy does not hold or engines differ,
+    2 wrong use or an invalid task.
     """
+    from dataclasses import replace
+
     from aigo_bridge.benchmarks import split_name
     from aigo_bridge.cli.evaluations import run_evaluations
     from aigo_bridge.cli.failing import reported
@@ -164,6 +192,10 @@ def run(
         run_in_process(snippets == "in-process")
         benchmark = split_name(task)
         if benchmark is not None:
+            if "," in engine:
+                raise UsageError(
+                    f"--engine: found {engine!r}, but a benchmark of an engine runs on that engine"
+                )
             from aigo_bridge.benchmarks import BenchmarkRun
             from aigo_bridge.cli.benchmarks import refuse_options, run_benchmark
 
@@ -174,7 +206,6 @@ def run(
                     "--subsampling": subsampling,
                     "--root": root,
                     "--cache": cache,
-                    "--resume": resume,
                 }
             )
             request = BenchmarkRun(
@@ -190,6 +221,9 @@ def run(
                 time_limit=time_limit,
                 token_limit=token_limit,
                 cost_limit=cost_limit,
+                data_dir=data_dir,
+                custom_tasks=custom_tasks,
+                resume=resume,
             )
             code = run_benchmark(benchmark[0], request, fail_on_error=fail_on_error, as_json=as_json)
             raise typer.Exit(code)
@@ -197,6 +231,8 @@ def run(
             raise UsageError(
                 "-T: for an engine's own benchmark only; parameters of a task are given with --config"
             )
+        if data_dir is not None or custom_tasks is not None:
+            raise UsageError("--data-dir, --custom-tasks: for an engine's own benchmark only")
         policy = cache_policy(cache)
         origin = origin_of(
             task,
@@ -209,21 +245,30 @@ def run(
         )
         reference = parse_reference(task)
         several = reference is not None or holds_evaluation(task)
-        with progress(enabled=not as_json, several=several) as on_progress:
-            settings = RunSettings(
-                out=out,
-                model=model,
-                model_map=pairs("--model-map", model_map),
-                max_connections=max_connections,
-                max_samples=max_samples,
-                time_limit=time_limit,
-                token_limit=token_limit,
-                cost_limit=cost_limit,
-                resume=resume,
-                reuse_earlier=policy == "reuse",
-                on_progress=on_progress,
+        engines = _engine_names(engine)
+        settings = RunSettings(
+            out=out,
+            model=model,
+            model_map=pairs("--model-map", model_map),
+            max_connections=max_connections,
+            max_samples=max_samples,
+            time_limit=time_limit,
+            token_limit=token_limit,
+            cost_limit=cost_limit,
+            resume=resume,
+            reuse_earlier=policy == "reuse",
+        )
+        if len(engines) > 1:
+            from aigo_bridge.cli.parity import run_evaluations_on_all, run_task_on_all
+
+            on_all = run_evaluations_on_all if several else run_task_on_all
+            code = on_all(
+                engines, origin, settings, cache=policy, fail_on_error=fail_on_error, as_json=as_json
             )
-            chosen = load_engine(engine)
+            raise typer.Exit(code)
+        with progress(enabled=not as_json, several=several) as on_progress:
+            settings = replace(settings, on_progress=on_progress)
+            chosen = load_engine(engines[0])
             if several:
                 code = run_evaluations(
                     origin, chosen, settings, cache=policy, fail_on_error=fail_on_error, as_json=as_json
@@ -235,13 +280,25 @@ def run(
         raise typer.Exit(1)
 
 
+def _engine_names(text: str) -> list[str]:
+    """The engines of `--engine`; a name that no engine has is told when it is looked for."""
+    from aigo_bridge.errors import UsageError
+
+    names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise UsageError(
+            f"--engine: found {text!r}, expected one engine or several different ones, e.g. inspect,lighteval"
+        )
+    return names
+
+
 def _run_task(
     origin: PlanOrigin, engine: Engine, settings: RunSettings, cache: CachePolicy | None
 ) -> Outcome:
     from dataclasses import replace
 
     from aigo_bridge.cli.failing import ExitCode, reported, show_issues
-    from aigo_bridge.errors import EngineError
+    from aigo_bridge.errors import EngineError, EvidenceError
     from aigo_bridge.evaluate import plan, unused_options
     from aigo_bridge.evaluate import run as run_plan
 
@@ -249,7 +306,7 @@ def _run_task(
     show_issues((*made.warnings, *unused_options(made, settings)))
     try:
         return run_plan(made, engine, settings)
-    except EngineError as error:
+    except (EngineError, EvidenceError) as error:
         with reported(ExitCode.NOT_RIGHT):
             raise error from error
 
@@ -265,7 +322,13 @@ def _tell(outcome: Outcome, settings: RunSettings, *, as_json: bool) -> None:
         typer.echo("the earlier run is complete: nothing was run again", err=True)
     elif outcome.log.replayed and outcome.log.earlier is not None:
         earlier = short_path(outcome.log.earlier)
-        typer.echo(f"scored the outputs of {earlier} again, without asking the model", err=True)
+        typer.echo(
+            f"scored the outputs of {earlier} again; the model is asked only for what had failed there",
+            err=True,
+        )
+    if outcome.log.other_model:
+        message = "warning: a model's file has changed since the earlier run: what was taken over from it are the old answers"
+        typer.echo(message, err=True)
     if as_json:
         typer.echo(json.dumps(summary(outcome), indent=2, ensure_ascii=False))
     else:

@@ -74,7 +74,7 @@ def score(
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine import RunSettings
     from aigo_bridge.engines import load_engine
-    from aigo_bridge.errors import EngineError, UsageError
+    from aigo_bridge.errors import EngineError, EvidenceError, UsageError
     from aigo_bridge.evaluate import plan, tolerated
     from aigo_bridge.evaluate import run as run_plan
     from aigo_bridge.rescoring import scored_again, stored_log
@@ -106,7 +106,7 @@ def score(
                 )
                 try:
                     outcome = run_plan(made, chosen, settings)
-                except EngineError as error:
+                except (EngineError, EvidenceError) as error:
                     with reported(ExitCode.NOT_RIGHT):
                         raise error from error
         outcomes.append(outcome)

@@ -15,6 +15,9 @@ from aigo_bridge.connections.shipped import response_text
 from aigo_bridge.connections.streaming import is_cut_off, stream_error, stream_of
 from aigo_bridge.spec.base import MLTask
 
+SHOWN = 200
+"""Characters of an answer that cannot be read which its error shows."""
+
 
 @dataclass(frozen=True)
 class Answered:
@@ -122,6 +125,8 @@ class Connection:
             return parse_reply(value, self.task, len(call.input) if self.task == "embeddings" else None)
         except CallError as error:
             if response.status < 400:
+                if error.kind == "invalid":
+                    raise self._with_start(error, response) from error
                 raise
             if error.kind == "refused" and response_text(response.text) in error.message:
                 raise
@@ -129,6 +134,13 @@ class Connection:
                 raise CallError(f"{error.message} ({_refusal(response)})", "refused") from error
             # The adapter was not made for errors; what the endpoint said is better than that it cannot be read.
             raise CallError(_refusal(response), "refused") from error
+
+    def _with_start(self, error: CallError, response: Response) -> CallError:
+        """An answer that cannot be read, with its start; what is secret is masked before it is cut, so that no half of it stays."""
+        start = self.mask(response.text).strip()
+        shown = start if len(start) <= SHOWN else start[:SHOWN] + "…"
+        began = f"the response begins {shown!r}" if shown else "the response is empty"
+        return CallError(f"{error} ({began})", error.kind, hint=error.hint)
 
     def _failed(self, error: CallError | ValueError, exchange: Exchange | None) -> CallError:
         message = self.mask(str(error))

@@ -21,7 +21,7 @@ from aigo_bridge.connections.inference import MOST_WORKERS, Inference
 from aigo_bridge.connections.shipped import SHIPPED
 from aigo_bridge.connections.values import Values
 from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.reading import Document
+from aigo_bridge.reading import Document, snippet_place
 from aigo_bridge.spec import AdapterSpec, ModelSpec
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.spec.models import AdapterRef, CustomConnection, CustomInference, ProviderConnection
@@ -177,9 +177,11 @@ class _Making:
         url = self._settings.url or self._values.text(config.url, ("config", "url"))
         headers = {}
         if config.api_key is not None:
+            known = len(self._values.issues)
             key = self._values.text(config.api_key, ("config", "api_key"), secret=True)
-            headers["authorization"] = self._header(f"Bearer {key}", "config", "api_key")
-            if key == "":
+            if key:
+                headers["authorization"] = self._header(f"Bearer {key}", "config", "api_key")
+            elif len(self._values.issues) == known:  # else the missing variable or secret has been told
                 self._problem("'api_key' is empty", "config", "api_key")
         for name, value in (config.custom_headers or {}).items():
             path = ("config", "custom_headers", name)
@@ -231,7 +233,6 @@ class _Making:
         for name, value in config.environment.items():
             path = ("config", "environment", name)
             environment[name] = self._values.scalar(value, path, secret=SENSITIVE.search(name) is not None)
-        place = self._document.locate(("config", "run_inference_snippet"), line=1)
         facts["snippet"] = config.run_inference_snippet
         facts["environment"] = {
             name: value
@@ -240,10 +241,9 @@ class _Making:
         }
         if self._values.issues:
             return None
-        label = (
-            place.file if place.file != str(self._document.file) else f"{place.file}: run_inference_snippet"
-        )
-        return Inference(config.run_inference_snippet, label, environment, seconds=config.timeout)
+        code = config.run_inference_snippet
+        place = snippet_place(self._document, ("config", "run_inference_snippet"), code)
+        return Inference(code, "run_inference_snippet", environment, place=place, seconds=config.timeout)
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

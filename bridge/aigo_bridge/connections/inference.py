@@ -35,9 +35,15 @@ class Inference:
     """Calls the author's function. It waits for a network most of its time, so each call at a time has its own worker."""
 
     def __init__(
-        self, source: str, label: str, environment: Mapping[str, Any], *, seconds: float | None = None
+        self,
+        source: str,
+        label: str,
+        environment: Mapping[str, Any],
+        *,
+        place: tuple[str, int] | None = None,
+        seconds: float | None = None,
     ):
-        self._snippet = Snippet(source, FUNCTION, label)
+        self._snippet = Snippet(source, FUNCTION, label).at(place)
         self._environment = dict(environment)
         self._limits = SnippetLimits() if seconds is None else SnippetLimits(seconds=seconds)
         self._sample_argument = sample_argument(source)

@@ -1,5 +1,6 @@
 """Text to specification: positions, includes, references, and every problem of every file at once."""
 
+from aigo_bridge.reading.code_places import snippet_place
 from aigo_bridge.reading.document import Dialect, Document
 from aigo_bridge.reading.environment import environment
 from aigo_bridge.reading.kinds import Kind, recognise
@@ -47,6 +48,7 @@ __all__ = [
     "read_task",
     "recognise",
     "render_issues",
+    "snippet_place",
     "upgrade_text",
     "validate_paths",
 ]

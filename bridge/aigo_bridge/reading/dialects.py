@@ -36,6 +36,9 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
         if part.get("type") == "loop":
             yield from _no_template(part, "max_iterations", at)
         yield from _half_template(part, ("role", "output_role", "include_conversation"), at)
+        for name in ("choices", "unconditioned_query"):
+            if part.get(name) is not None:
+                yield _refused(f"{name!r} is an extension of ours", (*at, name))
     trials = mapping(definition.get("trials"))
     yield from _half_template(trials, ("num_trials",), (*here, "trials"))
     yield from _at_least(trials, "num_trials", 2, (*here, "trials"))
@@ -45,6 +48,9 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 def _scorer(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
     kind = str(scorer.get("type"))
+    for name in ("method", "continuations", "length_normalisation") if kind == "string_equals_mcqa" else ():
+        if scorer.get(name) is not None:
+            yield _refused(f"{name!r} is an extension of ours", (*path, name))
     if kind == "code_exec":
         yield _refused("'type': 'code_exec' is an extension of ours", (*path, "type"))
     yield from _template_only(scorer, "model_key", path)

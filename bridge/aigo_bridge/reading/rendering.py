@@ -79,7 +79,9 @@ def _is_harmless(letter: str) -> bool:
 
 def _plain(issue: Issue, colour: bool) -> str:
     paint, bold, dim, reset = (_COLOURS[issue.severity], _BOLD, _DIM, _RESET) if colour else ("", "", "", "")
-    where = issue.place or dotted(issue.path)
+    # A line says where; without one the path inside the document does, as in a result log.
+    inside = dotted(issue.path) if issue.line is None else ""
+    where = ": ".join(part for part in (issue.place, inside) if part)
     head = f"{bold}{visible(where)}{reset}: " if where else ""
     rows = [f"{head}{paint}{issue.severity}{reset}: {visible(issue.message)}"]
     if issue.source_line is not None and issue.line is not None:

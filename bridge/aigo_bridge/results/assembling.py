@@ -7,6 +7,7 @@ code for every engine. Only the score values of all samples are held in memory, 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,7 +26,15 @@ from aigo_bridge.dtypes import (
     TaskResultErrorStage,
     TaskResultFailures,
 )
-from aigo_bridge.metrics import Exclusion, aggregate_trials, compute_metric, excluded, metric_keys, metrics_of
+from aigo_bridge.metrics import (
+    Exclusion,
+    aggregate_trials,
+    compute_metric,
+    excluded,
+    metric_keys,
+    metrics_of,
+    value_name,
+)
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring.keys import scorer_keys
@@ -45,6 +54,34 @@ class MetricRow:
     num_scored: int
     """Samples that are in the number."""
     problem: str | None = None
+    metric_key: str = ""
+    """The metric's key: values of several metrics of a scorer may have the same name."""
+
+
+@dataclass(frozen=True)
+class FirstError:
+    """One of the first errors of a run, for the terminal."""
+
+    sample_id: str | int
+    error: TaskResultError
+    trial: int | None = None
+    """Number of the trial, from 0; `None` where the sample has one, or the error is of none."""
+
+    @property
+    def where(self) -> str:
+        """Sample and trial for people, who count trials from 1."""
+        return f"sample {self.sample_id}" + ("" if self.trial is None else f", trial {self.trial + 1}")
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        stage = None if self.error.stage is None else self.error.stage.value
+        return {
+            "sample_id": self.sample_id,
+            "trial": self.trial,
+            "stage": stage,
+            "message": self.error.message,
+            "hint": self.error.hint,
+        }
 
 
 @dataclass
@@ -65,7 +102,7 @@ class Tally:
     """Scorer key → values of each sample that counts, aggregated over its trials."""
     samples: dict[str, list[SampleScore]] = field(default_factory=dict)
     """The same with metadata, for scorers whose `python` metrics see it."""
-    first_errors: list[tuple[str | int, TaskResultError]] = field(default_factory=list)
+    first_errors: list[FirstError] = field(default_factory=list)
     """The first few errors, for the terminal."""
 
     @property
@@ -132,9 +169,8 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
     exclusion = _exclusion(records, aggregated, tally.plan)
     tally.num_rows += 1
     tally.num_excluded += exclusion.excluded
-    errors = [*(error for record in records for error in record.errors), *exclusion.errors]
-    if errors and len(tally.first_errors) < MAX_FIRST_ERRORS:
-        tally.first_errors.append((records[0].sample_id, errors[0]))
+    if len(tally.first_errors) < MAX_FIRST_ERRORS and (first := _first_error(records, exclusion)) is not None:
+        tally.first_errors.append(first)
     tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
     # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
     if not exclusion.excluded and not exclusion.errors:
@@ -144,6 +180,14 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
                 kept = SampleScore(values=score.values, metadata=score.metadata, direct_ios=score.direct_ios)
                 tally.samples.setdefault(score.scorer_key, []).append(kept)
     return _sample(records, aggregated, exclusion)
+
+
+def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstError | None:
+    sample_id = records[0].sample_id
+    for record in records:
+        if record.errors:
+            return FirstError(sample_id, record.errors[0], record.index if len(records) > 1 else None)
+    return FirstError(sample_id, exclusion.errors[0]) if exclusion.errors else None
 
 
 def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
@@ -268,11 +312,19 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
     rows: list[MetricRow] = []
     errors: list[TaskResultError] = []
     scorers = plan.benchmark.scorers
-    for scorer, scorer_key in zip(scorers, scorer_keys(scorers), strict=True):
+    for number, (scorer, scorer_key) in enumerate(zip(scorers, scorer_keys(scorers), strict=True)):
         given = tally.scores.get(scorer_key, [])
         metrics = metrics_of(scorer, given)
-        for metric, key in zip(metrics, metric_keys(metrics), strict=True):
-            result = compute_metric(metric, given, host=host, samples=tally.samples.get(scorer_key, []))
+        for position, (metric, key) in enumerate(zip(metrics, metric_keys(metrics), strict=True)):
+            result = compute_metric(
+                metric,
+                given,
+                host=host,
+                samples=tally.samples.get(scorer_key, []),
+                snippet_place=plan.snippet_place(
+                    "scorers", number, "metrics", position, "compute_metrics_snippet"
+                ),
+            )
             if result.problem is not None:
                 message = f"metric {key!r} of scorer {scorer_key!r}: {result.problem}"
                 errors.append(
@@ -281,11 +333,11 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
                     )
                 )
             rows += [
-                MetricRow(scorer_key, name, value, result.num_used, result.problem)
+                MetricRow(scorer_key, name, value, result.num_used, result.problem, key)
                 for name, value in result.values.items()
             ]
             if not result.values:
-                rows.append(MetricRow(scorer_key, key, None, 0, result.problem))
+                rows.append(MetricRow(scorer_key, value_name(metric) or key, None, 0, result.problem, key))
                 continue
             data.append(
                 MetricData(
@@ -319,7 +371,15 @@ def scores_data(
     metadata: Mapping[str, Any],
     direct_ios: Sequence[DirectModelIO] = (),
 ) -> ScoresData:
-    """A scorer's result on one trial."""
+    """A scorer's result on one trial.
+
+    Evidence has no word for infinity and writes null. Metrics see it (a mean has no value then, and says so); the metadata spells it out.
+    """
+    infinite = {
+        name: str(value) for name, value in values.items() if isinstance(value, float) and math.isinf(value)
+    }
+    if infinite:
+        metadata = {**metadata, "not_finite": infinite}
     fields: dict[str, Any] = {
         "scorer_key": key,
         "scorer_purpose": ScorerPurpose(purpose),

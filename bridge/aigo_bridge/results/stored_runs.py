@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 from pydantic import TypeAdapter
 
-from aigo_bridge.dtypes import SampleEvidence, SolverOutput, TaskResultError, make_explicit
+from aigo_bridge.dtypes import SampleEvidence, SolverOutput, TaskResultError, TaskResultLog, make_explicit
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.trials import TrialRecord
@@ -28,12 +28,21 @@ def records_of(log: Path) -> Iterator[TrialRecord]:
     Raises:
         EvidenceError: the file is no result log, or a sample of it cannot be read.
     """
-    for number, sample in enumerate(LogReader(log).samples()):
+    reader = LogReader(log)
+    scored_rows = _scored_rows(reader.frame())
+    for number, sample in enumerate(reader.samples()):
         sample_id = number if sample.sample_id is None else sample.sample_id
-        yield from _records(sample, sample_id)
+        yield from _records(sample, sample_id, scored_rows)
 
 
-def _records(sample: SampleEvidence, sample_id: str | int) -> Iterator[TrialRecord]:
+def _scored_rows(frame: TaskResultLog) -> bool:
+    """Whether the log's samples are rows of a post-processor, each of which has a score or an error."""
+    definition = getattr(frame.specification.task, "definition", None)
+    solver = getattr(definition, "solver", None)
+    return getattr(solver, "postprocessor", None) is not None and bool(getattr(definition, "scorers", None))
+
+
+def _records(sample: SampleEvidence, sample_id: str | int, scored_rows: bool) -> Iterator[TrialRecord]:
     for trial in sample.trials:
         yield TrialRecord(
             sample_id=sample_id,
@@ -42,6 +51,8 @@ def _records(sample: SampleEvidence, sample_id: str | int) -> Iterator[TrialReco
             solver=None if trial.solver is None else trial.solver.output,
             scores=(),
             errors=tuple(error for error in trial.errors if _of_the_solver(error)),
+            # AI GO has no word for it: such a trial stands in the evidence as the row that the solver was given.
+            without_rows=scored_rows and not trial.scores and not trial.errors,
         )
 
 
@@ -80,15 +91,16 @@ def _key(sample_id: str | int) -> str:
 def _dump(record: TrialRecord) -> bytes:
     solver = None if record.solver is None else make_explicit(record.solver).model_dump(mode="json")
     errors = [make_explicit(error).model_dump(mode="json") for error in record.errors]
-    fields = [record.sample_id, record.index, dict(record.data), solver, errors, record.source_id]
+    ids = [record.sample_id, record.index, record.source_id]
+    fields = [*ids, dict(record.data), solver, errors, record.without_rows]
     return orjson.dumps(fields, default=str)
 
 
 def _load(stored: bytes) -> TrialRecord:
-    sample_id, index, data, solver, errors, source_id = orjson.loads(stored)
+    sample_id, index, source_id, data, solver, errors, without_rows = orjson.loads(stored)
     try:
         output = None if solver is None else _OUTPUT.validate_python(solver)
         found = tuple(_ERRORS.validate_python(errors))
     except ValueError as error:
         raise EvidenceError(f"sample {sample_id!r}: its stored output cannot be read: {error}") from error
-    return TrialRecord(sample_id, index, data, output, (), found, source_id)
+    return TrialRecord(sample_id, index, data, output, (), found, source_id, without_rows)

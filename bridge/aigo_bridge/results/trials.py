@@ -26,6 +26,8 @@ class TrialRecord:
     """What failed, with its stage; a trial with a solver error has no scores."""
     source_id: str | int | None = None
     """For a row that the solver's post-processor made: the sample that was run; otherwise `None`."""
+    without_rows: bool = False
+    """Whether it is known that the post-processor made no row of this trial: there was nothing to score."""
 
     @property
     def planned_id(self) -> str | int:

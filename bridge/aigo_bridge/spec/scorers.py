@@ -53,13 +53,24 @@ class StringEqualsScorer(_Scorer):
 
 
 class StringEqualsMCQAScorer(_Scorer):
-    """`is_correct`: whether the first character of the answer is the letter of the right choice."""
+    """`is_correct`: whether the first character of the answer is the letter of the right choice.
+
+    With `method: loglikelihood`, our extension, nothing is generated: the prediction is the choice whose continuation the model finds the
+    most likely after the question. Only models that tell likelihoods of given texts can be asked so.
+    """
 
     type: Literal["string_equals_mcqa"]
     ground_truth_choice: str
     """Template over `sample` that gives the right letter."""
     choices: str | tuple[str, ...]
-    """All letters: a list, its JSON text, or a template over `sample` that gives it."""
+    """All letters: a list, its JSON text, or a template over `sample` that gives it. With `loglikelihood`, texts of any length."""
+    method: Literal["first_character", "loglikelihood"] = "first_character"
+    """How the prediction is found: in the model's answer, or among the likelihoods of the continuations."""
+    continuations: str | tuple[str, ...] | None = None
+    """Texts whose likelihoods are compared, one per choice: a list, its JSON text, or a template over `sample` that gives it. Given to the
+    model as they are, right behind the prompt. `None`: the choices themselves."""
+    length_normalisation: Literal["none", "characters", "tokens"] = "none"
+    """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of characters, of tokens."""
 
 
 class BleuScorer(_Scorer):

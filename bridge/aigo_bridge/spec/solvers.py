@@ -27,6 +27,9 @@ class InputMessage(SpecModel):
     """Who speaks."""
     content: str
     """Template over `sample`."""
+    choices: str | tuple[str, ...] | None = None
+    """Our extension, for the assistant's messages of examples: the texts that this answer was chosen from, itself among them; a list, its
+    JSON text, or a template over `sample` that gives it. No model sees it; documents of lighteval carry it. `None`: not known."""
 
 
 class ChatInputBuilder(SpecModel):
@@ -35,6 +38,9 @@ class ChatInputBuilder(SpecModel):
     type: Literal["chat_completion"]
     input_messages: tuple[InputMessage, ...]
     """Messages in order."""
+    unconditioned_query: str | None = None
+    """Our extension: template over `sample` of the question without what makes its answer known, against which lighteval can weigh how likely
+    an answer is by itself. No model of ours is asked it; documents of lighteval carry it. `None`: there is none."""
 
 
 class GenericInputBuilder(SpecModel):

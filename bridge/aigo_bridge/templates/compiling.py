@@ -28,6 +28,9 @@ _RESULT = "_aigo_result"
 # Python refuses 100 levels of indentation and 20 nested loops.
 _SMALL = 150
 _FEW_LOOPS = 6
+# Together far from the budget of a rendering.
+_SHORT = 10_000
+_MOST_PIECES = 100
 # Names that a data set may have in a message, so that a hostile one does not fill the screen.
 _LONGEST_NAME = 80
 _MOST_NAMES = 1_000
@@ -62,6 +65,7 @@ class Compiled:
         self.optional_reads = frozenset(found.optional)
         self.lines = {**found.optional, **found.required}
         self._text = _constant_text(tree)
+        self._pieces = _pieces(tree)
         self._environment = environment
         self._is_expression = _lone_expression(tree) is not None
         if not _surely_compiles(tree, environment):
@@ -89,6 +93,8 @@ class Compiled:
     def render(self, variables: Mapping[str, Any]) -> str:
         if self._text is not None:
             return self._text
+        if self._pieces is not None and (text := _joined(self._pieces, variables)) is not None:
+            return text
         context = self._template.new_context(variables)  # type: ignore[arg-type]  # Jinja only reads it
         try:
             return self._environment.concat(self._template.root_render_func(context))
@@ -223,6 +229,39 @@ def _constant_text(tree: nodes.Template) -> str | None:
                 return None
             pieces.append(part.data)
     return "".join(pieces)
+
+
+def _pieces(tree: nodes.Template) -> tuple[str | tuple[str, str], ...] | None:
+    """Texts, and columns such as `("sample", "question")`, where a text is made of nothing else."""
+    pieces: list[str | tuple[str, str]] = []
+    for node in tree.body:
+        for part in node.nodes if isinstance(node, nodes.Output) else [node]:
+            match part:
+                case nodes.TemplateData(data=text):
+                    pieces.append(text)
+                case nodes.Getattr(node=nodes.Name(name=name), attr=attribute):
+                    pieces.append((name, attribute))
+                case _:
+                    return None
+    return tuple(pieces) if len(pieces) <= _MOST_PIECES else None
+
+
+def _joined(pieces: tuple[str | tuple[str, str], ...], variables: Mapping[str, Any]) -> str | None:
+    """What such a text prints where all columns are short texts, as most are; `None`: Jinja has to say.
+
+    It is a tenth of the work, and what Jinja would print: texts as they are.
+    """
+    texts: list[str] = []
+    for piece in pieces:
+        if type(piece) is tuple:
+            row = variables.get(piece[0])
+            value = row.get(piece[1]) if type(row) is dict else None
+            if type(value) is not str or len(value) > _SHORT:
+                return None
+            texts.append(value)
+        else:
+            texts.append(piece)  # type: ignore[arg-type]  # `type(…) is` narrows one way only
+    return "".join(texts)
 
 
 def _lone_expression(tree: nodes.Template) -> nodes.Expr | None:

@@ -224,7 +224,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
         (("author", "--to", "excel"), "--to: found 'excel'; expected one of "),
         (("nothing", "--to", "inspect"), "there is no file 'nothing'"),
         (("author/out.tasklog.json", "--to", "inspect"), "takes a task; did you mean --to inspect-log?"),
-        (("author", "--to", "inspect-log", "--native"), "--native is for tasks; --to inspect-log takes a result log alone"),
+        (("author", "--to", "inspect-log", "--native"), "--native is for tasks; --to inspect-log takes result logs alone"),
         (("author/task.yaml", "--to", "inspect-log"), "expected one that ends in `.json` or `.jsonl`"),
         (("author/rows.jsonl", "--to", "inspect-log"), "rows.jsonl"),
         (("missing.json", "--to", "inspect-log"), "there is no file 'missing.json'"),
@@ -233,6 +233,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
             "other.json: error: not a result log that can be exported: format_version: found no such field, expected one (and ",
         ),
         (("author", "--to", "inspect", "--config", "x=1"), "unknown parameter 'x'"),
+        (("author", "author", "--to", "inspect"), "--to inspect takes one task, found 2: author, author"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_told_and_nothing_is_written(
@@ -349,3 +350,23 @@ def test_help_names_the_options(aigo: Run) -> None:
         "--json",
     ):
         assert word in done.out
+
+
+def test_several_results_become_a_log_each(aigo: Run, author: Any, tmp_path: Path) -> None:
+    folder = author()
+    (folder / "answers.jsonl").write_text('{"default": true, "reply": {"text": "2"}}\n')
+    aigo("run", "author", "--model", "scripted/author/answers.jsonl", "--out", "a")
+    later = json.loads((tmp_path / "a" / "qa.tasklog.json").read_text())
+    later["execution"]["started_at"] += 1
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "qa.tasklog.json").write_text(json.dumps(later))
+
+    done = aigo(
+        "export", "a/qa.tasklog.json", "b/qa.tasklog.json", "--to", "inspect-log", "--out", "logs", "--json"
+    )
+
+    assert done.code == 0
+    told = [json.loads(line) for line in done.out.splitlines()]
+    assert [each["result"] for each in told] == ["a/qa.tasklog.json", "b/qa.tasklog.json"]
+    assert {Path(each["log"]).name for each in told} == {path.name for path in (tmp_path / "logs").iterdir()}
+    assert len({each["log"] for each in told}) == 2

@@ -271,6 +271,50 @@ definition:
     ]
 
 
+UNKNOWN_TURNS = """
+key: t
+display_name: T
+description: ""
+definition:
+  dataset: {key: q}
+  solver: %s
+  scorers:
+    - {type: string_equals, key: s, ground_truth: "{{ sample.a }}", value: "{{ solver_output.messages[1].content }}"}
+    - {type: model_as_a_judge_scorer, key: judge, model_key: j, user_prompt: "{{ sample.a }}? {{ messages[7].content }}"}
+    - {type: string_equals, key: parsed, ground_truth: "x", value: "{{ (solver_output.messages[-1].content | fromjson).x }}"}
+    - {type: string_equals, key: wrong, ground_truth: "{{ sample.a.b.c }}"}
+"""
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        '{type: python, run_solver_snippet: "def run_solver(sample, model, trace): return trace"}',
+        "{type: multi_turn_solver, message_builders: [{type: loop, message_builders: [{type: generate}]}]}",
+        '{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: "?"}]}}',
+    ],
+)
+def test_explain_does_not_render_what_is_not_known(aigo: Run, tmp_path: Path, solver: str) -> None:
+    """What a template takes from an answer that nobody has given yet cannot be said to fail."""
+    (tmp_path / "q.jsonl").write_text('{"a": "Oslo"}\n')
+    (tmp_path / "t.yaml").write_text(UNKNOWN_TURNS % solver)
+
+    done = aigo("explain", "t.yaml", "--json")
+
+    assert done.code == 0, done.err
+    scorer, judge, parsed, wrong = done.json["samples"][0]["scorers"]
+    known = "single_turn" in solver
+    assert scorer["fields"]["ground_truth"] == "Oslo"
+    assert scorer["fields"]["value"] == (
+        "⟨the model's answer⟩" if known else "{{ solver_output.messages[1].content }}"
+    )
+    assert scorer["problem"] is judge["problem"] is parsed["problem"] is None
+    assert judge["messages"][-1]["content"] == "{{ sample.a }}? {{ messages[7].content }}"
+    assert "as they are written" in judge["messages"][0]["content"]
+    assert parsed["fields"]["value"] == "{{ (solver_output.messages[-1].content | fromjson).x }}"
+    assert "`sample.a.b` is undefined" in wrong["problem"]
+
+
 # run files
 
 

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.cli.failing import ExitCode, reported
+from aigo_bridge.cli.outcomes import metric_names, metric_problems
 from aigo_bridge.cli.progress import failure_line, progress
 from aigo_bridge.cli.terminal import one_line, printable
 from aigo_bridge.engine import Progress
 from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.results.assembling import MetricRow
 
 
 @pytest.mark.parametrize(
@@ -103,6 +105,19 @@ def test_progress_without_a_terminal_is_plain_lines(capsys: pytest.CaptureFixtur
     assert captured.err == "0/3 samples\nsample b\\x1b[2J: boom\\x07\n3/3 samples, 1 failed\n"
 
 
+def test_several_trials_are_counted_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure names the trial, and the same one of the same sample is told once."""
+    with progress() as tell:
+        assert tell is not None
+        tell(Progress(0, 6, 0, trials=True))
+        for done in (1, 2, 3):
+            tell(Progress(done, 6, done, "a", "boom", trials=True, trial=done - 1))
+        tell(Progress(4, 6, 4, "a", "bang", trials=True, trial=3))
+        tell(Progress(6, 6, 4, "b", trials=True, trial=0))
+    shown = capsys.readouterr().err
+    assert shown == "0/6 trials\nsample a, trial 1: boom\nsample a, trial 4: bang\n6/6 trials, 4 failed\n"
+
+
 def test_progress_can_be_switched_off() -> None:
     with progress(enabled=False) as tell:
         assert tell is None
@@ -111,3 +126,23 @@ def test_progress_can_be_switched_off() -> None:
 def test_a_failure_is_one_line() -> None:
     assert failure_line(Progress(1, 1, 1, "x\ny", "z" * 1000)).count("\n") == 0
     assert len(failure_line(Progress(1, 1, 1, "x" * 1000, "z" * 1000))) < 420
+
+
+def test_a_metric_with_many_values_has_its_problem_told_once() -> None:
+    rows = [
+        MetricRow("a", "accuracy", 0.5, 6, "no denominator"),
+        MetricRow("a", "x_recall", 0.0, 6, "no denominator"),
+        MetricRow("a", "mean", 1.0, 6),
+        MetricRow("b", "accuracy", 0.5, 6, "no denominator"),
+    ]
+    assert list(metric_problems(rows)) == ["accuracy and 1 more: no denominator", "accuracy: no denominator"]
+
+
+def test_metrics_of_one_name_are_told_apart() -> None:
+    rows = [
+        MetricRow("a", "accuracy", 0.5, 6, metric_key="binary_classification"),
+        MetricRow("a", "accuracy", 0.6, 6, metric_key="mean"),
+        MetricRow("b", "accuracy", 0.5, 6, metric_key="mean"),
+        MetricRow("b", "recall", 0.5, 6, metric_key="recall"),
+    ]
+    assert metric_names(rows) == ["accuracy (binary_classification)", "accuracy (mean)", "accuracy", "recall"]

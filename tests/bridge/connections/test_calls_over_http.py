@@ -189,6 +189,18 @@ def test_bodies_that_are_no_answer(tmp_path: Path, endpoint: Endpoint, body: byt
     error = failure(connection(tmp_path, endpoint.url))
     assert error.kind == "invalid"
     assert error.message.startswith("model 'm': ")
+    if body != b"\xff\xfe\x00":  # which is no text to be shown
+        began = f"the response begins {body.decode()!r}" if body else "the response is empty"
+        assert began in error.message
+
+
+def test_a_long_body_that_is_no_answer_is_shown_in_part(tmp_path: Path, endpoint: Endpoint) -> None:
+    """A secret that would be cut in two is masked before."""
+    page = "<html>" + "x" * 185 + SECRET + "y" * 10_000
+    endpoint.answer = lambda _: Raw((page.encode(),))
+    error = failure(connection(tmp_path, endpoint.url))
+    assert f"(the response begins {'<html>' + 'x' * 185 + '[secret]y…'!r})" in error.message
+    assert SECRET[:8] not in error.message
 
 
 def test_streams(tmp_path: Path, endpoint: Endpoint) -> None:

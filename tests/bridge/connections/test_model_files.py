@@ -112,11 +112,13 @@ def test_a_secret_that_no_header_can_carry_is_not_shown(tmp_path: Path) -> None:
     assert "hidden-value" not in str(caught.value)
 
 
-def test_an_empty_key_is_told(tmp_path: Path) -> None:
-    assert any(
-        "'api_key' is empty" in line
-        for line in problems(tmp_path, HEAD + HTTP + "  api_key: $KEY\n", env={"KEY": ""})
-    )
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [({"KEY": ""}, "'api_key' is empty"), ({}, "'api_key': environment variable 'KEY' is not set")],
+)
+def test_a_key_that_is_empty_or_missing_is_told_once(tmp_path: Path, env: dict[str, str], told: str) -> None:
+    (problem,) = problems(tmp_path, HEAD + HTTP + "  api_key: $KEY\n", env=env)
+    assert told in problem
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,13 @@ SINGLE_TURN = dedent(
             - role: system
               content: "Answer << config.tone >> and << config.style >>, << config.flag >>, << config.earlier >>."
             - role: user
+              content: Capital of France?
+            - role: assistant
+              content: Paris
+              choices: [Paris, Lyon]
+            - role: user
               content: "Capital of {{ sample.country }}?"
+          unconditioned_query: "Capital?"
         postprocessor:
           type: python
           postprocess_snippet: |
@@ -81,6 +87,13 @@ SINGLE_TURN = dedent(
           ground_truth_choice: "{{ sample.letter }}"
           choices: '["A", "B"]'
           metrics: []
+        - type: string_equals_mcqa
+          key: by_likelihood
+          method: loglikelihood
+          ground_truth_choice: "{{ sample.letter }}"
+          choices: '["first", "second"]'
+          continuations: "{{ sample.endings }}"
+          length_normalisation: tokens
         - type: bleu
           ground_truth: "{{ sample.answer }}"
           value: "{{ solver_output.output }}"

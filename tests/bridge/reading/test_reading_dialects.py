@@ -82,6 +82,14 @@ WIDE_ONLY = {
     ),
     "list of choices": scorer("{type: string_equals_mcqa, ground_truth_choice: A, choices: [A, B]}"),
     "code in a sandbox": scorer("{type: code_exec, tests: t}"),
+    "choices of an example": BASE.replace(
+        "{type: pass_through_solver, trace_column: t}",
+        "{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: assistant, content: a, choices: [a, b]}]}}",
+    ),
+    "unconditioned query": BASE.replace(
+        "{type: pass_through_solver, trace_column: t}",
+        "{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: a}], unconditioned_query: b}}",
+    ),
     "list of calls": scorer("{type: function_call_coverage, function_calls: [a]}"),
     "labels as a template": scorer(
         "{type: labeler_via_model, model_key: << config.m >>, user_prompt: x, valid_labels: << config.m >>}"

@@ -695,6 +695,20 @@ SCORERS: list[Row] = [
     ),
     (
         SINGLE_TURN,
+        "choices: [Paris, Lyon]",
+        "choices: ⟦[Lyon, Nice]",
+        "'choices': found ['Lyon', 'Nice'], expected 'Paris' among them",
+        None,
+    ),
+    (
+        SINGLE_TURN,
+        "content: Capital of France?",
+        'content: Capital of France?\n          choices: ⟦["Capital of France?"]',
+        "'choices' are those of an answer, and this message is the user's",
+        None,
+    ),
+    (
+        SINGLE_TURN,
         'choices: \'["A", "B"]\'',
         "choices: ⟦4",
         "'choices': found the number 4, expected text or a list",
@@ -1514,7 +1528,7 @@ def test_all_mistakes_come_at_once_in_the_order_of_the_lines(tmp_path: Path) -> 
 
 def test_one_mistake_is_one_issue(tmp_path: Path) -> None:
     """A misspelt required key is not also a missing one."""
-    (issue,) = errors_of(SINGLE_TURN.replace("ground_truth_choice:", "ground_truth_choise:"), tmp_path)
+    (issue,) = errors_of(SINGLE_TURN.replace("ground_truth_choice:", "ground_truth_choise:", 1), tmp_path)
     assert (issue.message, issue.hint) == (
         "unknown key 'ground_truth_choise'",
         "did you mean 'ground_truth_choice'?",

@@ -29,7 +29,11 @@ def test_colours_only_when_asked_for() -> None:
     assert "\x1b[1;31merror\x1b[0m" in coloured
 
 
-def test_an_issue_without_a_file_shows_its_path() -> None:
+def test_an_issue_without_a_line_shows_its_path() -> None:
+    assert (
+        render_issues([Issue("is odd", "log.json", path=("a", 0))])
+        == "log.json: a[0]: error: is odd\n1 error\n"
+    )
     assert render_issues([Issue("is odd", path=("a", 0, "b"))]) == "a[0].b: error: is odd\n1 error\n"
     assert render_issues([Issue("is odd", severity="warning")]) == "warning: is odd\n1 warning\n"
 

@@ -117,6 +117,40 @@ def test_warnings_about_tasks_that_can_only_fail_or_mislead(tmp_path: Path) -> N
     ]
 
 
+GROUP = """key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+  solver:
+    type: grouped_single_turn_solver
+    input_builder: {type: generic, template: '[]'}%s
+  scorers: [{%s}]
+"""
+ROWS = """
+    postprocessor: {type: python, postprocess_snippet: "def postprocess(sample, solver_output): return []"}"""
+
+
+@pytest.mark.parametrize("scorer", ["string_equals", "bleu"])
+def test_of_a_group_of_answers_one_has_to_be_picked(scorer: str, tmp_path: Path) -> None:
+    (issue,) = errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a"), tmp_path)
+    assert issue.message.startswith(f"{scorer!r} needs 'value' here: the solver gives a group of answers")
+    assert errors_of(GROUP % (ROWS, f"type: {scorer}, ground_truth: a"), tmp_path) == []
+    assert errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a, value: b"), tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        "type: string_equals_mcqa, ground_truth_choice: A, choices: [A]",
+        "type: function_call_coverage, function_calls: [f]",
+    ],
+)
+def test_scorers_of_one_answer_do_not_score_a_group(scorer: str, tmp_path: Path) -> None:
+    (issue,) = errors_of(GROUP % ("", scorer), tmp_path)
+    assert "cannot be used here: the solver gives a group of answers" in issue.message
+
+
 @pytest.mark.parametrize("scorer", ["string_equals", "bleu"])
 def test_without_a_solver_there_is_no_answer_to_compare(scorer: str, tmp_path: Path) -> None:
     text = f"key: t\ndisplay_name: T\ndescription: ''\ndefinition: {{scorers: [{{type: {scorer}, ground_truth: a}}]}}\n"

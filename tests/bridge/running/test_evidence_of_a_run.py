@@ -96,7 +96,10 @@ def test_samples_errors_and_scores_are_counted(plan: TaskPlan) -> None:
     assert [sample.sample_id for sample in samples] == ["a", "b", "c", 1]
     assert (tally.num_samples, tally.num_failed) == (4, 2)
     assert tally.failures.model_dump() == {"num_errors": 2, "num_total": 4}
-    assert [(sample_id, error.message) for sample_id, error in tally.first_errors] == [("b", "x"), ("c", "y")]
+    assert [(first.sample_id, first.error.message) for first in tally.first_errors] == [
+        ("b", "x"),
+        ("c", "y"),
+    ]
     assert tally.scores["string_equals"] == [{"is_correct": 1.0}, {"is_correct": 0.0}, {"is_correct": 1.0}]
 
 

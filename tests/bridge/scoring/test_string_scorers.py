@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import unicodedata
 from typing import Any
 
@@ -48,6 +49,23 @@ def equals(output: SolverTrace | None, data: dict[str, Any], **fields: Any) -> O
 def mcqa(answer: str, *, truth: str = "B", choices: Any = ("A", "B", "C"), data: Any = None) -> Outcome:
     spec = StringEqualsMCQAScorer(type="string_equals_mcqa", ground_truth_choice=truth, choices=choices)
     return asyncio.run(StringEqualsMCQA(spec)(Sample(0, data or {}), said(answer), nobody))
+
+
+@pytest.mark.parametrize(("null", "answer", "word"), [(None, "None", "null"), (math.nan, "nan", "missing")])
+def test_what_is_not_there_equals_nothing(null: object, answer: str, word: str) -> None:
+    """A model that says `None` or `nan` is not right about a row without an answer; an author's own word for it counts."""
+    with pytest.raises(
+        SampleError, match=rf"ground_truth: {{{{ sample\.a }}}} is {word} in this sample"
+    ) as caught:
+        equals(said(answer), {"a": null})
+    assert (caught.value.stage, caught.value.kind) == ("score", "MissingValue")
+    with pytest.raises(SampleError, match=r"value: {{ sample\.b }} is"):
+        equals(None, {"a": "x", "b": null}, value=" {{ sample.b }}\n")
+    with pytest.raises(SampleError, match=r"ground_truth_choice: {{ sample\.a }} is"):
+        mcqa(answer, truth="{{ sample.a }}", data={"a": null})
+    own = "{{ sample.a if sample.a is string else 'nan' }}"
+    assert equals(said("nan"), {"a": null}, ground_truth=own).values == {"is_correct": 1.0}
+    assert equals(said(answer), {"a": answer}).values == {"is_correct": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -18,6 +19,7 @@ import pytest
 from aigo_bridge.dtypes import ChatCompletionModelOutput, ModelResponse, SolverTrace, Trace
 from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.snippets import InOut, Remote, Snippet, SnippetHost, SnippetLimits
+from aigo_bridge.snippets.process import WorkerProcess
 
 
 @pytest.fixture(scope="module")
@@ -333,6 +335,54 @@ def test_a_snippet_may_ask_several_at_once_and_give_up(shared: SnippetHost) -> N
     ask = Slow()
     assert asyncio.run(call(shared, source, 1, ask=ask)) == [2, 4]
     assert ask.cancelled
+
+
+def test_the_time_before_a_call_is_not_the_calls() -> None:
+    """A worker that had nothing to do for longer than a call may take is as good as a new one."""
+    host = SnippetHost(SnippetLimits(seconds=3))
+    try:
+        assert asyncio.run(call(host, TWICE, 1)) == 4
+        time.sleep(3.2)
+        assert asyncio.run(call(host, TWICE, 2)) == 8
+    finally:
+        host.close()
+
+
+def workers() -> set[WorkerProcess]:
+    return {each for each in gc.get_objects() if isinstance(each, WorkerProcess) and each.end.alive}
+
+
+def test_a_worker_that_the_ending_interpreter_takes_away_ends_its_thread_quietly() -> None:
+    """Finalizers run in the main thread while the thread that talks to the worker is still there."""
+    before = workers()
+    host = SnippetHost(SnippetLimits(seconds=20))
+    raised: list[object] = []
+    hook, threading.excepthook = threading.excepthook, raised.append
+    endless = (
+        "import asyncio\nasync def f(model):\n    await model.ask(1)\n    await asyncio.Event().wait()\n"
+    )
+    ask = Asked()
+
+    async def main() -> str:
+        ended: list[str] = []
+
+        async def one() -> None:
+            ended.append(await outcome(host, endless, ask=ask))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(one)
+            while not ask.questions:
+                await anyio.sleep(0.01)
+            (worker,) = workers() - before
+            worker.end()
+        return ended[0]
+
+    try:
+        assert asyncio.run(main()) == "solver.py: was stopped, as the process that runs it is ending"
+    finally:
+        threading.excepthook = hook
+        host.close()
+    assert raised == []
 
 
 def test_what_a_call_leaves_behind_ends_with_it(shared: SnippetHost) -> None:

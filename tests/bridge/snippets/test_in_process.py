@@ -91,3 +91,12 @@ def test_errors_tell_the_file_and_its_line(in_process: bool) -> None:
     with pytest.raises(SnippetError, match=r"SyntaxError: .* \(tasks/scorer.py, line 11\)"):
         host.call_blocking(broken, (), {})
     host.close()
+
+
+def test_a_blocking_call_works_where_an_event_loop_is_running(host: SnippetHost) -> None:
+    """Engines compute metrics, and so call the author's code, inside their own loop."""
+
+    async def inside() -> Any:
+        return host.call_blocking(Snippet("async def f(): return 3", "f", "s"), (), {})
+
+    assert asyncio.run(inside()) == 3

@@ -50,15 +50,41 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     solved = definition.get("solver") is not None
     yield from duplicates(scorers, (*path, "scorers"), "scorer")
     aggregated = _aggregated(definition)
+    grouped = _gives_groups(definition.get("solver"))
     for index, scorer in scorers:
         here = (*path, "scorers", index)
         yield from _scorer(scorer, here, solved)
+        if grouped:
+            yield from _of_a_group(scorer, here)
         metrics = mappings(scorer.get("metrics"))
         yield from duplicates(metrics, (*here, "metrics"), "metric")
         for number_of, metric in metrics:
             at = (*here, "metrics", number_of)
             yield from _metric(metric, at, _SCORES.get(str(scorer.get("type"))), aggregated)
     yield from _trials(definition, path)
+
+
+def _gives_groups(solver: Any) -> bool:
+    """Whether scorers see several answers at once; a post-processor may take them apart."""
+    return (
+        isinstance(solver, dict)
+        and solver.get("type") == "grouped_single_turn_solver"
+        and solver.get("postprocessor") is None
+    )
+
+
+def _of_a_group(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
+    kind = str(scorer.get("type"))
+    if kind in ("string_equals", "bleu") and scorer.get("value") is None:
+        hint = "pick one, e.g. {{ solver_output.solver_outputs[0].trace.get_last_assistant_text() }}"
+        message = (
+            f"{kind!r} needs 'value' here: the solver gives a group of answers, and no single one to compare"
+        )
+        yield Issue(message, path=path, hint=hint)
+    if kind in ("string_equals_mcqa", "function_call_coverage"):
+        hint = "take the group apart with a post-processor, or use a python scorer"
+        message = f"{kind!r} cannot be used here: the solver gives a group of answers, and no single one"
+        yield Issue(message, path=(*path, "type"), hint=hint)
 
 
 def _scorer(scorer: dict[str, Any], path: Path, solved: bool) -> Iterator[Issue]:
@@ -80,7 +106,7 @@ def _scorer(scorer: dict[str, Any], path: Path, solved: bool) -> Iterator[Issue]
                 path=(*path, at),
             )
     if kind == "string_equals_mcqa":
-        yield from _choices(scorer.get("choices"), (*path, "choices"))
+        yield from _compared(scorer, path)
 
 
 def _labels(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -97,6 +123,30 @@ def _labels(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
                 path=(*path, name),
                 severity="warning",
             )
+
+
+def _compared(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
+    """How a multiple choice is compared: by letters, or by likelihoods of continuations."""
+    if scorer.get("method", "first_character") == "first_character":
+        for name, usual in (("continuations", None), ("length_normalisation", "none")):
+            if scorer.get(name) not in (None, usual):
+                yield Issue(
+                    f"{name!r} has no meaning here: answers are compared by their first character",
+                    path=(*path, name),
+                    hint="add 'method: loglikelihood'",
+                )
+        yield from _choices(scorer.get("choices"), (*path, "choices"))
+        return
+    choices, continuations = scorer.get("choices"), scorer.get("continuations")
+    for name, listed in (("choices", choices), ("continuations", continuations)):
+        for index, text in enumerate(listed) if isinstance(listed, list) else ():
+            if text == "":
+                yield Issue(f"{name!r}: an empty text has no likelihood", path=(*path, name, index))
+    if isinstance(choices, list) and isinstance(continuations, list) and len(choices) != len(continuations):
+        yield Issue(
+            f"'continuations': found {len(continuations)}, expected one for each of the {len(choices)} choices",
+            path=(*path, "continuations"),
+        )
 
 
 def _choices(value: Any, path: Path) -> Iterator[Issue]:

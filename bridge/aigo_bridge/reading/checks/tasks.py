@@ -20,6 +20,7 @@ from aigo_bridge.reading.checks.texts import (
     marker_names,
 )
 from aigo_bridge.reading.checks.trees import Path, duplicates, mapping, mappings, not_finite, walk
+from aigo_bridge.spec import has_marker
 
 _TEMPLATES = {
     "content": SAMPLE,
@@ -28,6 +29,8 @@ _TEMPLATES = {
     "value": SOLVED,
     "ground_truth_choice": SAMPLE,
     "choices": SAMPLE,
+    "continuations": SAMPLE,
+    "unconditioned_query": SAMPLE,
     "function_calls": SAMPLE,
     "system_prompt": JUDGED,
     "user_prompt": JUDGED,
@@ -60,6 +63,7 @@ def check_task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
     yield from check_scorers(definition, here)
     yield from duplicates(mappings(definition.get("actions")), (*here, "actions"), "action rule")
     yield from _loops(definition, here)
+    yield from _examples(definition, here)
 
 
 def _texts(definition: dict[str, Any], path: Path, parameters: set[str]) -> Iterator[Issue]:
@@ -110,3 +114,17 @@ def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
                 hint="write 'on_max_iterations: continue', or a 'terminate_if' in one of its builders",
                 severity="warning",
             )
+
+
+def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
+    """Choices are those of an example's answer, which is one of them."""
+    builder = mapping(mapping(definition.get("solver")).get("input_builder"))
+    for index, message in mappings(builder.get("input_messages")):
+        choices, role, content = message.get("choices"), message.get("role"), message.get("content")
+        here = (*path, "solver", "input_builder", "input_messages", index, "choices")
+        if choices is not None and role in ("user", "system"):
+            yield Issue(f"'choices' are those of an answer, and this message is the {role}'s", path=here)
+        elif isinstance(choices, list) and isinstance(content, str) and "{" not in content:
+            plain = all(isinstance(choice, str) and not has_marker(choice) for choice in choices)
+            if plain and not has_marker(content) and content not in choices:
+                yield Issue(f"'choices': found {choices!r}, expected {content!r} among them", path=here)

@@ -32,6 +32,6 @@ def test_commands_work_as_shown(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert done.stdout.startswith(expected), command
 
-    assert len(COMMANDS) == 4
+    assert len(COMMANDS) == 5
     assert len(list((tmp_path / "evidence").glob("*.tasklog.json"))) == 1
     assert len(list((tmp_path / "logs-for-you").glob("*.eval"))) == 1

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aigo_bridge.exporting.answer_templates import answer_methods
 from aigo_bridge.solving.conversation import chat_output
 from aigo_bridge.templates import SampleTemplate
-from aigo_inspect.exporting.native_values import answer_methods
 
 CONTENT = "solver_output.output.choices[0].message.content"
 

@@ -582,7 +582,7 @@ def test_code_that_wants_the_row_gets_it(aigo: Run, folder: Path, argument: str)
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ('raise ValueError("no luck")', "ValueError: no luck (line 6, in run_inference"),
+        ('raise ValueError("no luck")', "ValueError: no luck (model.yaml, line 14, in run_inference"),
         ("return 3", "run_inference returned a int, expected text"),
         ("os._exit(1)", "its process ended without an answer"),
         ('return "not json"', "the response is not JSON"),

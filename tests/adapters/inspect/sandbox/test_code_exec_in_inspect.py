@@ -79,12 +79,16 @@ def test_every_kind_of_code_has_its_score(tmp_path: Path) -> None:
         assert said is None if failure is None else failure in str(said), (name, said)
 
 
+def test_one_text_is_one_test() -> None:
+    assert check_tests("assert True") == ["assert True"]
+
+
 def test_without_a_sandbox_there_is_no_score(tmp_path: Path) -> None:
     found = samples_of(tmp_path, None)
     assert all(sample.error is not None and "sandbox" in sample.error.message for sample in found.values())
 
 
-@pytest.mark.parametrize("tests", [None, [], "assert True", [1], {}])
+@pytest.mark.parametrize("tests", [None, [], 1, [1], {}])
 def test_what_is_no_list_of_tests_is_an_error_of_the_sample(tests: object) -> None:
     with pytest.raises(SampleError, match="expected a list of texts"):
         check_tests(tests)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from aigo_bridge.dtypes import SolverOutput
+from aigo_bridge.dtypes import SolverOutput, SolverTrace, Trace
+from aigo_bridge.engine import Evidence
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.program import Failure, Row, SampleProgram, Solution
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.stored_runs import StoredRuns, records_of
 from aigo_bridge.results.trials import TrialRecord
-from aigo_inspect.evidence import read
 
 
 class Replay:
@@ -33,13 +34,19 @@ class Replay:
             trial: its number, from 0.
         """
         records = self._runs.get(sample.id, trial)
+        if not records and self._made_rows:
+            # The post-processor made this row in other trials only: it is not missing, it never was.
+            nothing = SolverTrace(trace=Trace.from_items([]), raw_outputs=[], direct_ios=[])
+            return Solution(nothing, (), absent=True)
         failure = _failure(records)
         if failure is not None:
             return failure if self._complete else None
+        output = _output(records)
         if records[0].source_id is not None:
             rows = tuple(Row(Sample(each.sample_id, each.data), each.solver) for each in records)
-            return Solution(_output(records), rows)
-        output = _output(records)
+            return Solution(output, rows)
+        if records[0].without_rows:
+            return Solution(output, ())
         if program.postprocessor is None or self._made_rows:
             return Solution(output, (Row(sample, output),))
         return await program.postprocessed(sample, output)
@@ -57,8 +64,13 @@ def of_result_log(path: Path) -> Replay:
     return Replay(StoredRuns(records_of(path)), complete=True, made_rows=made_rows)
 
 
-def of_native_log(path: Path, plan: TaskPlan) -> Replay:
+def of_native_log(path: Path, plan: TaskPlan, read: Callable[[Path], Evidence]) -> Replay:
     """The outputs in an earlier log of the same solver; what it lacks is solved.
+
+    Args:
+        path: the engine's log.
+        plan: the plan that takes them over.
+        read: how the engine reads its log back.
 
     Raises:
         EvidenceError: the file is no log of ours, or of another solver.
@@ -76,12 +88,11 @@ def _output(records: list[TrialRecord]) -> SolverOutput:
 
 
 def _failure(records: list[TrialRecord]) -> Failure | None:
+    missing = Failure("solver", "MissingOutput", "no output of this trial is stored")
     if not records:
-        return Failure("solver", "MissingOutput", "no output of this trial is stored")
+        return missing
     for record in records:
         for error in record.errors:
             if error.stage is not None and error.stage.value == "solver":
                 return Failure("solver", error.error_type, error.message, error.hint)
-    if any(record.solver is None for record in records):
-        return Failure("solver", "MissingOutput", "no output of this trial is stored")
-    return None
+    return missing if any(record.solver is None for record in records) else None

@@ -1,0 +1,84 @@
+"""Cells without a value are told before the run, where a template would print them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.errors import Issue
+from aigo_bridge.evaluate import plan
+from aigo_bridge.plan import PlanOrigin
+from aigo_bridge.reading import read_task
+from aigo_bridge.run_file_checks import task_file_issues
+
+TASK = """key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "%s"}]}
+  scorers:
+    - {type: string_equals, ground_truth: "%s"}
+"""
+
+
+def warnings(folder: Path, rows: list[dict[str, object]], *, asked: str, truth: str) -> list[Issue]:
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "t.yaml").write_text(TASK % (asked, truth))
+    return list(plan(PlanOrigin(task=str(folder / "t.yaml"))).warnings)
+
+
+def test_a_null_in_a_prompt_is_a_warning_with_its_first_sample(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"q": "x", "a": "y"},
+        {"q": None, "a": "y"},
+        {"q": "x"},
+        {"q": None, "a": "y"},
+    ]
+
+    asked, truth = warnings(tmp_path, rows, asked="Q: {{ sample.q }}", truth="{{ sample.a }}")
+
+    assert asked.message == "column 'q' is null in 2 of 4 samples (first: sample 1)"
+    assert (asked.severity, asked.line) == ("warning", 8)
+    assert "prints it as 'None'" in str(asked.hint)
+    assert truth.message == "column 'a' is missing in 1 of 4 samples (first: sample 2)"
+    assert truth.line == 10
+    assert truth.hint == "such samples cannot be compared, and fail"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "{% if sample.q %}{{ sample.q }}{% else %}nothing{% endif %}",
+        "{{ sample.q | default('', true) }}",
+        "{{ sample.q | tojson }}",
+        "{{ sample.q if sample.q is not none else '' }}",
+        "no column at all",
+    ],
+)
+def test_a_template_that_knows_of_nulls_is_fine(tmp_path: Path, asked: str) -> None:
+    rows: list[dict[str, object]] = [{"q": None, "a": "y"}, {"q": "None", "a": "nan"}]
+    assert warnings(tmp_path, rows, asked=asked, truth="{{ sample.a }}") == []
+
+
+def test_full_rows_have_no_warning(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"q": 0, "a": ""}, {"q": False, "a": []}]
+    assert warnings(tmp_path, rows, asked="{{ sample.q }}", truth="{{ sample.a }}") == []
+
+
+def test_validate_warns_of_the_same(tmp_path: Path) -> None:
+    warnings(
+        tmp_path,
+        [{"q": "x", "a": "y"}, {"q": "x", "a": None}],
+        asked="{{ sample.q }}",
+        truth="{{ sample.a }}",
+    )
+
+    (found,) = task_file_issues(read_task(tmp_path / "t.yaml"))
+
+    assert found.message == "column 'a' is null in 1 of 2 samples (first: sample 1) (data set 'd')"
+    assert (found.severity, found.line) == ("warning", 10)

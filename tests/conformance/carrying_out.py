@@ -1,0 +1,54 @@
+"""One feature or shipped task on every engine, held against expectation, ledger and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.comparing import ENGINES, differences, outcome_on
+from tests.conformance.expecting import mismatches
+from tests.conformance.features import Ready
+from tests.conformance.ledger import known_gap
+
+from aigo_bridge.errors import BridgeError
+
+
+def faults(
+    name: str, make: Callable[[], Ready], out: Path, expect: Mapping[str, Any] | None = None
+) -> list[str]:
+    """What is wrong with what the engines make of a plan; empty when all is as it should be.
+
+    Args:
+        name: its name in the ledger.
+        make: gives plan and settings, anew for each engine.
+        out: folder of the runs.
+        expect: what every engine must come to; `None`: whatever it is, the same.
+    """
+    found: list[str] = []
+    outcomes: dict[str, dict[str, Any]] = {}
+    for engine in ENGINES:
+        gap = known_gap(engine, name)
+        made = make()
+        try:
+            outcome = outcome_on(engine, made.plan, out, **made.settings)
+            if made.again is not None:
+                second = made.again(out / engine / "result.json")
+                outcome = outcome_on(engine, second.plan, out, **second.settings)
+        except BridgeError as error:
+            if gap is None:
+                found.append(f"{engine} refuses what the ledger does not list: {error}")
+            elif gap.says not in str(error):
+                found.append(f"{engine} refuses, but not because of {gap.says!r}: {error}")
+            continue
+        if gap is not None:
+            found.append(f"{engine} carries out what the ledger lists as a gap ({gap.reason})")
+        if expect is not None:
+            found += [f"{engine}: {mismatch}" for mismatch in mismatches(expect, outcome)]
+        outcomes[engine] = outcome
+    if not outcomes:
+        found.append("no engine carries it out")
+    (first, *others) = outcomes or [""]
+    for other in others:
+        found += [f"{first} | {other}: {each}" for each in differences(outcomes[first], outcomes[other])]
+    return found

@@ -1,0 +1,17 @@
+"""Nothing waits here: what is tried again is tried again at once."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both engines wait some seconds before they repeat a call."""
+
+    async def at_once(seconds: float) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    monkeypatch.setattr("inspect_ai.model._retry._sleep", at_once)
+    monkeypatch.setattr("aigo_lighteval.models.FIRST_WAIT", 0.0)

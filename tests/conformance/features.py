@@ -1,0 +1,203 @@
+"""Feature tasks: one small AI GO task per feature of the format, with the answers of its models and one expectation, written by hand.
+
+They stand in `features/*.yaml`, several to a file. Each document has
+
+- `feature`: its name, and the file's name is its area; both stand in the support table,
+- `definition`: the task's definition, or `jsonl`: task records that are converted to a task,
+- `ask`: a template, short for a single turn solver with this one message,
+- `rows`, or `rows_file`: `name` (whose suffix says what it is) and `text`,
+- `model`: rules of the evaluated model, and `models`: those of the others by AI GO key; a mapping is short for the text of the last message
+  and the reply to it, with `default` for any other; `model_file`: a model entity in place of rules; `tiny_model`: a small transformer with
+  random weights, of the kind that tells likelihoods,
+- `snippets`: `worker` where the author's Python runs as it does for users, in a process of its own; elsewhere it runs in this process,
+- `prices: true`: the model has a price,
+- `config`, `config_spec`, `options` (run settings), `num_samples`, `subsampling`,
+- `again`: a second run in the same folder, which is the one that is expected: `model` and `options` of its own, `stored: true` to score the
+  first run's outputs with `scorers`,
+- `expect`: what any engine must come to; see `expecting.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aigo_bridge.evaluate import plan
+from aigo_bridge.jsonl_spec import to_aigo, validate_file, write_aigo
+from aigo_bridge.plan import PlanOrigin, TaskPlan
+
+FOLDER = Path(__file__).parent / "features"
+
+AREAS = ("solvers", "scorers", "judges", "metrics", "trials", "rules", "failures", "data", "models", "runs")
+"""Files of features, in the order of the support table."""
+
+KEYS = frozenset(
+    {
+        "feature",
+        "ask",
+        "definition",
+        "jsonl",
+        "rows",
+        "rows_file",
+        "model",
+        "model_file",
+        "prices",
+        "tiny_model",
+        "again",
+        "snippets",
+        "models",
+        "config",
+        "config_spec",
+        "options",
+        "num_samples",
+        "subsampling",
+        "expect",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature of the format."""
+
+    name: str
+    area: str
+    document: Mapping[str, Any]
+    expect: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Area and name, as test ids and the ledger have them."""
+        return f"{self.area}: {self.name}"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A feature written to files and planned: what an engine is given."""
+
+    plan: TaskPlan
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Models and limits of the run."""
+    again: Callable[[Path], Ready] | None = None
+    """Readies the second run, given the first one's result; `None`: there is none."""
+
+
+@cache
+def features() -> tuple[Feature, ...]:
+    """All of them, in the order of the support table."""
+    found: list[Feature] = []
+    for area in AREAS:
+        for document in yaml.safe_load_all((FOLDER / f"{area}.yaml").read_text(encoding="utf-8")):
+            unknown = set(document) - KEYS
+            assert not unknown, f"{area}: {document.get('feature')}: unknown keys {unknown}"
+            found.append(Feature(document["feature"], area, document, document["expect"]))
+    names = [each.id for each in found]
+    assert len(set(names)) == len(names), "two features have the same name"
+    return tuple(found)
+
+
+def ready(feature: Feature, folder: Path) -> Ready:
+    """Write a feature's files and plan its task."""
+    document = feature.document
+    folder.mkdir(parents=True, exist_ok=True)
+    task = _write_records(document["jsonl"], folder) if "jsonl" in document else _write_task(document, folder)
+    made = plan(
+        PlanOrigin(
+            str(task),
+            config=document.get("config", {}),
+            num_samples=document.get("num_samples"),
+            subsampling=document.get("subsampling"),
+        )
+    )
+    models = {
+        key: _script(rules, folder / f"{key}.rules") for key, rules in document.get("models", {}).items()
+    }
+    settings: dict[str, Any] = {"model_map": models, "max_connections": 1, **document.get("options", {})}
+    if made.calls_model:
+        settings["model"] = _model(document, folder)
+    if "again" not in document:
+        return Ready(made, settings)
+    return Ready(made, settings, lambda result: _again(feature, document["again"], folder, result))
+
+
+def _again(feature: Feature, change: Mapping[str, Any], folder: Path, result: Path) -> Ready:
+    """The second run: in the same files, so that it is one of the same task with the same models."""
+    document = {name: value for name, value in feature.document.items() if name != "again"}
+    document |= {name: value for name, value in change.items() if name in KEYS}
+    if not change.get("stored"):
+        return ready(replace(feature, document=document), folder)
+    stored = result.with_name("stored.tasklog.json")
+    shutil.copyfile(result, stored)
+    definition = {**document["definition"], "scorers": change["scorers"]}
+    task = _write_task({**document, "definition": definition}, folder / stored.parent.name)
+    return Ready(plan(PlanOrigin(str(task), stored=str(stored))), {"model_map": {}})
+
+
+def _model(document: Mapping[str, Any], folder: Path) -> str:
+    if "model_file" in document:
+        path = folder / "model.yaml"
+        path.write_text(yaml.safe_dump(document["model_file"]), encoding="utf-8")
+        return str(path)
+    if "tiny_model" in document:
+        from tests.support.tiny_model import save_tiny_model
+
+        return f"transformers/{save_tiny_model(folder / 'model')}"
+    return _script(document["model"], folder / "model.rules")
+
+
+def _write_task(document: Mapping[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    definition = dict(document["definition"])
+    if definition.get("type") != "system_task":
+        rows = document.get("rows")
+        file = document.get("rows_file", {"name": "rows.jsonl", "text": None})
+        text = _lines(rows) if rows is not None else file["text"]
+        (folder / file["name"]).write_text(text, encoding="utf-8")
+        definition.setdefault("dataset", {"key": "rows"})
+    if "ask" in document:
+        message = {"role": "user", "content": document["ask"]}
+        definition["solver"] = {
+            "type": "single_turn_solver",
+            "input_builder": {"type": "chat_completion", "input_messages": [message]},
+        }
+    task = {
+        "key": "feature",
+        "display_name": "Feature",
+        "description": "",
+        "config_spec": document.get("config_spec", []),
+        "definition": definition,
+    }
+    path = folder / "task.yaml"
+    path.write_text(yaml.safe_dump(task, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def _write_records(records: Sequence[Mapping[str, Any]], folder: Path) -> Path:
+    source = folder / "records.jsonl"
+    source.write_text(_lines(records), encoding="utf-8")
+    tasks, errors = validate_file(source)
+    assert not errors, errors
+    return write_aigo(to_aigo(tasks, key="feature"), folder / "task")
+
+
+def _script(rules: Sequence[Mapping[str, Any]] | Mapping[str, Any], path: Path) -> str:
+    if isinstance(rules, Mapping):
+        rules = [
+            {"default": True, "reply": reply}
+            if text == "default"
+            else {"match": {"exact": text}, "reply": reply}
+            for text, reply in rules.items()
+        ]
+    path.write_text(_lines(rules), encoding="utf-8")
+    return f"scripted/{path}"
+
+
+def _lines(values: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)

@@ -1,0 +1,72 @@
+"""The ledger of known gaps says the truth, and nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conformance.carrying_out import faults
+from tests.conformance.comparing import ENGINES
+from tests.conformance.features import features, ready
+from tests.conformance.ledger import LEDGER, KnownGap, entries
+from tests.support.commands import TASKS
+
+
+def test_every_entry_names_an_engine_and_a_feature() -> None:
+    known = {feature.id for feature in features()}
+    known |= {f"task: {folder.name}" for folder in TASKS.iterdir() if (folder / "task.yaml").is_file()}
+    assert [entry for entry in entries() if entry[0] not in ENGINES or entry[1] not in known] == []
+
+
+def test_no_gap_is_listed_twice() -> None:
+    listed = list(entries())
+    assert len(set(listed)) == len(listed)
+
+
+def test_nothing_is_left_to_do() -> None:
+    assert [gap for gap in LEDGER if gap.kind == "todo"] == []
+
+
+def test_every_feature_runs_somewhere() -> None:
+    """A feature that no engine carries out is none."""
+    listed = list(entries())
+    assert {
+        feature for _, feature in listed if all((engine, feature) in listed for engine in ENGINES)
+    } == set()
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts other entries in place of the ledger's."""
+
+    def put(*gaps: KnownGap) -> None:
+        monkeypatch.setattr("tests.conformance.ledger.LEDGER", gaps)
+
+    return put
+
+
+def found(name: str, folder: Path) -> list[str]:
+    (feature,) = [each for each in features() if each.id == name]
+    return faults(name, lambda: ready(feature, folder / "task"), folder, feature.expect)
+
+
+@pytest.mark.xdist_group("lighteval")
+def test_a_gap_that_is_not_listed_fails(listed: Callable[..., None], tmp_path: Path) -> None:
+    listed()
+    (fault,) = found("scorers: code_exec", tmp_path)
+    assert fault.startswith("lighteval refuses what the ledger does not list")
+
+
+@pytest.mark.xdist_group("lighteval")
+def test_a_gap_that_is_gone_fails(listed: Callable[..., None], tmp_path: Path) -> None:
+    listed(KnownGap("inspect", ("solvers: single turn, chat",), "never", "cannot", "cannot"))
+    (fault,) = found("solvers: single turn, chat", tmp_path)
+    assert fault == "inspect carries out what the ledger lists as a gap (cannot)"
+
+
+@pytest.mark.xdist_group("lighteval")
+def test_a_refusal_for_another_reason_fails(listed: Callable[..., None], tmp_path: Path) -> None:
+    listed(KnownGap("lighteval", ("scorers: code_exec",), "never", "is tired", "too late in the day"))
+    (fault,) = found("scorers: code_exec", tmp_path)
+    assert fault.startswith("lighteval refuses, but not because of 'too late in the day'")

@@ -1,0 +1,259 @@
+"""The test of the test: a difference that is planted in one adapter does not go unnoticed.
+
+Each plant is a mistake that an adapter could really make. It is put into the adapter of one engine at a time, and the feature beside it must find
+it: because that engine misses the expectation, or because the engines differ.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, settings
+from tests.conformance.carrying_out import faults
+from tests.conformance.features import Feature, features, ready
+from tests.conformance.random_plans import documents
+
+from aigo_bridge.dtypes import ModelResponse
+from aigo_bridge.engine import Evidence
+from aigo_bridge.errors import SampleError
+from aigo_bridge.models import ModelRequest
+from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.snippets import run_in_process
+
+pytestmark = pytest.mark.xdist_group("lighteval")
+
+MODELS = {
+    "inspect": ("aigo_inspect.models", "InspectModel"),
+    "lighteval": ("aigo_lighteval.models", "HostedModel"),
+}
+ENGINES = {
+    "inspect": ("aigo_inspect.engine", "InspectEngine"),
+    "lighteval": ("aigo_lighteval.engine", "LightevalEngine"),
+}
+
+Predict = Callable[[Any, ModelRequest], Any]
+
+
+def class_of(place: tuple[str, str]) -> Any:
+    return getattr(importlib.import_module(place[0]), place[1])
+
+
+# In the model
+
+
+async def stripped(predict: Predict, model: Any, request: ModelRequest) -> ModelResponse:
+    """Blanks around an answer are taken off."""
+    response: ModelResponse = await predict(model, request)
+    return _with_text(response, str.strip)
+
+
+async def folded(predict: Predict, model: Any, request: ModelRequest) -> ModelResponse:
+    """Answers are in lower case."""
+    response: ModelResponse = await predict(model, request)
+    return _with_text(response, str.lower)
+
+
+async def swallowed(predict: Predict, model: Any, request: ModelRequest) -> ModelResponse:
+    """A model that has failed is taken for one that says nothing."""
+    try:
+        response: ModelResponse = await predict(model, request)
+    except SampleError:
+        from aigo_bridge.dtypes import (
+            ChatCompletionModelOutput,
+            ChatCompletionModelOutputChoice,
+            ChatCompletionOutputMessage,
+        )
+        from aigo_bridge.solving.conversation import output_items
+
+        message = ChatCompletionOutputMessage(role="assistant", content="")
+        output = ChatCompletionModelOutput(choices=[ChatCompletionModelOutputChoice(message=message)])
+        response = ModelResponse(raw_output=output, items=output_items(output))
+    return response
+
+
+async def without_options(predict: Predict, model: Any, request: ModelRequest) -> Any:
+    """Options of a call are lost."""
+    return await predict(model, replace(request, options={}))
+
+
+async def without_system(predict: Predict, model: Any, request: ModelRequest) -> Any:
+    """System messages are lost."""
+    kept = [message for message in request.input.messages if message.role != "system"]
+    chat = request.input.model_copy(update={"messages": kept})
+    return await predict(model, replace(request, input=chat))
+
+
+def _with_text(response: ModelResponse, change: Callable[[str], str]) -> ModelResponse:
+    for item in response.items:
+        for part in getattr(item, "content", None) or []:
+            if isinstance(getattr(part, "text", None), str):
+                part.text = change(part.text)
+    return response
+
+
+# In the reading of the log
+
+
+def zero_for_failed(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """What could not be scored is scored 0."""
+    good: Any = None
+    for record in records:
+        good = record.scores or good
+        if not record.scores and good:
+            zero = tuple(
+                score.model_copy(update={"values": dict.fromkeys(score.values, 0.0)}) for score in good
+            )
+            yield replace(record, scores=zero)
+        else:
+            yield record
+
+
+def zero_for_nan(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """A value that is missing is taken for 0."""
+    for record in records:
+        scores = tuple(
+            score.model_copy(
+                update={
+                    "values": {name: 0.0 if value is None else value for name, value in score.values.items()}
+                }
+            )
+            for score in record.scores
+        )
+        yield replace(record, scores=scores)
+
+
+def only_first_trial(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """Trials but the first get lost."""
+    return (record for record in records if record.index == 0)
+
+
+def other_order(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """Samples come in another order."""
+    return iter(sorted(records, key=lambda record: str(record.sample_id), reverse=True))
+
+
+def without_errors(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """Why something failed is forgotten."""
+    return (replace(record, errors=()) for record in records)
+
+
+def ids_as_text(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """Ids that are numbers become texts."""
+    return (replace(record, sample_id=str(record.sample_id)) for record in records)
+
+
+def without_metadata(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """Metadata of scores is lost, which python metrics read."""
+    for record in records:
+        yield replace(
+            record, scores=tuple(score.model_copy(update={"metadata": None}) for score in record.scores)
+        )
+
+
+def without_events(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """Calls of models are not told."""
+    for record in records:
+        trace = getattr(record.solver, "trace", None)
+        if trace is not None:
+            trace.events = []
+        yield record
+
+
+def missing_as_null(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
+    """A cell that is missing (NaN) becomes null."""
+    for record in records:
+        yield replace(
+            record, data={name: None if value != value else value for name, value in record.data.items()}
+        )
+
+
+IN_THE_MODEL = [
+    (stripped, "scorers: string_equals"),
+    (folded, "scorers: string_equals"),
+    (swallowed, "failures: models that fail"),
+    (without_options, "solvers: single turn, generic input"),
+    (without_system, "solvers: single turn, chat"),
+]
+IN_THE_READING = [
+    (zero_for_failed, "failures: models that fail"),
+    (zero_for_nan, "metrics: scores that are missing or not finite"),
+    (only_first_trial, "trials: mean, min, max, pass@k, pass^k"),
+    (other_order, "rules: samples excluded by columns, by answers and by scores"),
+    (without_errors, "failures: templates that cannot be rendered"),
+    (ids_as_text, "data: ids that are numbers"),
+    (without_metadata, "scorers: python"),
+    (without_events, "judges: garbage, asked again"),
+    (missing_as_null, "data: missing columns, null and NaN"),
+]
+BY_ID = {feature.id: feature for feature in features()}
+
+
+@pytest.fixture(autouse=True)
+def in_this_process() -> Iterator[None]:
+    run_in_process()
+    yield
+    run_in_process(False)
+
+
+def found(feature: str, folder: Path) -> list[str]:
+    each = BY_ID[feature]
+    return faults(feature, lambda: ready(each, folder / "task"), folder, each.expect)
+
+
+@pytest.mark.parametrize("engine", MODELS)
+@pytest.mark.parametrize(
+    ("plant", "feature"), IN_THE_MODEL, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_model_that_is_asked_or_heard_otherwise(
+    engine: str, plant: Any, feature: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = class_of(MODELS[engine])
+    predict = model.predict
+    monkeypatch.setattr(model, "predict", lambda self, request: plant(predict, self, request))
+    assert found(feature, tmp_path) != []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("plant", "feature"), IN_THE_READING, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_log_that_is_read_otherwise(
+    engine: str, plant: Any, feature: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = class_of(ENGINES[engine])
+    read = adapter.read
+
+    def planted(self: Any, log: Path) -> Evidence:
+        evidence: Evidence = read(self, log)
+        return replace(evidence, trials=lambda: plant(evidence.trials()))
+
+    monkeypatch.setattr(adapter, "read", planted)
+    assert found(feature, tmp_path) != []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_tasks_find_a_difference_too(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = class_of(MODELS[engine])
+    predict = model.predict
+    monkeypatch.setattr(model, "predict", lambda self, request: folded(predict, self, request))
+
+    def differ(document: Any) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            made = ready(Feature("random", "random", document, {}), Path(folder) / "task")
+            return faults("random", lambda: made, Path(folder)) != []
+
+    few = settings(
+        max_examples=60,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    assert differ(find(documents(), differ, settings=few))

@@ -1,0 +1,61 @@
+"""Random tasks come to the same on every engine.
+
+`AIGO_CONFORMANCE_EXAMPLES` says how many (`make conformance` tries a thousand); without it, a few that are always the same.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, reject, settings
+from tests.conformance.carrying_out import faults
+from tests.conformance.features import Feature, ready
+from tests.conformance.random_plans import documents
+
+from aigo_bridge.errors import SpecError
+from aigo_bridge.snippets import run_in_process
+
+EXAMPLES = int(os.environ.get("AIGO_CONFORMANCE_EXAMPLES", "25"))
+FEW = "AIGO_CONFORMANCE_EXAMPLES" not in os.environ
+
+
+@pytest.fixture
+def in_this_process() -> Iterator[None]:
+    run_in_process()
+    yield
+    run_in_process(False)
+
+
+@pytest.mark.xdist_group("lighteval")
+@pytest.mark.timeout(0 if not FEW else 180)
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=FEW,
+    print_blob=True,
+    # Explaining traces every line that runs, engines included.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
+)
+@given(document=documents())
+def test_random_tasks_are_the_same_everywhere(in_this_process: None, document: dict[str, Any]) -> None:
+    solver = document["definition"].get("solver")
+    event(f"solver: {None if solver is None else solver['type']}")
+    for scorer in document["definition"]["scorers"]:
+        event(f"scorer: {scorer['type']}")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            made = ready(Feature("random", "random", document, {}), Path(folder) / "task")
+        except SpecError:
+            # Not a task, so nothing that engines could differ in; too many of them fail the test.
+            reject()
+        assert faults("random", lambda: made, Path(folder)) == []
