@@ -73,7 +73,7 @@ def built_in() -> Registry:
     configs: dict[str, LightevalTaskConfig] = {}
     modules: dict[str, Any] = {}
     problems: dict[str, str] = {}
-    with without_downloads():
+    with unchanged_process():
         for name in names:
             if name in NEEDS_NETWORK:
                 continue
@@ -277,13 +277,18 @@ def _line(error: BaseException) -> str:
 
 
 @contextmanager
-def without_downloads() -> Iterator[None]:
-    """Keep nltk from asking for its data at every turn; where the data is really needed, its absence is raised there."""
+def unchanged_process() -> Iterator[None]:
+    """Keep imports from changing more than modules.
+
+    nltk does not ask for its data at every turn (where the data is really needed, its absence is raised there), and Python's limit on the digits
+    of numbers stays: one of lighteval's files raises it, for everything that is read later.
+    """
     import nltk  # type: ignore[import-untyped]  # has no types
 
-    before = nltk.download
+    download, digits = nltk.download, sys.get_int_max_str_digits()
     nltk.download = lambda *_, **__: False
     try:
         yield
     finally:
-        nltk.download = before
+        nltk.download = download
+        sys.set_int_max_str_digits(digits)

@@ -32,7 +32,7 @@ from aigo_bridge.program import Failure
 from aigo_lighteval.loading import replaced
 from aigo_lighteval.native_faults import OtherExamples, document_problems, mend_metrics, refusals
 from aigo_lighteval.native_models import Told
-from aigo_lighteval.native_registry import Selected, without_downloads
+from aigo_lighteval.native_registry import Selected, unchanged_process
 from aigo_lighteval.native_rows import SplitRows
 from aigo_lighteval.pipeline import _quiet
 
@@ -197,7 +197,7 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
         EngineError: a metric failed for all documents at once, or the model as a whole.
     """
     try:
-        with _quiet(), without_downloads():
+        with _quiet(), unchanged_process():
             pipeline.measure()
             tracker = pipeline.evaluation_tracker
             tracker.general_config_logger.log_end_time()

@@ -267,8 +267,9 @@ def is_complete(log: Path) -> bool:
 
 def kill(folder: Path, sign: signal.Signals) -> tuple[int, str]:
     """Start the slow run, wait until the first specification is complete and a half of the second, then send a signal."""
+    # More connections than slow answers: those would otherwise hold up the first specification.
     process = subprocess.Popen(
-        [str(BIN / "aigo-bridge"), "run", "run.yaml", "--max-connections", "3"],
+        [str(BIN / "aigo-bridge"), "run", "run.yaml", "--max-connections", "6"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + 90

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,14 @@ ASK = """
 EQUALS = """
   scorers: [{type: string_equals, ground_truth: "{{ sample.a }}"}]
 """
+
+
+@pytest.fixture(autouse=True)
+def digits() -> Iterator[None]:
+    """lighteval's own command line, where a test runs it in this process, raises Python's limit for everything after it."""
+    before = sys.get_int_max_str_digits()
+    yield
+    sys.set_int_max_str_digits(before)
 
 
 @pytest.fixture

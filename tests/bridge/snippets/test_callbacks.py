@@ -349,7 +349,7 @@ def test_the_time_before_a_call_is_not_the_calls() -> None:
 
 
 def workers() -> set[WorkerProcess]:
-    return {each for each in gc.get_objects() if isinstance(each, WorkerProcess) and each.end.alive}
+    return {each for each in gc.get_objects() if type(each) is WorkerProcess and each.end.alive}
 
 
 def test_a_worker_that_the_ending_interpreter_takes_away_ends_its_thread_quietly() -> None:

@@ -403,3 +403,15 @@ def test_parameters_of_metrics_are_set_and_named(
             (exchange,) = trial["solver"]["output"]["direct_ios"]
             assert json.loads(exchange["direct_output"]["body"])["text"] == "The answer is 4."
     assert [metric.metric_name for metric in built_in().configs["aime24"].metrics] == before
+
+
+def test_importing_the_tasks_leaves_the_limit_on_digits() -> None:
+    """A file of lighteval raises it; numbers without end would then be read by everything else in the process."""
+    program = (
+        "import sys; before = sys.get_int_max_str_digits()\n"
+        "from aigo_lighteval.native_registry import built_in\n"
+        "assert 'lighteval.tasks.tasks.lcb.main' in {m.__name__ for m in built_in().modules.values()}\n"
+        "assert sys.get_int_max_str_digits() == before\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
