@@ -127,7 +127,7 @@ definition:
     input_builder: {type: generic, template: '[]'}%s
   scorers: [{%s}]
 """
-ROWS = """
+WITH_ROWS = """
     postprocessor: {type: python, postprocess_snippet: "def postprocess(sample, solver_output): return []"}"""
 
 
@@ -135,7 +135,7 @@ ROWS = """
 def test_of_a_group_of_answers_one_has_to_be_picked(scorer: str, tmp_path: Path) -> None:
     (issue,) = errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a"), tmp_path)
     assert issue.message.startswith(f"{scorer!r} needs 'value' here: the solver gives a group of answers")
-    assert errors_of(GROUP % (ROWS, f"type: {scorer}, ground_truth: a"), tmp_path) == []
+    assert errors_of(GROUP % (WITH_ROWS, f"type: {scorer}, ground_truth: a"), tmp_path) == []
     assert errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a, value: b"), tmp_path) == []
 
 

@@ -1,12 +1,14 @@
 """One Inspect task of each kind that its users write: plain, judged, with tools, agents, approval, sandbox, limits, several scorers."""
 
 from inspect_ai import Epochs, Task, task
-from inspect_ai.agent import AgentState, agent, handoff, react
+from inspect_ai.agent import Agent, AgentState, agent, handoff, react
 from inspect_ai.approval import ApprovalPolicy, auto_approver
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.scorer import (
     Score,
+    Scorer,
+    Target,
     accuracy,
     choice,
     exact,
@@ -20,6 +22,9 @@ from inspect_ai.scorer import (
     stderr,
 )
 from inspect_ai.solver import (
+    Generate,
+    Solver,
+    TaskState,
     chain_of_thought,
     generate,
     multiple_choice,
@@ -28,18 +33,18 @@ from inspect_ai.solver import (
     system_message,
     use_tools,
 )
-from inspect_ai.tool import ToolError, tool
+from inspect_ai.tool import Tool, ToolError, tool
 from inspect_ai.util import sandbox, store
 
 
 @task
-def hello():
+def hello() -> Task:
     """The smallest task."""
     return Task([Sample("Say only: hello", target="hello"), Sample("Say ñ", target="ñ")], scorer=exact())
 
 
 @task
-def beliefs():
+def beliefs() -> Task:
     """Where somebody looks for a thing: reasons, an answer, a second look, a judge in a role."""
     rows = [
         Sample(id="ball", input="Ada hid a ball; Ben moved it. Where does Ada look?", target="the box"),
@@ -49,13 +54,13 @@ def beliefs():
 
 
 @task
-def self_judged():
+def self_judged() -> Task:
     """A judge without a role of its own."""
     return Task([Sample(id="own", input="Judge yourself.", target="well")], scorer=model_graded_qa())
 
 
 @task
-def liking():
+def liking() -> Task:
     """Statements with which a person agrees or not."""
     rows = MemoryDataset(
         [
@@ -67,14 +72,14 @@ def liking():
 
 
 @task
-def lettered():
+def lettered() -> Task:
     """Letters, several trials."""
     rows = [Sample(id=n, input=f"Pick {n}.", choices=["x", "y", "z"], target="AB"[n % 2]) for n in range(3)]
     return Task(rows, solver=multiple_choice(), scorer=choice(), epochs=Epochs(2, "max"))
 
 
 @tool
-def add():
+def add() -> Tool:
     """A tool."""
 
     async def execute(x: int, y: int) -> int:
@@ -92,7 +97,7 @@ def add():
 
 
 @task
-def tools():
+def tools() -> Task:
     """A tool that is called, and one call that fails."""
     rows = [
         Sample(id="sum", input="Tool: what is 1 + 2?", target="3"),
@@ -102,7 +107,7 @@ def tools():
 
 
 @task
-def approved():
+def approved() -> Task:
     """Calls of tools are rejected."""
     policy = [ApprovalPolicy(auto_approver(decision="reject"), "*")]
     rows = [Sample(id="no", input="Approval: what is 5 + 5?", target="10")]
@@ -110,14 +115,14 @@ def approved():
 
 
 @task
-def acting():
+def acting() -> Task:
     """An agent that submits."""
     rows = [Sample(id="act", input="Agent: what is 2 + 2?", target="4")]
     return Task(rows, solver=react(tools=[add()]), scorer=includes(), message_limit=12)
 
 
 @agent
-def helper():
+def helper() -> Agent:
     """An agent for others."""
 
     async def execute(state: AgentState) -> AgentState:
@@ -131,7 +136,7 @@ def helper():
 
 
 @task
-def handing():
+def handing() -> Task:
     """An agent that hands over to another."""
     rows = [Sample(id="hand", input="Handoff: who helps?", target="helped")]
     boss = react(tools=[handoff(helper(), description="Helps.")])
@@ -139,10 +144,10 @@ def handing():
 
 
 @solver
-def writes_a_file():
+def writes_a_file() -> Solver:
     """Uses the sandbox."""
 
-    async def solve(state, generate):
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
         await sandbox().write_file("out.txt", state.input_text)
         done = await sandbox().exec(["cat", "out.txt", "given.txt"])
         store().set("seen", done.stdout)
@@ -152,10 +157,10 @@ def writes_a_file():
 
 
 @scorer(metrics=[accuracy(), stderr()])
-def file_is_there():
+def file_is_there() -> Scorer:
     """Looks into the sandbox."""
 
-    async def score(state, target):
+    async def score(state: TaskState, target: Target) -> Score:
         text = await sandbox().read_file("out.txt")
         right = text == state.input_text and state.store.get("seen") == text + "given"
         return Score(value="C" if right else "I", answer=text)
@@ -164,17 +169,17 @@ def file_is_there():
 
 
 @task
-def boxed():
+def boxed() -> Task:
     """A sandbox on this machine."""
     rows = [Sample(id="box", input="Sandbox: write ñ.", target="", files={"given.txt": "given"})]
     return Task(rows, solver=writes_a_file(), scorer=file_is_there(), sandbox="local")
 
 
 @scorer(metrics={"length": [mean()], "polite": [mean(), stderr()]})
-def two_values():
+def two_values() -> Scorer:
     """A score with two values."""
 
-    async def score(state, target):
+    async def score(state: TaskState, target: Target) -> Score:
         text = state.output.completion
         return Score(value={"length": len(text), "polite": float("yes" in text)})
 
@@ -182,7 +187,7 @@ def two_values():
 
 
 @task
-def bias():
+def bias() -> Task:
     """Values by key, by group, several scorers."""
     rows = [
         Sample(id=f"b{n}", input=f"Opinion {n}: again.", target="Yes", metadata={"who": "ab"[n % 2]})
@@ -192,7 +197,7 @@ def bias():
 
 
 @task
-def groups():
+def groups() -> Task:
     """Metrics by group."""
     rows = [
         Sample(id=f"g{n}", input=f"Opinion {n}: again.", target="Yes", metadata={"who": "ab"[n % 2]})
@@ -202,7 +207,7 @@ def groups():
 
 
 @task
-def limited():
+def limited() -> Task:
     """A limit that ends one sample."""
     rows = [
         Sample(id="short", input="Say only: hello", target="hello"),
@@ -212,13 +217,13 @@ def limited():
 
 
 @task
-def flaky():
+def flaky() -> Task:
     """One sample whose model call fails as long as the file `broken` stands in the current folder."""
     from pathlib import Path
 
     @solver
-    def careful():
-        async def solve(state, generate):
+    def careful() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
             if state.sample_id == "f2" and Path("broken").exists():
                 raise RuntimeError("broken")
             state = await generate(state)

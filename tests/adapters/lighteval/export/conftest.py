@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 import pytest
 import yaml
 from tests.support.commands import Run
@@ -88,14 +88,14 @@ Lighteval = Callable[..., Ran]
 @pytest.fixture
 def lighteval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lighteval:
     """lighteval's own command line in this process: `lighteval(folder, "custom", …)` runs in that folder."""
-    import datasets.config
+    import datasets.config  # type: ignore[import-untyped]  # ships none
     from typer.testing import CliRunner
 
     for name in NO_DOWNLOADS:
         module = f"lighteval.tasks.tasks.{name}"
         monkeypatch.setitem(sys.modules, module, sys.modules.get(module, types.ModuleType(module)))
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    import nltk
+    import nltk  # type: ignore[import-untyped]  # ships none
 
     # Some of the built-in tasks ask for its data while they are imported.
     monkeypatch.setattr(nltk, "download", lambda *_, **__: True)
