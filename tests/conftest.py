@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -13,6 +14,14 @@ import orjson
 import pytest
 from tests.support.commands import TASKS, Finished, Run
 from tests.support.endpoint import Endpoint
+
+
+@pytest.fixture
+def own_heap() -> Iterator[None]:
+    """For tests that limit CPU time: collecting garbage among what other tests have loaded (torch …) is not counted."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

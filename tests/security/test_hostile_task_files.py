@@ -14,6 +14,8 @@ import pytest
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read_any, read_task, render_issues
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 HEAD = 'key: a\ndisplay_name: A\ndescription: ""\n'
 TAIL = "definition: {scorers: []}\n"
 

@@ -10,6 +10,8 @@ from tests.bridge.jsonl_spec.jsonl_records import made, tasks
 
 from aigo_bridge.jsonl_spec import TaskSpec, few_shot_block, render
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 
 def test_examples_stand_before_the_prompt_each_followed_by_a_blank_line() -> None:
     task = made(

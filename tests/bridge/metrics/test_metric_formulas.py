@@ -14,6 +14,8 @@ from pydantic import TypeAdapter
 from aigo_bridge.metrics import MetricResult, compute_metric
 from aigo_bridge.spec.metrics import Metric
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 METRIC: TypeAdapter[Metric] = TypeAdapter(Metric)
 COUNTS = {
     "num_true_positives_field": "tp",

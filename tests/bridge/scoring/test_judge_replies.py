@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from aigo_bridge.scoring.judge_replies import UnreadableReplyError, canonical, read_label, read_number
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 LABELS = ("correct", "incorrect")
 
 

@@ -21,6 +21,8 @@ from aigo_inspect.logs import import_log
 from aigo_inspect.reading import LogReader, open_log
 from aigo_inspect.sources import BytesSource
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 
 def members(path: Path) -> dict[str, bytes]:
     with open_log(path) as log:
