@@ -6,6 +6,7 @@ import base64
 import binascii
 import email.utils
 import json
+import re
 import ssl
 import time
 from collections.abc import Mapping
@@ -163,17 +164,14 @@ class Endpoint:
         except httpx.TimeoutException as error:
             raise CallError(_timed_out(error, self._timeout), "transient") from error
         except httpx.ConnectError as error:
-            certificate = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            raise CallError(
-                f"cannot connect to {self._where}: {error}",
-                "refused" if certificate else "transient",
-                hint="'tls_context.validation_context.trusted_ca' names an authority"
-                if certificate
-                else None,
-            ) from error
-        except httpx.HTTPError as error:
+            raise _not_connected(error, f"cannot connect to {self._where}: {error}") from error
+        except ssl.SSLError as error:
+            # Since TLS 1.3 a server refuses our certificate only after the connection stands. httpx lets this through as it is.
+            raise _not_connected(error, f"{self._where} ended the connection: {error}") from error
+        except (httpx.HTTPError, OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
             # Among them: the server closed the connection before its response was complete.
-            raise CallError(f"the response was cut off: {error}", "transient") from error
+            told = str(error) or type(error).__name__
+            raise CallError(f"the response was cut off: {told}", "transient") from error
         return Response(_decoded(data, encoding), status, headers)
 
     @property
@@ -210,6 +208,24 @@ async def _read(response: httpx.Response) -> bytes:
             raise CallError(f"the response is longer than {MOST_BYTES // 2**20} MiB", "invalid")
         parts.append(part)
     return b"".join(parts)
+
+
+_WANTED_OF_US = re.compile(
+    "ALERT_(CERTIFICATE|BAD_CERTIFICATE|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE|ACCESS_DENIED)"
+)
+"""Alerts by which a server says that it wants a certificate, or another one."""
+
+
+def _not_connected(error: Exception, message: str) -> CallError:
+    """Certificates do not become right by trying again; everything else may."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        hint = "'tls_context.validation_context.trusted_ca' names an authority"
+        return CallError(message, "refused", hint=hint)
+    if _WANTED_OF_US.search(str(error)):
+        return CallError(
+            message, "refused", hint="the server wants a client certificate that it knows: see 'client_cert'"
+        )
+    return CallError(message, "transient")
 
 
 def _decoded(data: bytes, encoding: str) -> str:

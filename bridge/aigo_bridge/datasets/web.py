@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import ssl
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -69,7 +70,7 @@ def _download(url: str, target: Path, largest: int) -> None:
         Path(partial).replace(target)
     except httpx.HTTPStatusError as error:
         raise DatasetError(f"{url!r} answers with status {error.response.status_code}") from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
         raise DatasetError(f"{url!r} cannot be fetched: {str(error) or type(error).__name__}") from error
     finally:
         Path(partial).unlink(missing_ok=True)

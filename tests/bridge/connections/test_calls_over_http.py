@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
+import threading
 import time
 from email.utils import formatdate
 from pathlib import Path
@@ -322,6 +325,39 @@ def test_showing_a_certificate(tmp_path: Path) -> None:
     more = TRUSTED.format(indented(CERTIFICATES / "ca.pem"))
     with_it = ConnectionSettings(client_cert=str(CERTIFICATES / "client.pem"))
     assert call(connection(tmp_path, endpoint.url, more, with_it)).reply.choices[0].text == "ok"
+    # Whether the server's alert or the end of the connection is seen first is a matter of chance.
     failure(connection(tmp_path, endpoint.url, more))
     endpoint.stop()
     assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_server_that_wants_a_certificate_is_not_asked_again(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """Its alert comes while connecting up to TLS 1.2 and in place of the response since."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = context.maximum_version = version
+    context.load_cert_chain(CERTIFICATES / "server.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(CERTIFICATES / "ca.pem")
+
+    def refuse(listening: socket.socket) -> None:
+        accepted, _ = listening.accept()
+        with context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False) as secured:
+            with pytest.raises(ssl.SSLError):
+                secured.do_handshake()
+            # Closing with something unread would reset the connection, and the alert could be lost.
+            while os.read(secured.fileno(), 1 << 16):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=refuse, args=[listening])
+        thread.start()
+        url = f"https://localhost:{listening.getsockname()[1]}/v1"
+        error = failure(connection(tmp_path, url, TRUSTED.format(indented(CERTIFICATES / "ca.pem"))))
+        thread.join()
+    assert not error.is_transient
+    assert error.hint is not None
+    assert "client_cert" in error.hint
+    assert "localhost" in error.message
