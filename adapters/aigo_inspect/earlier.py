@@ -14,7 +14,7 @@ from aigo_bridge.engine import RunSettings
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.plan import TaskPlan
 from aigo_inspect.evidence import TRUSTED
-from aigo_inspect.keys import HEADER_KEY, STORE_KEY
+from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import open_log
 from aigo_inspect.stored import has_failed, load_stored
 
@@ -162,14 +162,15 @@ def finished_part(path: Path) -> EvalLog:
         if sample.error is None
         and sample.completed_at
         and not any(has_failed(score.model_dump()) for score in (sample.scores or {}).values())
-        and (not solved or STORE_KEY in sample.store or load_stored(_native_json(sample)))
+        and (not solved or load_stored(_native_json(sample)))
     ]
     return log
 
 
 def _native_json(sample: EvalSample) -> dict[str, Any]:
-    """What a recovered sample has in place of its store."""
-    return sample.model_dump(mode="json", include={"events", "attachments"})
+    """Where a sample may hold what our solver came to; a recovered sample has its events only."""
+    kept = sample.model_dump(mode="json", include={"output": {"metadata"}, "store": True})
+    return kept if load_stored(kept) else sample.model_dump(mode="json", include={"events", "attachments"})
 
 
 def _recovered(path: Path) -> EvalLog:

@@ -20,7 +20,6 @@ from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.system_tasks import SCORER_KEY, compute_evidence
 from aigo_inspect.direct_ios import ROW_SPAN
-from aigo_inspect.keys import STORE_KEY
 from aigo_inspect.mirrors import Exclusions, mirrored_metrics
 from aigo_inspect.namespace import in_namespace
 from aigo_inspect.stored import load_stored, rows_score_fields, score_fields, solution_of
@@ -70,7 +69,10 @@ def _hosted(
         async def score(state: TaskState, target: Target) -> Score:
             sample = program.sample(state.sample_id)
             solution = solutions.get(state.uuid) or solution_of(
-                load_stored({"store": {STORE_KEY: state.store.get(STORE_KEY)}}), sample
+                load_stored(
+                    {"output": {"metadata": state.output.metadata}, "store": dict(state.store.items())}
+                ),
+                sample,
             )
 
             async def one(row: Row) -> Outcome | Failure:

@@ -53,12 +53,12 @@ def hosted_solver(
                 result = await program.solve(sample, model, models, let_through=(LimitExceededError,))
                 last_output = model.last_output
             if isinstance(result, Failure):
-                state.store.set(STORE_KEY, dump_stored(result))
+                _keep(state, dump_stored(result))
                 progress.finished(state.sample_id, state.epoch - 1, result)
                 raise SampleError(result.message, stage=result.stage, hint=result.hint, kind=result.kind)
             postprocessed = program.postprocessor is not None
-            state.store.set(STORE_KEY, dump_stored(result, postprocessed=postprocessed))
             _show(state, result.output, last_output)
+            _keep(state, dump_stored(result, postprocessed=postprocessed))
             if program.scorers:
                 solutions[state.uuid] = result
             else:
@@ -79,6 +79,16 @@ def no_solver() -> Solver:
         return state
 
     return solve
+
+
+def _keep(state: TaskState, stored: str) -> None:
+    """Put into the log what the solver came to.
+
+    In the output's metadata, because each change of the store costs two events and a comparison of the whole store. The output
+    itself is shared with the event of the model's call, so a copy carries the metadata.
+    """
+    metadata = {**(state.output.metadata or {}), STORE_KEY: stored}
+    state.output = state.output.model_copy(update={"metadata": metadata})
 
 
 def _show(state: TaskState, output: SolverOutput, last: ModelOutput | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -24,9 +24,9 @@ _ATTACHMENT = "attachment://"
 
 
 def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> str:
-    """What a solver came to as the store keeps it; `load_stored` gives it back.
+    """What a solver came to as the log keeps it; `load_stored` gives it back.
 
-    A text, because Inspect walks through nested values of the store again and again (a sixth of a run's time).
+    A text, because Inspect walks through nested values again and again (a sixth of a run's time).
     """
     fields = (
         {"failure": result.to_json()}
@@ -37,11 +37,14 @@ def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> s
 
 
 def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """What the store of a sample (its raw JSON, before anything is resolved) says of our solver; empty when nothing.
+    """What a sample (its raw JSON, before anything is resolved) says of our solver; empty when nothing.
 
-    Samples that Inspect recovers from a killed run have an empty store; what was put there stands in their events.
+    It stands in the metadata of the output, in older logs in the store. Samples that Inspect recovers from a killed run have neither;
+    what was put there stands in their events.
     """
-    stored = (sample.get("store") or {}).get(STORE_KEY)
+    stored = ((sample.get("output") or {}).get("metadata") or {}).get(STORE_KEY)
+    if stored is None:
+        stored = (sample.get("store") or {}).get(STORE_KEY)
     if stored is None:
         stored = _from_events(sample.get("events") or [])
     if isinstance(stored, str) and stored.startswith(_ATTACHMENT):
@@ -54,10 +57,28 @@ def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
 def _from_events(events: Iterable[Any]) -> Any:
     found = None
     for event in events:
-        for change in (event.get("changes") or []) if event.get("event") == "store" else ():
-            if change.get("path") == f"/{STORE_KEY}" and change.get("op") in ("add", "replace"):
-                found = change.get("value")
+        if event.get("event") in ("state", "store"):
+            for change in event.get("changes") or []:
+                if change.get("op") in ("add", "replace"):
+                    found = _CHANGED.get(change.get("path"), _nothing)(change.get("value")) or found
     return found
+
+
+def _nothing(value: object) -> None:
+    """Any other change."""
+
+
+def _member(value: Any, name: str = STORE_KEY) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+_CHANGED: dict[str | None, Callable[[Any], Any]] = {
+    "/output": lambda value: _member(_member(value, "metadata")),
+    "/output/metadata": _member,
+    f"/output/metadata/{STORE_KEY}": lambda value: value,
+    f"/{STORE_KEY}": lambda value: value,
+}
+"""Paths of changes that put our text into a sample → where it stands in the change's value."""
 
 
 def _solution_fields(solution: Solution, postprocessed: bool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import BaseModel
 
@@ -22,12 +22,14 @@ def make_explicit(value: T) -> T:
     while waiting:
         here = waiting.pop()
         if isinstance(here, list):
-            parts = iter(here)
+            parts = here
         elif isinstance(here, dict):
-            parts = iter(here.values())
-        elif (names := _identifying(cast("Any", type(here)))) is not None:
-            cast("BaseModel", here).__pydantic_fields_set__.update(names)
-            parts = iter(here.__dict__.values())
+            parts = list(here.values())
+        elif (found := _fields(cast("Any", type(here)))) is not None:
+            identifying, holding = found
+            cast("BaseModel", here).__pydantic_fields_set__.update(identifying)
+            members = here.__dict__
+            parts = [members.get(name) for name in holding]
         else:
             continue
         waiting.extend([part for part in parts if type(part) not in _LEAVES])
@@ -35,8 +37,19 @@ def make_explicit(value: T) -> T:
 
 
 @cache
-def _identifying(kind: Any) -> tuple[str, ...] | None:
-    """Names of the identifying fields of a model, `None` for what is no model."""
+def _fields(kind: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Names of a model's identifying fields, and of those that may hold models; `None` for what is no model.
+
+    Plain data (a row, an event's details) is not searched: what stands in it identifies nothing.
+    """
     if not issubclass(kind, BaseModel):
         return None
-    return tuple(name for name in ("type", "role", "id") if name in kind.model_fields)
+    fields = kind.model_fields
+    identifying = tuple(name for name in ("type", "role", "id") if name in fields)
+    return identifying, tuple(name for name, field in fields.items() if _holds_models(field.annotation))
+
+
+def _holds_models(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    return any(map(_holds_models, get_args(getattr(annotation, "__value__", annotation))))

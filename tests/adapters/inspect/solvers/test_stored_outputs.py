@@ -44,6 +44,32 @@ def test_an_item_without_content_comes_back() -> None:
     assert back.output == output
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/output", {"model": "m", "metadata": {"a": 1, "aigo_bridge": "attachment://x"}}),
+        ("/output/metadata", {"aigo_bridge": "attachment://x"}),
+        ("/output/metadata/aigo_bridge", "attachment://x"),
+    ],
+)
+def test_what_the_output_lost_is_found_in_the_events(path: str, value: Any) -> None:
+    dumped = dump_stored(solution("a", "b"))
+    events = [
+        {"event": "state", "changes": [{"op": "add", "path": path, "value": value}]},
+        {"event": "state", "changes": [{"op": "replace", "path": "/output", "value": {"model": "m"}}]},
+        {"event": "state", "changes": [{"op": "remove", "path": "/messages/0"}]},
+    ]
+    found = load_stored({"events": events, "attachments": {"x": dumped}})
+    assert found == json.loads(dumped)
+
+
+def test_the_output_counts_before_the_store_of_older_logs() -> None:
+    new, old = dump_stored(solution("a", "b")), dump_stored(solution("a", "c"))
+    sample = {"output": {"metadata": {"aigo_bridge": new}}, "store": {"aigo_bridge": old}}
+    assert load_stored(sample) == json.loads(new)
+    assert load_stored({"output": {"metadata": None}, "store": {"aigo_bridge": old}}) == json.loads(old)
+
+
 def test_an_empty_store_is_rebuilt_from_the_events() -> None:
     """The last change counts; its text may be an attachment."""
     first, last = dump_stored(solution("a", "b")), dump_stored(solution("a", "c"))
@@ -83,9 +109,9 @@ def test_a_sample_without_its_output_is_an_error_not_a_gap(log: Path) -> None:
         header = reader.header
         plan = plan_from_header(header["eval"]["metadata"][HEADER_KEY])
         whole, bare = reader.samples()
-        bare.data["store"] = {}
-        bare.data["events"] = [event for event in bare.data["events"] if event["event"] != "store"]
-        whole.data["store"] = {}
+        del bare.data["output"]["metadata"]
+        bare.data["events"] = [event for event in bare.data["events"] if event["event"] != "state"]
+        del whole.data["output"]["metadata"]
         (complete,) = trial_records(whole, plan, header)
         (record,) = trial_records(bare, plan, header)
 
