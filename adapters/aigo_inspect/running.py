@@ -27,6 +27,7 @@ from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.engine import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
 from aigo_bridge.fingerprints import mixed
+from aigo_bridge.garbage import rare_full_collections
 from aigo_bridge.plan import TaskPlan
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
 from aigo_inspect.earlier import (
@@ -97,7 +98,8 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
     works = [_work(job, models, runs, settings) for job in jobs]
     todo = [work for work in works if work.complete is None]
     before = set(settings.out.glob("*.eval"))
-    logs = _eval(todo, settings) if todo else []
+    with rare_full_collections():
+        logs = _eval(todo, settings) if todo else []
     found = _found(logs, settings.out, before)
     return [_result(work, found) for work in works]
 
