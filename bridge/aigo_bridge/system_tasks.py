@@ -40,13 +40,15 @@ async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Outcome:
         raise SampleError(str(error), stage="metric", kind="SnippetError") from error
     metrics = output.get("metrics") if isinstance(output, Mapping) else None
     if not isinstance(metrics, Mapping):
-        raise _wrong(f"returned {output!r:.80}, expected a mapping with 'metrics'")
+        raise _wrong(snippet, f"returned {output!r:.80}, expected a mapping with 'metrics'")
     values: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for name, entry in metrics.items():
         value = entry.get("value") if isinstance(entry, Mapping) else None
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise _wrong(f"metric {name!r} is {entry!r:.80}, expected a mapping with a number as 'value'")
+            raise _wrong(
+                snippet, f"metric {name!r} is {entry!r:.80}, expected a mapping with a number as 'value'"
+            )
         values[str(name)] = value
         if isinstance(entry.get("reason"), str):
             reasons[str(name)] = entry["reason"]
@@ -54,8 +56,8 @@ async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Outcome:
     return Outcome(values, {"reasons": reasons, **({"metadata": metadata} if metadata else {})})
 
 
-def _wrong(message: str) -> SampleError:
-    return SampleError(f"compute_evidence_snippet: {message}", stage="metric", kind="InvalidEvidence")
+def _wrong(snippet: Snippet, message: str) -> SampleError:
+    return SampleError(snippet.told(message), stage="metric", kind="InvalidEvidence")
 
 
 def metric_data(outcome: Outcome) -> list[MetricData]:

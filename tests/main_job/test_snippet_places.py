@@ -139,6 +139,24 @@ def test_a_block_in_the_task_file(aigo: Run, tmp_path: Path, result_of: Load, ki
 
 
 @pytest.mark.parametrize("kind", GOOD)
+def test_what_is_no_exception_names_the_place_too(
+    aigo: Run, tmp_path: Path, result_of: Load, kind: str
+) -> None:
+    """A result of the wrong kind is found after the code has run; what is told is where the code begins."""
+    signature = GOOD[kind].split("\n", 1)[0]
+    file = write(tmp_path, kind, block(f"{signature}\n    return 'nothing'\n"))
+
+    run(aigo, kind)
+
+    begins = line_of(file, "return 'nothing'") - 1
+    (message,) = [
+        text for text in messages(result_of(tmp_path / "out" / "t.tasklog.json")) if "_snippet" in text
+    ]
+    assert f"{FIELDS[kind]} (t.yaml, line {begins}): " in message
+    assert "returned" in message
+
+
+@pytest.mark.parametrize("kind", GOOD)
 def test_an_included_file(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
     """The file is named from the task's folder, and its blank lines at the top count."""
     file = tmp_path / "code" / "own.py"

@@ -71,7 +71,7 @@ class Inference:
         self._put_back(host)
         if not isinstance(text, str):
             raise CallError(
-                f"{self._snippet.label}: {FUNCTION} returned a {type(text).__name__}, expected text",
+                self._snippet.told(f"{FUNCTION} returned a {type(text).__name__}, expected text"),
                 "invalid",
                 hint="return json.dumps(…)",
             )

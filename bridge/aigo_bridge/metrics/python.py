@@ -35,13 +35,13 @@ def python_metric(
         reason = (
             f"compute_metrics returned a {type(returned).__name__}, expected a mapping of names to numbers"
         )
-        return MetricResult({}, 0, len(samples), reason)
+        return MetricResult({}, 0, len(samples), snippet.told(reason))
     wrong = [name for name, value in returned.items() if not _is_numeric(value)]
     if wrong:
         shown = ", ".join(f"{name!r} is {short(returned[name])}" for name in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         reason = f"compute_metrics returned what is no number: {shown}{more}"
-        return MetricResult({}, 0, len(samples), reason)
+        return MetricResult({}, 0, len(samples), snippet.told(reason))
     values = {name: _plain(value) for name, value in returned.items() if value is not None}
     finite = {name: value for name, value in values.items() if math.isfinite(value)}
     left_out = [name for name in returned if name not in finite]

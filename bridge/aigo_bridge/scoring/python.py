@@ -24,7 +24,7 @@ class PythonScores:
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         arguments = (sample.data,) if output is None else (sample.data, output)
-        return _entry(await _call(self._host, self._snippet, *arguments), self._snippet.label)
+        return _entry(await _call(self._host, self._snippet, *arguments), self._snippet.where)
 
 
 class PythonAllSamplesScores:
@@ -50,15 +50,15 @@ class PythonAllSamplesScores:
             assert self._failure is not None
             raise self._failure.with_traceback(None)
         # Read here: an entry that cannot be is the failure of its own sample only.
-        return _entry(self._entries[str(sample.id)], self._snippet.label)
+        return _entry(self._entries[str(sample.id)], self._snippet.where)
 
     async def _compute(self) -> dict[str, Any]:
-        label = self._snippet.label
+        where = self._snippet.where
         entries = await _call(self._host, self._snippet, [sample.data for sample in self._samples])
         if not isinstance(entries, list) or len(entries) != len(self._samples):
             found = f"{len(entries)} entries" if isinstance(entries, list) else f"a {type(entries).__name__}"
             raise SampleError(
-                f"{label}: compute_scores returned {found}, expected a list with one entry for each of the"
+                f"{where}: compute_scores returned {found}, expected a list with one entry for each of the"
                 f" {len(self._samples)} samples",
                 stage="score",
                 kind="InvalidScores",

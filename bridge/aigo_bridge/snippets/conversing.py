@@ -57,9 +57,9 @@ class Conversations:
             }
             request = line("start", number, content)
         except (TypeError, ValueError, RecursionError) as error:
-            raise SnippetError(f"{snippet.label}: its input cannot be sent as JSON: {error}") from error
+            raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
         sending, receiving = anyio.create_memory_object_stream[tuple[Any, ...]](float("inf"))
-        call = Conversation(number, snippet.label, request, limits, _teller(sending.send_nowait))
+        call = Conversation(number, snippet.where, request, limits, _teller(sending.send_nowait))
         async with sending, receiving:
             self._enter(call)
             try:
@@ -81,7 +81,7 @@ class Conversations:
         if end[0] == "value":
             return end[1]
         cause = answers.failure_of(end[2]) if end[0] == "error" else None
-        raise SnippetError(f"{call.label}: {end[1]}") from cause
+        raise SnippetError(snippet.told(end[1])) from cause
 
     def close(self) -> None:
         """End the worker; calls in progress fail, the next call would start another."""

@@ -83,7 +83,7 @@ class SnippetHost:
             return await call_here(self._functions, snippet, args, kwargs, callbacks)
         if callbacks is not None:
             return await self._conversations.call(snippet, args, kwargs, callbacks, self.limits)
-        job = Job(snippet.label)
+        job = Job(snippet.where)
         try:
             return await anyio.to_thread.run_sync(
                 lambda: self._work(job, snippet, args, kwargs),
@@ -101,7 +101,7 @@ class SnippetHost:
             # In a thread of its own, as an event loop may be running in this one.
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(anyio.run, lambda: self.call(snippet, *args, **kwargs)).result()
-        return self._work(Job(snippet.label), snippet, args, kwargs)
+        return self._work(Job(snippet.where), snippet, args, kwargs)
 
     def close(self) -> None:
         """End the worker processes, and with them calls in progress; the next call would start another."""
@@ -132,9 +132,9 @@ class SnippetHost:
             }
             line = json.dumps(request).encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
-            raise SnippetError(f"{snippet.label}: its input cannot be sent as JSON: {error}") from error
+            raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
         with self._pool.worker(job, self.limits) as worker:
-            reply = worker.exchange(number, line, snippet.label, self.limits.seconds)
+            reply = worker.exchange(number, line, snippet.where, self.limits.seconds)
         if "error" in reply:
-            raise SnippetError(f"{snippet.label}: {reply['error']}")
+            raise SnippetError(snippet.told(reply["error"]))
         return reply["value"]

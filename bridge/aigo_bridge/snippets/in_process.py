@@ -36,7 +36,7 @@ async def call_here(
         given = [_argument(value, callbacks, kept, failures) for value in args]
         named = {name: _argument(value, callbacks, kept, failures) for name, value in kwargs.items()}
     except (TypeError, ValueError, RecursionError) as error:
-        raise SnippetError(f"{snippet.label}: its input cannot be sent as JSON: {error}") from error
+        raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
     try:
         if snippet not in functions:
             functions[snippet] = load(place, snippet.function)
@@ -50,7 +50,7 @@ async def call_here(
     except Exception as error:
         if error in failures and not isinstance(error, BridgeError):
             raise
-        raise SnippetError(f"{snippet.label}: {describe(error, place)}") from error
+        raise SnippetError(snippet.told(describe(error, place))) from error
 
 
 def _argument(

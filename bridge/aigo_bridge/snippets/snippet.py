@@ -23,6 +23,16 @@ class Snippet:
         """The snippet with the file and the line that its code stands in, as plans keep them; `None`: not known."""
         return self if place is None else replace(self, origin=place[0], first_line=place[1])
 
+    @property
+    def where(self) -> str:
+        """The label, and where the code stands if that is known."""
+        return self.label if self.origin is None else f"{self.label} ({self.origin}, line {self.first_line})"
+
+    def told(self, problem: str) -> str:
+        """A problem with the code as a message that names its file, once: exceptions say themselves in which line they were raised."""
+        names_it = self.origin is not None and self.origin in problem
+        return f"{self.label if names_it else self.where}: {problem}"
+
 
 @dataclass(frozen=True)
 class SnippetLimits:

@@ -82,13 +82,13 @@ class Postprocessor:
         # A copied sample carries the original's id along: that names the run, not the row.
         named = own not in (None, "") and str(own) not in (str(sample.get(ID_COLUMN)), str(sample_id))
         row_id = str(own) if named else f"{sample_id}#{number}"
-        where = f"{self._snippet.label}: postprocess, entry {number},"
+        where = f"{self._snippet.where}: postprocess, entry {number},"
         trace = _from_chat(output, where) if _is_chat_output(output) else solver_trace(output, where)
         return PostprocessedRow(row_id, data, trace)
 
     def _invalid(self, found: str) -> SampleError:
         return SampleError(
-            f"{self._snippet.label}: postprocess returned {found}",
+            f"{self._snippet.where}: postprocess returned {found}",
             stage="solver",
             kind="InvalidPostprocessorOutput",
         )

@@ -47,7 +47,7 @@ class PythonRun:
                 # The author let a failure of the model pass: it is the model's, not the code's.
                 raise error.__cause__ from None
             raise SampleError(str(error), stage="solver", kind="SnippetError") from error
-        return solver_trace(returned, f"{self._snippet.label}: run_solver")
+        return solver_trace(returned, f"{self._snippet.where}: run_solver")
 
 
 def solver_trace(returned: Any, where: str) -> SolverTrace:

@@ -77,9 +77,18 @@ def test_without_samples_it_is_called_with_an_empty_list(host: SnippetHost) -> N
     ("expression", "problem"),
     [
         ("1 / 0", "compute_metrics_snippet: ZeroDivisionError: division by zero (line 1"),
-        ("3", "compute_metrics returned a int, expected a mapping of names to numbers"),
-        ("{'a': 1, 'b': 'two'}", "compute_metrics returned what is no number: 'b' is 'two'"),
-        ("{'a': {'value': 1}}", "compute_metrics returned what is no number: 'a' is {'value': 1}"),
+        (
+            "3",
+            "compute_metrics_snippet: compute_metrics returned a int, expected a mapping of names to numbers",
+        ),
+        (
+            "{'a': 1, 'b': 'two'}",
+            "compute_metrics_snippet: compute_metrics returned what is no number: 'b' is 'two'",
+        ),
+        (
+            "{'a': {'value': 1}}",
+            "compute_metrics_snippet: compute_metrics returned what is no number: 'a' is {'value': 1}",
+        ),
         ("{}", "compute_metrics returned no values"),
         ("{'a': 10**400}", "the numbers are too large to compute with"),
     ],

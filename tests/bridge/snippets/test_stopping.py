@@ -223,3 +223,14 @@ def in_session(process: int, leader: int) -> bool:
         return os.getsid(process) == leader
     except ProcessLookupError:
         return False
+
+
+@pytest.mark.parametrize("with_callbacks", [False, True])
+def test_what_is_stopped_names_its_file(with_callbacks: bool) -> None:
+    snippet = Snippet("def f():\n    while True: pass\n", "f", "x_snippet").at(("t.yaml", 7))
+    host = SnippetHost(SnippetLimits(seconds=0.5))
+    try:
+        with pytest.raises(SnippetError, match=r"^x_snippet \(t.yaml, line 7\): .* 0.5 s"):
+            anyio.run(lambda: host.call(snippet, callbacks={} if with_callbacks else None))
+    finally:
+        host.close()
