@@ -16,7 +16,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import Model, get_model
 
-from aigo_inspect.earlier import _recovered
+from aigo_inspect.earlier import recovered
 
 
 def earlier_log(
@@ -33,7 +33,7 @@ def earlier_log(
         except (OSError, ValueError, KeyError):
             continue  # damaged before it had a header, or no log: nothing to go on from
         if _is_same(header, task, model, roles):
-            log = _recovered(path)
+            log = recovered(path)
             log.samples = _finished(log.samples or [], task, num_trials)
             found.append(log)
     return max(found, key=lambda log: len(log.samples or []), default=None)

@@ -154,7 +154,7 @@ def finished_part(path: Path) -> EvalLog:
     Of a killed run also those that Inspect had not yet written to the file. For Inspect a sample whose scorer failed is finished, for us
     it is not.
     """
-    log = _recovered(path)
+    log = recovered(path)
     solved = "solver" in ((log.eval.metadata or {})[HEADER_KEY]["task"].get("definition") or {})
     log.samples = [
         sample
@@ -173,18 +173,19 @@ def _native_json(sample: EvalSample) -> dict[str, Any]:
     return kept if load_stored(kept) else sample.model_dump(mode="json", include={"events", "attachments"})
 
 
-def _recovered(path: Path) -> EvalLog:
+def recovered(path: Path) -> EvalLog:
+    """A log with what Inspect had not yet written to the file when its run was killed."""
     log = read_eval_log(str(path))
     if log.status != "started":
         return log
     try:
-        recovered = recover_eval_log(str(path), cleanup=False)
+        found = recover_eval_log(str(path), cleanup=False)
     except RecoveryNotAvailable:
         return log
-    recovered_path = Path((recovered.location or "").removeprefix("file://"))
+    recovered_path = Path((found.location or "").removeprefix("file://"))
     if recovered_path != path and recovered_path.is_file():
-        recovered = read_eval_log(str(recovered_path))
+        found = read_eval_log(str(recovered_path))
         # Its samples are in memory now; a second file of the same run would only confuse.
         recovered_path.unlink()
-    recovered.location = str(path)
-    return recovered
+    found.location = str(path)
+    return found

@@ -22,7 +22,7 @@ from aigo_lighteval.foreign.finding import Run
 from aigo_lighteval.foreign.frame import frame_of
 from aigo_lighteval.foreign.header import read_header
 from aigo_lighteval.foreign.samples import SampleMapper
-from aigo_lighteval.foreign.writing import _prompting, _redacted
+from aigo_lighteval.foreign.writing import prompting, redacted
 from aigo_lighteval.native_models import Told
 from aigo_lighteval.native_running import Finished, Measured, plain
 
@@ -50,7 +50,7 @@ def write_result(
         run=f"{finished.date}/{task}",
         source=location,
         model=header.model,
-        prompts=_prompting(header),
+        prompts=prompting(header),
         options=ImportOptions(),
         loss=loss,
     )
@@ -61,14 +61,14 @@ def write_result(
         for asked in _documents(finished.measured, told):
             sample = mapper.sample(asked)
             _complete(sample, asked.sample_id, told)
-            file.write(before + _redacted(sample, secrets))
+            file.write(before + redacted(sample, secrets))
             before = b",\n"
         frame = frame_of(run, header, task, mapper.totals, mapper.scores.names, [], loss)
         evidence = frame.pop("evidence")
         evidence["failures"]["num_errors"] = len(told.failures)
         frame["execution"] |= {"runtime": ended - started, "started_at": int(started), "ended_at": int(ended)}
         frame["execution"].setdefault("model_usage", {}).update(_usage(told))
-        file.write(b"\n]," + _redacted(evidence, secrets)[1:] + b"," + _redacted(frame, secrets)[1:] + b"\n")
+        file.write(b"\n]," + redacted(evidence, secrets)[1:] + b"," + redacted(frame, secrets)[1:] + b"\n")
     result = ImportResult(
         log=f"{location} ({task})",
         output=output,

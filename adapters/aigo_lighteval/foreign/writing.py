@@ -62,7 +62,7 @@ def write_task(
         run=f"{run.date}/{task}",
         source=source,
         model=header.model or run.model,
-        prompts=_prompting(header),
+        prompts=prompting(header),
         options=options,
         loss=loss,
     )
@@ -89,7 +89,7 @@ def write_task(
         frame = frame_of(run, header, task, totals, mapper.scores.names, damage, loss)
         evidence = frame.pop("evidence")
         head = b"\n]," if written else b'{"evidence":{"samples":' + (b"[]," if whole else b"null,")
-        writer.write([head, _redacted(evidence, redaction)[1:], b",", _redacted(frame, redaction)[1:], b"\n"])
+        writer.write([head, redacted(evidence, redaction)[1:], b",", redacted(frame, redaction)[1:], b"\n"])
         writer.finish()
     result = ImportResult(
         log=f"{run.location} ({task})",
@@ -137,7 +137,7 @@ def _joined(samples: list[bytes], redaction: Redaction) -> bytes:
     return _checked(b",\n".join(samples), redaction, wrap=True)
 
 
-def _redacted(value: Any, redaction: Redaction) -> bytes:
+def redacted(value: Any, redaction: Redaction) -> bytes:
     return _checked(dumps(value), redaction, wrap=False)
 
 
@@ -179,7 +179,7 @@ def _walked(value: Any, redaction: Redaction) -> Any:
     return value
 
 
-def _prompting(header: Header) -> Prompting:
+def prompting(header: Header) -> Prompting:
     found = header.model_config.get("system_prompt")
     chat = header.model_config.get("override_chat_template") is not False
     return Prompting(found if isinstance(found, str) else None, chat)
