@@ -11,7 +11,7 @@ from typing import Any
 from inspect_ai.scorer import Metric, SampleScore, Score, ScoreReducer, Value, metric, score_reducer
 
 from aigo_bridge.dtypes import SampleScore as AigoSampleScore
-from aigo_bridge.metrics import aggregate_trials, compute_metric, metrics_of
+from aigo_bridge.metrics import NoAggregate, aggregate_trials, compute_metric, metrics_of
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.program import Failure, SampleProgram, Solution
 from aigo_bridge.results.assembling import left_out, scores_data
@@ -23,6 +23,9 @@ from aigo_inspect.namespace import in_namespace
 from aigo_inspect.stored import outcomes_of, rows_score_fields
 
 REDUCER = "aigo_trials"
+
+_UNAGGREGATED = "aigo_bridge.unaggregated"
+"""Key of a reduced score's metadata: score name → (why it has no aggregate, whether it is a number)."""
 
 RowKey = tuple[str, str | None]
 """Id of a sample, and of the row that its post-processor made (`None` for the sample itself); ids as text, as Inspect has them."""
@@ -91,7 +94,7 @@ def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusion
                 for key, outcome in _outcomes(score)
                 if not exclusions.excluded(key)
             ]
-            given = [outcome.values for outcome in outcomes]
+            given = [{**outcome.values, **_unaggregated(outcome)} for outcome in outcomes]
             samples = [
                 AigoSampleScore(values=dict(each.values), metadata=dict(each.metadata)) for each in outcomes
             ]
@@ -103,6 +106,11 @@ def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusion
         return compute
 
     return factory()
+
+
+def _unaggregated(outcome: Outcome) -> dict[str, NoAggregate]:
+    missing = outcome.metadata.get(_UNAGGREGATED) or {}
+    return {name: NoAggregate(reason, is_number) for name, (reason, is_number) in missing.items()}
 
 
 def _outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
@@ -125,9 +133,13 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
     @score_reducer(name=REDUCER)
     @in_namespace
     def factory() -> ScoreReducer:
-        def aggregated(values: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-            reduced = aggregate_trials(values, aggregators).values
-            return {name: value for name, value in reduced.items() if value is not None}
+        def aggregated(values: Sequence[Mapping[str, Any] | None]) -> Outcome:
+            reduced = aggregate_trials(values, aggregators)
+            missing = {name: (each.reason, each.is_number) for name, each in reduced.missing.items()}
+            return Outcome(
+                {name: value for name, value in reduced.values.items() if value is not None},
+                {_UNAGGREGATED: missing} if missing else {},
+            )
 
         def reduce(scores: list[Score]) -> Score:
             if len(scores) == 1:
@@ -141,14 +153,15 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
                     row_id for outcomes in results for row_id in outcomes if row_id is not None
                 )
                 rows = {
-                    row_id: Outcome(aggregated([_values(outcomes.get(row_id)) for outcomes in results]))
+                    row_id: aggregated([_values(outcomes.get(row_id)) for outcomes in results])
                     for row_id in ids
                 }
                 return Score(**rows_score_fields({**rows}))
             values = [score.value if isinstance(score.value, dict) else None for score in scores]
             if not any(value is not None for value in values):
                 return scores[0]
-            return Score(value=aggregated(values))
+            result = aggregated(values)
+            return Score(value=dict(result.values), metadata=dict(result.metadata) or None)
 
         return reduce
 

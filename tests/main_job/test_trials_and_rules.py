@@ -28,6 +28,52 @@ def script(folder: Path, *rules: dict[str, Any]) -> str:
     return "scripted/m.jsonl"
 
 
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+@pytest.mark.parametrize("odd", ["float('inf')", "'none'"])
+def test_a_score_that_is_no_number_in_one_trial_is_in_no_metric(
+    aigo: Run, tmp_path: Path, result_of: Load, engine: str, odd: str
+) -> None:
+    """Neither is the sample left out of the mean silently; the scores of other names have their metrics."""
+    write(
+        tmp_path,
+        f"""
+  trials:
+    num_trials: 2
+    score_aggregators: [{{score_name: v, aggregator: {{function: max, score_name: vmax}}}}]
+  scorers:
+    - type: python
+      key: p
+      metrics:
+        - {{type: mean, field: v}}
+        - {{type: max, field: vmax}}
+        - {{type: mean, field: w}}
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            answer = solver_output.output.choices[0].message.content
+            return {{"v": {odd} if answer == "odd" else 1, "w": 0.5}}
+""",
+        {"q": "one"},
+        {"q": "two"},
+    )
+    model = script(
+        tmp_path,
+        {"match": {"contains": "two"}, "times": 1, "reply": "odd"},
+        {"default": True, "reply": "even"},
+    )
+
+    done = aigo("run", "t.yaml", "--model", model, "--out", "out", "--max-connections", 1, "--engine", engine)
+
+    assert done.code == 1, done.out + done.err
+    result = result_of(tmp_path / "out" / "t.tasklog.json")
+    values = {
+        name: value for metric in result["evidence"]["metrics"] for name, value in metric["values"].items()
+    }
+    assert values == {"w_mean": 0.5}
+    problems = [error["message"] for error in result["evidence"]["errors"]]
+    assert len(problems) == 2
+    assert all("over the trials of a sample, " in problem for problem in problems), problems
+
+
 def test_worked_example_of_trials(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Three of five trials pass: pass@5 = 0.98976, pass^5 = 0.07776, and the plain name keeps the mean, 0.6."""
     write(

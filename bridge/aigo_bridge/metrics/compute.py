@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aigo_bridge.dtypes import SampleScore
 from aigo_bridge.metrics.classification import binary_classification, multiclass_classification
 from aigo_bridge.metrics.numbers import as_number, is_missing, mean, ratio, short, std_dev
 from aigo_bridge.metrics.python import python_metric
-from aigo_bridge.metrics.result import MetricResult, Scores
+from aigo_bridge.metrics.result import MetricResult, NoAggregate, Scores
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec import metrics as spec
 
@@ -38,11 +38,23 @@ def compute_metric(
         samples: what `python` metrics see, values with their metadata; `None`: the values alone.
         snippet_place: file and first line of the code of a `python` metric, told in errors; `None`: not known.
     """
+    reason = next(_unaggregated(metric, scores), None)
+    if reason is not None:
+        return MetricResult({}, 0, len(scores), f"over the trials of a sample, {reason}")
     try:
         result = _compute(metric, scores, samples, host, snippet_place)
     except OverflowError:
         return _too_large(scores)
     return result if all(map(_fits_json, result.values.values())) else _too_large(scores)
+
+
+def _unaggregated(metric: spec.Metric, scores: Scores) -> Iterator[str]:
+    """Why samples have no aggregated value of a score that the metric reads. A number over the rest would be a wrong one."""
+    fields = [value for name, value in metric if name.endswith("field") and isinstance(value, str)]
+    for values in scores:
+        for each in fields:
+            if isinstance(value := values.get(each), NoAggregate):
+                yield value.reason
 
 
 def _python(

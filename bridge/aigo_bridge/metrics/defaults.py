@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from aigo_bridge.metrics.result import NoAggregate
 from aigo_bridge.spec import metrics as spec
 from aigo_bridge.spec.scorers import Scorer
 
@@ -34,8 +35,12 @@ def default_metrics(scorer_type: str, scores: Iterable[Mapping[str, Any]]) -> tu
         return _BY_TYPE[scorer_type]
     names: dict[str, None] = {}
     for values in scores:
-        names |= {name: None for name, value in values.items() if isinstance(value, bool | int | float)}
+        names |= {name: None for name, value in values.items() if _is_number(value)}
     return tuple(spec.MeanMetric(type="mean", field=name) for name in names)
+
+
+def _is_number(value: object) -> bool:
+    return value.is_number if isinstance(value, NoAggregate) else isinstance(value, bool | int | float)
 
 
 def value_name(metric: spec.Metric) -> str | None:

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Scores = Sequence[Mapping[str, Any]]
-"""One mapping of score name to value for each sample that was scored."""
+"""One mapping of score name to value, or `NoAggregate`, for each sample that was scored."""
+
+
+@dataclass(frozen=True)
+class NoAggregate:
+    """Stands for a score that has values in the trials of a sample, but no aggregated one: no metric can leave it out silently."""
+
+    reason: str
+    is_number: bool
+    """Whether one of the trials at least gave a number."""
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ Where the page is silent: trials that failed are left out, of p as well; an aggr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aigo_bridge.metrics.numbers import as_number, is_missing, mean, short
+from aigo_bridge.metrics.result import NoAggregate
 from aigo_bridge.spec.trials import (
     Aggregator,
     MaxAggregator,
@@ -39,7 +40,9 @@ class TrialScores:
     values: Mapping[str, Any]
     """Score name → value; empty when every trial failed, and then the sample has no score."""
     problems: tuple[str, ...] = ()
-    """Why an aggregated score that was asked for is not there."""
+    """Why an aggregated score that was asked for, or a mean over numbers, is not there."""
+    missing: Mapping[str, NoAggregate] = field(default_factory=dict)
+    """Score name → why it has no aggregated value; scores that no trial has a value for are not here, they are not scored."""
 
 
 def aggregate_trials(
@@ -52,14 +55,17 @@ def aggregate_trials(
         aggregators: as the task has them; those of scores that this scorer does not give are skipped.
 
     With one trial its scores are taken as they are, of whatever type; with more, numbers and booleans get their mean and everything else
-    has no aggregated score. A score that is null or NaN in a trial is left out like a failed trial.
+    has no aggregated score, and is named in `missing`. A score that is null or NaN in a trial is left out like a failed trial.
     """
     given = [scores for scores in trials if scores is not None]
     names = list(dict.fromkeys(name for scores in given for name in scores))
     present = {name: [scores[name] for scores in given if not is_missing(scores.get(name))] for name in names}
-    values: dict[str, Any] = dict(given[0]) if len(trials) == 1 and given else _means(present)
+    values: dict[str, Any] = dict(given[0]) if len(trials) == 1 and given else {}
+    missing: dict[str, NoAggregate] = {}
+    if not values:
+        values, missing = _means(present)
     asked: dict[str, Any] = {}
-    problems: list[str] = []
+    problems = [each.reason for each in missing.values() if each.is_number]
     for entry in aggregators or ():
         if not present.get(entry.score_name):
             continue
@@ -69,9 +75,12 @@ def aggregate_trials(
             problem = f"several aggregators give a score {name!r}"
         if problem is not None:
             problems.append(problem)
+            missing[name] = NoAggregate(problem, is_number=True)
             value = None
+        else:
+            missing.pop(name, None)
         asked[name] = value
-    return TrialScores(values | asked, tuple(problems))
+    return TrialScores(values | asked, tuple(dict.fromkeys(problems)), missing)
 
 
 def aggregated_name(entry: ScoreAggregator) -> str:
@@ -96,17 +105,21 @@ def pass_hat_k(share: float, k: int) -> float:
     return share**k
 
 
-def _means(present: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Means of the scores that are numbers in every trial; `None` for a score that no trial has a value for."""
+def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[str, NoAggregate]]:
+    """Means of the scores that are numbers in every trial, `None` for a score that no trial has a value for; and the other scores."""
     means: dict[str, Any] = {}
+    missing: dict[str, NoAggregate] = {}
     for name, values in present.items():
         if not values:
             means[name] = None
             continue
-        value, _ = _of_numbers(name, "mean", values, mean)
-        if value is not None:
+        value, problem = _of_numbers(name, "mean", values, mean)
+        if problem is None:
             means[name] = value
-    return means
+        else:
+            is_number = any(isinstance(value, bool | int | float) for value in values)
+            missing[name] = NoAggregate(problem, is_number)
+    return means, missing
 
 
 def _aggregated(entry: ScoreAggregator, values: Sequence[Any]) -> tuple[float | int | None, str | None]:

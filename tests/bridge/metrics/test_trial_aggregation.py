@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from aigo_bridge.metrics import TrialScores, aggregate_trials
+from aigo_bridge.metrics import NoAggregate, TrialScores, aggregate_trials, compute_metric
 from aigo_bridge.metrics.trials import pass_at_k, pass_hat_k
+from aigo_bridge.spec.metrics import Metric
 from aigo_bridge.spec.trials import ScoreAggregator
 
 
@@ -112,8 +114,40 @@ def test_what_cannot_be_aggregated_has_no_value_and_a_reason(
     values: list[Any], aggregator: ScoreAggregator, problem: str
 ) -> None:
     result = over(values, aggregator)
-    assert result.problems == (problem,)
+    assert problem in result.problems
+    assert problem in {each.reason for each in result.missing.values()}
     assert {value for name, value in result.values.items() if name != "x"} == {None}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_number"),
+    [([math.inf, 1], True), ([-math.inf, math.inf], True), (["a", 1], True), (["a", "b"], False)],
+)
+def test_a_score_without_an_aggregate_is_named(values: list[Any], is_number: bool) -> None:
+    """Only a number's absence is a problem of the sample: labels have no mean."""
+    result = over(values)
+    assert result.values == {}
+    assert result.missing["x"].is_number is is_number
+    assert len(result.problems) == is_number
+
+
+def test_an_aggregate_under_the_plain_name_fills_its_place() -> None:
+    assert over(["a", "b"], entry("pass@k", k=2, name="x")).missing["x"].is_number
+    assert over([1, math.nan], entry("max", name="x")).missing == {}
+
+
+@pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev", "frequency"])
+def test_no_metric_leaves_a_sample_out_silently(kind: str) -> None:
+    """A number over the samples that happen to have an aggregate would be a wrong one."""
+    metric = TypeAdapter(Metric).validate_python({"type": kind, "field": "x"})
+    odd = NoAggregate("`mean` of 'x' found inf", is_number=True)
+    scores: list[dict[str, Any]] = [{"x": 1.0}, {"x": odd}]
+    result = compute_metric(metric, scores)
+    assert result.values == {}
+    assert (result.num_used, result.num_skipped) == (0, 2)
+    assert result.problem == "over the trials of a sample, `mean` of 'x' found inf"
+    other = TypeAdapter(Metric).validate_python({"type": kind, "field": "y"})
+    assert compute_metric(other, [{"y": 1.0, "x": odd}]).values != {}
 
 
 def test_two_aggregators_of_one_name_must_agree() -> None:
