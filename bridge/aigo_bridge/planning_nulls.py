@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.errors import Issue, TemplateError
@@ -26,37 +27,82 @@ def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> I
         definition: config bound; its templates are known to compile.
         samples: all that will be run.
     """
-    lacking: dict[str, list[Sample]] = {}
+    cells: dict[str, _Cells] = {}
     for field in template_fields(definition):
         if not field.sees_columns:
             continue
         template = SampleTemplate(field.text)
         for column in sorted({name[1] for name in template.reads if name[0] == "sample" and len(name) > 1}):
-            if column not in lacking:
-                lacking[column] = [sample for sample in samples if is_missing(sample.data.get(column))]
-            found = lacking[column]
-            if found and _prints(template, found[0].data):
-                yield _warning(field, column, found, len(samples))
+            if column not in cells:
+                cells[column] = _Cells.of(column, samples)
+            yield from _issues(field, template, cells[column], len(samples))
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """What a column lacks."""
+
+    column: str
+    missing: Sequence[Sample]
+    empty: Sequence[Sample]
+
+    @classmethod
+    def of(cls, column: str, samples: Sequence[Sample]) -> _Cells:
+        values = [(sample, sample.data.get(column)) for sample in samples]
+        return cls(
+            column,
+            [sample for sample, value in values if is_missing(value)],
+            [sample for sample, value in values if value == ""],
+        )
+
+
+def _issues(field: TemplateField, template: SampleTemplate, cells: _Cells, total: int) -> Iterator[Issue]:
+    compared = field.path[-1] in COMPARED and "scorers" in field.path
+    column, found = cells.column, cells.missing
+    if found and _prints(template, found[0].data):
+        null = str(found[0].data.get(column))
+        hint = (
+            "such samples cannot be compared, and fail"
+            if compared
+            else f"the template prints it as {null!r}; fill in the cells, or write e.g. {{{{ sample.{column} if sample.{column} is string else '' }}}}"
+        )
+        yield _warning(field, column, "null" if null == "None" else "missing", found, total, hint)
+    elif found and _takes_for_true(template, found[0].data, column):
+        hint = f"a missing cell counts as true in a condition; write e.g. {{% if sample.{column} is true %}}"
+        yield _warning(field, column, "missing", found, total, hint)
+    if cells.empty and compared:
+        hint = "an empty answer is right there; fill in the cells, or leave such rows out"
+        yield _warning(field, column, "an empty text", cells.empty, total, hint)
 
 
 def _prints(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
     """Whether the template prints a null of this row; of what only the run knows, it is taken to."""
     if any(name[0] in OUTPUT_NAMES for name in template.reads | template.optional_reads):
         return True
+    rendered = _rendered(template, row)
+    return rendered is not None and _PRINTED.search(rendered) is not None
+
+
+def _takes_for_true(template: SampleTemplate, row: Mapping[str, Any], column: str) -> bool:
+    """Whether a condition of the template takes a missing cell (NaN) for true, which null is not."""
+    as_missing = _rendered(template, row)
+    as_true, as_null = (_rendered(template, {**row, column: value}) for value in (True, None))
+    return row.get(column) is not None and as_missing == as_true != as_null
+
+
+def _rendered(template: SampleTemplate, row: Mapping[str, Any]) -> str | None:
     try:
-        return _PRINTED.search(template.render(sample=row)) is not None
+        return template.render(sample=row)
     except TemplateError:
-        return False  # told of the sample, when it runs
+        return None  # told of the sample, when it runs
 
 
-def _warning(field: TemplateField, column: str, found: Sequence[Sample], total: int) -> Issue:
-    compared = field.path[-1] in COMPARED and "scorers" in field.path
-    null = found[0].data.get(column)
+def _warning(
+    field: TemplateField, column: str, what: str, found: Sequence[Sample], total: int, hint: str
+) -> Issue:
     return Issue(
-        f"column {column!r} is {'null' if null is None else 'missing'} in {len(found)} of {total} samples (first: sample {found[0].id!r})",
+        f"column {column!r} is {what} in {len(found)} of {total} samples (first: sample {found[0].id!r})",
         path=field.path,
-        hint="such samples cannot be compared, and fail"
-        if compared
-        else f"the template prints it as {str(null)!r}; fill in the cells, or write e.g. {{{{ sample.{column} if sample.{column} is string else '' }}}}",
+        hint=hint,
         severity="warning",
     )

@@ -66,8 +66,32 @@ def test_a_template_that_knows_of_nulls_is_fine(tmp_path: Path, asked: str) -> N
 
 
 def test_full_rows_have_no_warning(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [{"q": 0, "a": ""}, {"q": False, "a": []}]
+    rows: list[dict[str, object]] = [{"q": 0, "a": 0}, {"q": False, "a": []}, {"q": "", "a": "x"}]
     assert warnings(tmp_path, rows, asked="{{ sample.q }}", truth="{{ sample.a }}") == []
+
+
+def test_an_empty_text_to_compare_with_is_a_warning(tmp_path: Path) -> None:
+    """An empty cell of a CSV column of texts: a model that says nothing would be right."""
+    warnings(tmp_path, [{"q": "x", "a": "y"}], asked="{{ sample.q }}", truth="{{ sample.a }}")
+    (tmp_path / "d.jsonl").unlink()
+    (tmp_path / "d.csv").write_text("q,a\n,b\nx,\n")
+
+    (found,) = plan(PlanOrigin(task=str(tmp_path / "t.yaml"))).warnings
+
+    assert found.message == "column 'a' is an empty text in 1 of 2 samples (first: sample 1)"
+    assert found.line == 10
+    assert "an empty answer is right there" in str(found.hint)
+
+
+def test_a_condition_that_takes_a_missing_cell_for_true_is_a_warning(tmp_path: Path) -> None:
+    condition = "{% if sample.q %}yes{% else %}no{% endif %}"
+    rows: list[dict[str, object]] = [{"a": "y", "q": True}, {"a": "y"}]
+    (found,) = warnings(tmp_path, rows, asked="?", truth=condition)
+    assert found.message == "column 'q' is missing in 1 of 2 samples (first: sample 1)"
+    assert "{% if sample.q is true %}" in str(found.hint)
+    assert warnings(tmp_path, [{"a": "y", "q": None}], asked="?", truth=condition) == []
+    knowing = "{% if sample.q is true %}yes{% else %}no{% endif %}"
+    assert warnings(tmp_path, rows, asked="?", truth=knowing) == []
 
 
 def test_validate_warns_of_the_same(tmp_path: Path) -> None:
