@@ -28,6 +28,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.metrics import (
     Exclusion,
+    NoAggregate,
     aggregate_trials,
     compute_metric,
     excluded,
@@ -119,6 +120,21 @@ def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[Sampl
 
     The rows that a post-processor made of a sample are samples of their own, one after the other.
     """
+    for row in _counted_rows(trials, tally):
+        yield _sample(*row)
+
+
+def count_samples(trials: Iterable[TrialRecord], tally: Tally) -> None:
+    """Fill `tally` as `sample_stream` does, where nobody wants the evidence."""
+    for _ in _counted_rows(trials, tally):
+        pass
+
+
+_CountedRow = tuple[list[TrialRecord], list[ScoresData], Exclusion]
+"""The trials of one row, what its scores come to, and what action rules say of it."""
+
+
+def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_CountedRow]:
     detailed = _scorers_with_python_metrics(tally.plan)
     taken: set[str | int] = set()
     for planned_id, group in itertools.groupby(
@@ -163,9 +179,9 @@ def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str 
     return records
 
 
-def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str]) -> SampleEvidence:
-    """Evidence of one row from its trials, counted."""
-    aggregated = _aggregated(records, tally.plan)
+def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str]) -> _CountedRow:
+    """One row from its trials, counted."""
+    aggregated, missing = _aggregated(records, tally.plan)
     exclusion = _exclusion(records, aggregated, tally.plan)
     tally.num_rows += 1
     tally.num_excluded += exclusion.excluded
@@ -175,11 +191,13 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
     # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
     if not exclusion.excluded and not exclusion.errors:
         for score in aggregated:
-            tally.scores.setdefault(score.scorer_key, []).append(score.values)
+            tally.scores.setdefault(score.scorer_key, []).append(
+                {**score.values, **missing.get(score.scorer_key, {})}
+            )
             if score.scorer_key in detailed:
                 kept = SampleScore(values=score.values, metadata=score.metadata, direct_ios=score.direct_ios)
                 tally.samples.setdefault(score.scorer_key, []).append(kept)
-    return _sample(records, aggregated, exclusion)
+    return records, aggregated, exclusion
 
 
 def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstError | None:
@@ -192,7 +210,7 @@ def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstE
 
 def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
     """Whether a row is in no metric, because an action rule says so or could not be evaluated; from its trials, in order."""
-    exclusion = _exclusion(records, _aggregated(records, plan), plan)
+    exclusion = _exclusion(records, _aggregated(records, plan)[0], plan)
     return exclusion.excluded or bool(exclusion.errors)
 
 
@@ -205,22 +223,26 @@ def _failed(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], pl
     return len(aggregated) < len(plan.benchmark.scorers)
 
 
-def _aggregated(records: Sequence[TrialRecord], plan: TaskPlan) -> list[ScoresData]:
-    """One score per scorer: that of the only trial, or what several trials come to."""
+def _aggregated(
+    records: Sequence[TrialRecord], plan: TaskPlan
+) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]]]:
+    """One score per scorer: that of the only trial, or what several trials come to; and by scorer what has no aggregate."""
     if len(records) == 1:
-        return list(records[0].scores)
+        return list(records[0].scores), {}
     rules = plan.benchmark.trials.score_aggregators if plan.benchmark.trials is not None else None
     by_scorer: dict[str, list[ScoresData | None]] = {}
     for number, record in enumerate(records):
         for score in record.scores:
             by_scorer.setdefault(score.scorer_key, [None] * len(records))[number] = score
     found: list[ScoresData] = []
+    missing: dict[str, Mapping[str, NoAggregate]] = {}
     for key, scores in by_scorer.items():
         first = next(score for score in scores if score is not None)
         result = aggregate_trials([None if score is None else score.values for score in scores], rules)
+        missing[key] = result.missing
         metadata = {"problems": list(result.problems)} if result.problems else {}
         found.append(scores_data(key, first.scorer_purpose.value, first.scorer_name, result.values, metadata))
-    return found
+    return found, missing
 
 
 def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], plan: TaskPlan) -> Exclusion:
