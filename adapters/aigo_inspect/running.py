@@ -27,7 +27,7 @@ from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.engine import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
 from aigo_bridge.fingerprints import mixed
-from aigo_bridge.garbage import rare_full_collections
+from aigo_bridge.garbage import fewer_collections
 from aigo_bridge.plan import TaskPlan
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
 from aigo_inspect.earlier import (
@@ -44,6 +44,9 @@ from aigo_inspect.earlier import (
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.models import InspectModel, native_model, refuse_unfit
 from aigo_inspect.translate import Run, aigo_task, running
+
+COLLECTIONS = (700, 10, 30)
+"""Thresholds of garbage collection while samples run: Python's own but for the full ones, which took a tenth of a run's time."""
 
 DEFAULT_MAX_RETRIES = 8
 """Attempts per call after transient failures (Inspect's own default is without end)."""
@@ -98,7 +101,7 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
     works = [_work(job, models, runs, settings) for job in jobs]
     todo = [work for work in works if work.complete is None]
     before = set(settings.out.glob("*.eval"))
-    with rare_full_collections():
+    with fewer_collections(*COLLECTIONS):
         logs = _eval(todo, settings) if todo else []
     found = _found(logs, settings.out, before)
     return [_result(work, found) for work in works]
@@ -345,7 +348,7 @@ def _plain(error: Exception) -> str:
     from rich.text import Text
 
     text = str(getattr(error, "message", None) or error)
-    try:
-        return Text.from_markup(text).plain.strip()
-    except MarkupError:
-        return text.strip()
+    with contextlib.suppress(MarkupError):
+        text = Text.from_markup(text).plain
+    # Some of Inspect's messages say themselves that they are errors.
+    return text.strip().removeprefix("ERROR: ")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 from pydantic import TypeAdapter
 
 from aigo_bridge.connections import Choice, Reply, Usage
 from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
-    ChatCompletionModelOutputChoice,
-    ChatCompletionOutputMessage,
     CustomTaskOutputMessage,
+    MessageRole,
+    MessageStatus,
     ModelResponse,
     ModelUsage,
     TraceItem,
 )
+from aigo_bridge.dtypes.making import maker
+from aigo_bridge.solving.conversation import message_of, output_choice, output_text
+
+_model_response = maker(ModelResponse)
+_model_output = maker(ChatCompletionModelOutput)
+_model_usage = maker(ModelUsage)
 
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
@@ -41,35 +47,54 @@ class Answer:
             content = raw["embeddings"] if self.task == "embeddings" else raw
             answer = CustomTaskOutputMessage(type="custom_task_output_message", content=content)
             return ModelResponse(raw_output=raw, items=[answer])
-        raw = chat_output(reply) if reply.raw is None else reply.raw
-        return ModelResponse(raw_output=raw, items=_ITEMS.validate_python(items_of(reply.choices[0])))
+        items = _items(reply.choices[0])
+        if reply.raw is None:
+            return _model_response({"raw_output": chat_output(reply), "items": items})
+        return ModelResponse(raw_output=reply.raw, items=items)
 
 
-def usage_of(usage: Usage | None) -> ModelUsage | None:
-    """Token counts in AI GO's words; what an endpoint does not tell counts as none."""
-    if usage is None:
+def tokens_of(usage: Usage | None) -> tuple[int, int] | None:
+    """Tokens read and written; what an endpoint does not tell counts as none."""
+    return None if usage is None else (usage.prompt or 0, usage.completion or 0)
+
+
+def _usage(usage: Usage | None) -> ModelUsage | None:
+    tokens = tokens_of(usage)
+    if tokens is None:
         return None
-    return ModelUsage(num_prompt_tokens=usage.prompt or 0, num_completion_tokens=usage.completion or 0)
+    return _model_usage({"num_prompt_tokens": tokens[0], "num_completion_tokens": tokens[1]})
 
 
 def chat_output(reply: Reply) -> ChatCompletionModelOutput:
     """All choices in AI GO's chat form."""
-    return ChatCompletionModelOutput(
-        choices=[
-            ChatCompletionModelOutputChoice(
-                message=ChatCompletionOutputMessage(role="assistant", content=_whole_text(choice))
-            )
-            for choice in reply.choices
-        ],
-        usage=usage_of(reply.usage),
+    return _model_output(
+        {
+            "choices": [output_choice(_whole_text(choice)) for choice in reply.choices],
+            "usage": _usage(reply.usage),
+        }
     )
+
+
+def _items(choice: Choice) -> list[TraceItem]:
+    if choice.refusal is None and choice.reasoning is None and not choice.tool_calls and not choice.logprobs:
+        # Most answers are a text and nothing else.
+        status = MessageStatus(_status(choice))
+        return [message_of(MessageRole.assistant, output_text(choice.text), item_id=_new_id(), status=status)]
+    return _ITEMS.validate_python(items_of(choice))
+
+
+def _status(choice: Choice) -> str:
+    return "incomplete" if (choice.finish_reason or "").lower() in _INCOMPLETE else "completed"
+
+
+def _new_id() -> str:
+    return f"msg_{token_hex(16)}"
 
 
 def items_of(choice: Choice) -> list[dict[str, Any]]:
     """An answer as items: its reasoning in a message of its own, the text, then the calls it asks for."""
-    incomplete = (choice.finish_reason or "").lower() in _INCOMPLETE
-    status = "incomplete" if incomplete else "completed"
-    answer_id = f"msg_{uuid4().hex}"
+    status = _status(choice)
+    answer_id = _new_id()
     items: list[dict[str, Any]] = []
     if choice.reasoning is not None:
         thought = {"type": "reasoning_text", "text": choice.reasoning}

@@ -25,7 +25,7 @@ from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.system_tasks import SCORER_KEY
 from aigo_lighteval import recording
-from aigo_lighteval.stored import BLOCK, FORMAT, Json, load_result, load_solution
+from aigo_lighteval.stored import BLOCK, FORMAT, Json, Scored, as_json, load_solution, results_of
 
 BATCH = 64
 """Documents that are read from the details at a time."""
@@ -114,7 +114,7 @@ def stored_trials(
 
 
 def trial_records(
-    sample: Sample, index: int, solved: Json, scored: Json, plan: TaskPlan
+    sample: Sample, index: int, solved: Json, scored: Scored | Json, plan: TaskPlan
 ) -> list[TrialRecord]:
     """One trial: one record, or one for each row that its post-processor made; none of a trial that never was.
 
@@ -122,16 +122,10 @@ def trial_records(
         sample: the sample that was run.
         index: number of the trial.
         solved: what its solver left.
-        scored: what its scorers left.
+        scored: what its scorers left, as it stands in the details or as they gave it.
         plan: the plan.
     """
     solution = load_solution(solved, sample)
-    spans = _spans(solved, scored)
-    ios = (
-        [DirectModelIO.model_validate(io) for io in recording.direct_ios(solved["record"])]
-        if "record" in solved
-        else []
-    )
 
     def record(row_id: str | None, data: Mapping[str, Any], solver: SolverOutput | None) -> TrialRecord:
         scores, failures = _scores(scored, plan, row_id)
@@ -145,12 +139,18 @@ def trial_records(
             source_id=None if row_id is None else sample.id,
         )
 
+    if solution is None:
+        return [record(None, sample.data, None)]
+    spans = _spans(solved, as_json(scored))
+    ios = (
+        [DirectModelIO.model_validate(io) for io in recording.direct_ios(solved["record"])]
+        if "record" in solved
+        else []
+    )
     if isinstance(solution, Failure):
         trace = Trace.model_validate({"items": _asked(solved), "events": spans})
         made = SolverTrace(trace=trace, raw_outputs=[], direct_ios=ios)
         return [TrialRecord(sample.id, index, sample.data, made, (), (solution.to_error(),))]
-    if solution is None:
-        return [record(None, sample.data, None)]
     if solution.absent:
         return []
     if "rows" not in solved or not solution.rows:
@@ -194,15 +194,14 @@ def _spans(solved: Json, scored: Json) -> list[Json]:
 
 
 def _scores(
-    scored: Json, plan: TaskPlan, row_id: str | None
+    scored: Scored | Json, plan: TaskPlan, row_id: str | None
 ) -> tuple[tuple[ScoresData, ...], tuple[TaskResultError, ...]]:
     found: list[ScoresData] = []
     errors: list[TaskResultError] = []
     for key, purpose, display_name in _scorers(plan):
-        for named, stored, record in scored.get(key, []):
+        for named, result, record in results_of(scored, key):
             if named != row_id:
                 continue
-            result = load_result(stored)
             if isinstance(result, Failure):
                 errors.append(result.to_error(f"scorer {key!r}" if plan.entity != "system" else None))
                 continue

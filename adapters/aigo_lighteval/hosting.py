@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 import anyio
 from anyio.from_thread import BlockingPortal
+from anyio.lowlevel import checkpoint
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.abstract_model import LightevalModel, ModelConfig
@@ -33,8 +35,8 @@ from aigo_lighteval.calling import SAMPLE_ROW
 from aigo_lighteval.golds import storable
 from aigo_lighteval.likelihoods import LikelihoodSolver, stored_likelihoods
 from aigo_lighteval.models import HostedModel, Models
-from aigo_lighteval.recording import recording
-from aigo_lighteval.stored import dump_result, dump_solution, load_solution
+from aigo_lighteval.recording import Recording
+from aigo_lighteval.stored import Scored, ScoredRow, Solved, as_json, dump_result, load_solution
 from aigo_lighteval.translate import CARRIER, sampling_method
 
 DEFAULT_SAMPLES = 20
@@ -66,10 +68,9 @@ class TaskRun:
     replay: Replay | None = None
     likelihoods: LikelihoodSolver | None = None
     """What asks how likely choices are; `None` where no scorer compares that."""
-    solved: dict[Trial, Json] = field(default_factory=dict)
-    """What the solver left of each trial."""
-    scored: dict[Trial, Json] = field(default_factory=dict)
-    solutions: dict[Trial, Solution | Failure | None] = field(default_factory=dict)
+    solved: dict[Trial, Solved | Json] = field(default_factory=dict)
+    """What the solver left of each trial; as JSON those of an earlier run, and those without a solver."""
+    scored: dict[Trial, Scored | Json] = field(default_factory=dict)
     interrupted: bool = False
 
     # Solving
@@ -85,46 +86,48 @@ class TaskRun:
         if not self.interrupted:
             self._run_all(self._score, self.scored)
 
-    def _run_all(self, work: Callable[[Trial], Awaitable[None]], done: Mapping[Trial, Json]) -> None:
+    def _run_all(self, work: Callable[[Trial], Awaitable[None]], done: Mapping[Trial, object]) -> None:
         trials = [
             (number, trial)
             for number in range(len(self.plan.samples))
             for trial in range(self.plan.num_trials)
             if (number, trial) not in done
         ]
-        future = self.portal.start_task_soon(self._work_off, iter(trials), work)
+        ended = threading.Event()
+        future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended)
         try:
             future.result()
         except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
             future.cancel()
+            # What there is will be saved now: nothing may be added to it any more.
+            ended.wait()
 
-    async def _work_off(self, trials: Iterable[Trial], work: Callable[[Trial], Awaitable[None]]) -> None:
+    async def _work_off(
+        self, trials: Iterable[Trial], work: Callable[[Trial], Awaitable[None]], ended: threading.Event
+    ) -> None:
         remaining = iter(trials)
 
         async def worker() -> None:
             for trial in remaining:
                 await work(trial)
 
-        async with anyio.create_task_group() as group:
-            for _ in range(self.max_samples):
-                group.start_soon(worker)
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(self.max_samples):
+                    group.start_soon(worker)
+        finally:
+            ended.set()
 
     async def _solve(self, trial: Trial) -> None:
         sample = self.plan.samples[trial[0]]
         program = self.program
         if program is None or program.solver is None:
-            self.solutions[trial] = None
             self.solved[trial] = {}
             return
-        with recording(program.plan.benchmark.solver.type, "solver", self.token_limit) as record:  # type: ignore[union-attr]  # it has a solver
+        with Recording(program.plan.benchmark.solver.type, "solver", self.token_limit) as record:  # type: ignore[union-attr]  # it has a solver
             result = await self._limited("solver", self._solution(program, sample, trial[1]))
-        postprocessed = program.postprocessor is not None
-        self.solutions[trial] = result
-        self.solved[trial] = {
-            **dump_solution(result, postprocessed=postprocessed),
-            "record": record.to_json(),
-        }
+        self.solved[trial] = Solved(result, record, program.postprocessor is not None)
         if isinstance(result, Failure) or not program.scorers:
             self.progress.finished(sample.id, trial[1], result if isinstance(result, Failure) else None)
 
@@ -152,9 +155,9 @@ class TaskRun:
     # Scoring
 
     async def _score(self, trial: Trial) -> None:
+        await checkpoint()  # most scorers wait for nothing, and a run can only be interrupted where it waits
         sample = self.plan.samples[trial[0]]
-        solution = self.solutions.get(trial) or self._loaded(trial)
-        self.solutions.pop(trial, None)
+        solution = self.solution(trial)
         if isinstance(solution, Failure):
             self.scored[trial] = {}
             return
@@ -166,23 +169,26 @@ class TaskRun:
             return
         rows = (Row(sample, None),) if solution is None else solution.rows
         named = self.program.postprocessor is not None and solution is not None
-        found: Json = {}
+        found: dict[str, list[ScoredRow]] = {}
         failure: Failure | None = None
         for scorer in self.program.scorers:
-            results: list[list[Any]] = []
+            results = found[scorer.key] = []
             for row in rows:
-                with recording(scorer.key, "scorer") as record:
+                with Recording(scorer.key, "scorer") as record:
                     outcome = await self._limited("score", self.program.score(scorer, row, self.models))
                 failure = failure or (outcome if isinstance(outcome, Failure) else None)
-                kept = record.to_json() if record.calls else None
-                results.append([str(row.sample.id) if named else None, dump_result(outcome), kept])
-            found[scorer.key] = results
-        self.scored[trial] = found
+                row_id = str(row.sample.id) if named else None
+                results.append((row_id, outcome, record if record.calls else None))
+        self.scored[trial] = Scored(found)
         if self.program.scorers:
             self.progress.finished(sample.id, trial[1], failure)
 
-    def _loaded(self, trial: Trial) -> Solution | Failure | None:
-        return load_solution(self.solved[trial], self.plan.samples[trial[0]])
+    def solution(self, trial: Trial) -> Solution | Failure | None:
+        """What the solver made of a trial; `None` where there is no solver."""
+        solved = self.solved[trial]
+        if isinstance(solved, Solved):
+            return solved.result
+        return load_solution(solved, self.plan.samples[trial[0]])
 
     # What lighteval keeps
 
@@ -193,26 +199,25 @@ class TaskRun:
         left: list[Json | None] = []
         messages: list[dict[str, str]] = []
         for trial in range(self.plan.num_trials):
-            solved = self.solved.get((number, trial))
+            kept = self.solved.get((number, trial))
+            solved = None if kept is None else as_json(kept)
             left.append(solved)
             record = None if solved is None else solved.get("record")
             if not messages and record and record["calls"]:
                 messages = [_shown(item) for item in record["calls"][0]["input"]]
-            known = self.solutions.get((number, trial)) or (
-                None if solved is None else self._loaded((number, trial))
-            )
-            texts.append(_answer(known))
+            solution = None if kept is None else self.solution((number, trial))
+            texts.append(_answer(solution))
             if trial == 0:
-                logprobs = stored_likelihoods(known)
+                logprobs = stored_likelihoods(solution)
         return AigoResponse(input=messages, text=texts, logprobs=logprobs, aigo=_text(left))
 
     def metric_value(self, number: int) -> str:
         """The scores of one document: those of all trials, as one text."""
-        return _text([self.scored.get((number, trial)) for trial in range(self.plan.num_trials)])
+        kept = [self.scored.get((number, trial)) for trial in range(self.plan.num_trials)]
+        return _text([None if scored is None else as_json(scored) for scored in kept])
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, default=str)
+_text = json.JSONEncoder(default=str).encode
 
 
 def _answer(solution: Solution | Failure | None) -> str:
@@ -288,7 +293,8 @@ class AigoModel(LightevalModel):  # type: ignore[misc]  # lighteval has no types
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
         """One response per document, in the order of the documents."""
         self.run.solve_all()
-        return [self.run.response(int(doc.id)) for doc in docs]
+        # What else there is to say of them is made when they are saved (see `pipeline.Tracker`).
+        return [ModelResponse() for _ in docs]
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
         """As `greedy_until`, for plans that ask for likelihoods and nothing else."""
@@ -300,7 +306,7 @@ class AigoModel(LightevalModel):  # type: ignore[misc]  # lighteval has no types
 
 
 class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
-    """Scores all documents of a task at once; the value of each is a text that holds all scorers' results."""
+    """Scores all documents of a task at once; the value of each, a text that holds all scorers' results, is made when it is saved."""
 
     def __init__(self, run: TaskRun):
         self.run = run
@@ -316,7 +322,7 @@ class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteva
     def compute(self, responses: list[ModelResponse], docs: list[Doc], **_: Any) -> list[str]:
         """One text per document, in the order of the documents."""
         self.run.score_all()
-        return [self.run.metric_value(int(doc.id)) for doc in docs]
+        return ["" for _ in docs]
 
 
 def aigo_metric(run: TaskRun, summary: Callable[[], Mapping[str, float]]) -> SampleLevelMetric:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from aigo_bridge.connections import (
     Connection,
@@ -24,12 +25,11 @@ from aigo_bridge.connections import (
 from aigo_bridge.connections.endpoint import TLS, Endpoint, header_value
 from aigo_bridge.connections.hidden import Mask
 from aigo_bridge.connections.shipped import SHIPPED
-from aigo_bridge.dtypes import ModelResponse, ModelUsage
+from aigo_bridge.dtypes import ModelResponse
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.models import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood, raw_output
-from aigo_bridge.solving.conversation import input_item
-from aigo_lighteval.answers import usage_of
+from aigo_lighteval.answers import tokens_of
 from aigo_lighteval.backends import BACKENDS, PREFIX, backend_model
 from aigo_lighteval.calling import (
     AttemptError,
@@ -172,7 +172,7 @@ def _endpoint(
     )
 
 
-_Called = tuple[Any, ModelResponse, ModelUsage | None, Exchange]
+_Called = tuple[Any, ModelResponse, tuple[int, int] | None, Exchange]
 """What a call gives its caller, and what is kept of it: response, tokens, raw exchange."""
 
 
@@ -236,41 +236,53 @@ class HostedModel:
     async def _answer(self, request: ModelRequest) -> _Called:
         answer, exchange = await self._caller.attempt(request, self._stage)
         response = answer.response()
-        return response, response, usage_of(answer.reply.usage), exchange
+        return response, response, tokens_of(answer.reply.usage), exchange
 
     async def _called(self, request: ModelRequest, call: Callable[[ModelRequest], Awaitable[_Called]]) -> Any:
         """What one kind of call gives, kept in the recording, within the limits."""
         record = current()
         if record is not None:
             record.check_limit(self._stage)
-        items = request.items
-        asked = [input_item(message) for message in request.input.messages] if items is None else items
         for attempt in range(1, ATTEMPTS + 1):
             wait = 0.0
-            async with self._limiter:
-                started = time.time()
-                try:
-                    result, response, usage, exchange = await call(request)
-                except AttemptError as failed:
-                    last = not failed.is_transient or attempt == ATTEMPTS
-                    if record is not None:
-                        exchange_kept = failed.exchange if last else None
-                        record.add(self.name, asked, started, failed.error, None, exchange_kept)
-                    if last:
-                        raise failed.error from failed
-                    wait = _wait(attempt, failed.retry_after)
-                except anyio.get_cancelled_exc_class():
-                    # A limit has ended the sample: what was asked is evidence, too.
-                    if record is not None:
-                        record.add(self.name, asked, started, _unanswered(self._stage), None, None)
-                    raise
-                else:
-                    if record is not None:
-                        record.add(self.name, asked, started, response, usage, exchange)
-                        record.check_limit(self._stage)
-                    return result
+            await _take_place(self._limiter)
+            started = time.time()
+            try:
+                result, response, tokens, exchange = await call(request)
+            except AttemptError as failed:
+                last = not failed.is_transient or attempt == ATTEMPTS
+                if record is not None:
+                    exchange_kept = failed.exchange if last else None
+                    record.add(self.name, request, started, failed.error, None, exchange_kept)
+                if last:
+                    raise failed.error from failed
+                wait = _wait(attempt, failed.retry_after)
+            except anyio.get_cancelled_exc_class():
+                # A limit has ended the sample: what was asked is evidence, too.
+                if record is not None:
+                    record.add(self.name, request, started, _unanswered(self._stage), None, None)
+                raise
+            else:
+                if record is not None:
+                    record.add(self.name, request, started, response, tokens, exchange)
+                    record.check_limit(self._stage)
+                return result
+            finally:
+                self._limiter.release()
             await anyio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
+
+
+async def _take_place(limiter: anyio.CapacityLimiter) -> None:
+    """Wait for one of a limiter's places.
+
+    Its own `acquire` holds the place while others have their turn, so that most of them would have to be woken up again.
+    """
+    await checkpoint()
+    try:
+        limiter.acquire_nowait()
+    except anyio.WouldBlock:
+        await limiter.acquire()
 
 
 def _unanswered(stage: Stage) -> SampleError:

@@ -31,7 +31,7 @@ from aigo_lighteval.calling import Caller, ConnectionCaller
 from aigo_lighteval.documents import Question
 from aigo_lighteval.loading import Loaded, quiet_logs
 from aigo_lighteval.models import HostedModel
-from aigo_lighteval.recording import recording
+from aigo_lighteval.recording import Recording
 
 Json = dict[str, Any]
 
@@ -118,7 +118,7 @@ class CalledModel(LightevalModel):  # type: ignore[misc]  # lighteval has no typ
         return responses
 
     async def _response(self, doc: Doc) -> ModelResponse:
-        with recording("lighteval", "solver", self._limits.tokens) as record:
+        with Recording("lighteval", "solver", self._limits.tokens) as record:
             found: Any = Failure(
                 "solver",
                 "LimitExceeded",

@@ -9,7 +9,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.registry import Registry
 
-from aigo_lighteval.hosting import AigoModel
+from aigo_lighteval.hosting import AigoModel, TaskRun
 from aigo_lighteval.stored import BLOCK
-from aigo_lighteval.translate import SPLIT
+from aigo_lighteval.translate import CARRIER, SPLIT
 
 _LOADING = threading.Lock()
 """Held while lighteval's loaders are replaced, which is for the whole process."""
@@ -37,12 +37,14 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
     """Writes lighteval's files, and our block into the results.
 
     Args:
+        run: what is saved; documents, responses and scores become texts then, and not while it runs.
         out: the folder; lighteval's layout of `results/` and `details/` is made in it.
         block: gives our block when all is done, from the name of the details beside the results file.
     """
 
-    def __init__(self, out: Path, block: Callable[[str | None], Mapping[str, Any]]):
+    def __init__(self, run: TaskRun, out: Path, block: Callable[[str | None], Mapping[str, Any]]):
         super().__init__(output_dir=str(out), save_details=True)
+        self._run = run
         self._out = out
         self._block = block
         self.results_file: Path | None = None
@@ -52,7 +54,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         """Write details, then results: whoever finds the results finds their details."""
         date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
         model = self.general_config_logger.model_name
-        datasets = {name: _dataset(details) for name, details in self.details_logger.details.items()}
+        datasets = {name: self._dataset(details) for name, details in self.details_logger.details.items()}
         self.save_details(date, datasets)
         details = next(
             (f"../../details/{model}/{date}/details_{name}_{date}.parquet" for name in datasets), None
@@ -60,11 +62,29 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         self.save_results(date, {**self.results, BLOCK: self._block(details)})
         self.results_file = self._out / "results" / model / f"results_{date}.json"
 
+    def _dataset(self, details: list[Any]) -> Dataset:
+        # lighteval's order is shuffled; readers want the plan's.
+        docs = {int(detail.doc.id): detail.doc for detail in details}
+        return Dataset.from_list(
+            [
+                {
+                    "doc": _columns(docs[number]),
+                    "model_response": _columns(self._run.response(number)),
+                    "metric": {CARRIER: self._run.metric_value(number)},
+                }
+                for number in sorted(docs)
+            ]
+        )
 
-def _dataset(details: list[Any]) -> Dataset:
-    # lighteval's order is shuffled; readers want the plan's.
-    ordered = sorted(details, key=lambda detail: int(detail.doc.id))
-    return Dataset.from_list([asdict(detail) for detail in ordered])
+
+def _columns(kept: Any) -> dict[str, Any]:
+    """A document or a response by its fields, as it stands in the details.
+
+    `asdict` copies everything that is in them, too; only of examples there is more to take apart.
+    """
+    if getattr(kept, "fewshot_samples", None):
+        return asdict(kept)
+    return {field.name: getattr(kept, field.name) for field in fields(kept)}
 
 
 def run_pipeline(
@@ -86,7 +106,7 @@ def run_pipeline(
     Returns:
         The results file.
     """
-    tracker = Tracker(out, block)
+    tracker = Tracker(model.run, out, block)
     if not rows:
         # lighteval refuses a task without documents; its results are what they are without one.
         tracker.general_config_logger.log_model_info(model_config=model.config)

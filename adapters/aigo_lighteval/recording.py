@@ -3,62 +3,113 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from aigo_bridge.connections import Exchange
-from aigo_bridge.dtypes import ModelResponse, ModelUsage, make_explicit
+from aigo_bridge.dtypes import (
+    ChatCompletionInputMessage,
+    ChatCompletionOutputMessage,
+    ModelResponse,
+    TraceItem,
+    make_explicit,
+)
 from aigo_bridge.errors import SampleError, Stage
+from aigo_bridge.models import ModelRequest
+from aigo_bridge.solving.conversation import input_item
 
 Json = dict[str, Any]
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One call that has ended; it becomes JSON only where it is kept."""
+
+    model: str
+    asked: Sequence[Any]
+    """What was sent: chat messages, or items of a trace."""
+    said: Sequence[TraceItem]
+    """What came back; nothing when the call failed."""
+    started_at: float
+    ended_at: float
+    error: str | None
+    """Why there was no answer; `None` when there was one."""
+    tokens: tuple[int, int] | None
+    """Read and written; `None` when unknown."""
+    exchange: Exchange | None
+
+    def to_json(self) -> Json:
+        """As kept in logs."""
+        call: Json = {
+            "model": self.model,
+            "input": [dumped(_item(asked)) for asked in self.asked],
+            "output": [dumped(item) for item in self.said],
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+        }
+        if self.tokens is not None:
+            call["usage"] = dict(
+                zip(("num_prompt_tokens", "num_completion_tokens"), self.tokens, strict=True)
+            )
+        if self.error is not None:
+            call["error"] = self.error
+        if self.exchange is not None:
+            call["exchange"] = [self.exchange.request, self.exchange.response, self.exchange.status]
+        return call
+
+
+@dataclass(slots=True)
 class Recording:
-    """The calls of one piece of work, as they stand in the log."""
+    """The calls of one piece of work: those that are made inside of a `with` statement."""
 
     name: str
     kind: str
     """`solver` or `scorer`."""
-    started_at: float = field(default_factory=time.time)
-    ended_at: float | None = None
-    calls: list[Json] = field(default_factory=list)
     token_limit: int | None = None
     """Tokens that may be used; `None`: no limit."""
+    started_at: float = field(default_factory=time.time)
+    ended_at: float | None = None
+    calls: list[RecordedCall] = field(default_factory=list)
     tokens: int = 0
+    _outer: Token[Recording | None] | None = None
+
+    def __enter__(self) -> Self:
+        self._outer = _CURRENT.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._outer is not None
+        _CURRENT.reset(self._outer)
+        self._outer = None
+        self.ended_at = time.time()
 
     def add(
         self,
         model: str,
-        items: Sequence[Any],
+        request: ModelRequest,
         started_at: float,
         outcome: ModelResponse | SampleError,
-        usage: ModelUsage | None,
+        tokens: tuple[int, int] | None,
         exchange: Exchange | None,
     ) -> None:
         """One call has ended, with an answer or without."""
-        call: Json = {
-            "model": model,
-            "input": [dumped(item) for item in items],
-            "output": [dumped(item) for item in outcome.items] if isinstance(outcome, ModelResponse) else [],
-            "started_at": started_at,
-            "ended_at": time.time(),
-        }
-        if usage is not None:
-            call["usage"] = {
-                "num_prompt_tokens": usage.num_prompt_tokens or 0,
-                "num_completion_tokens": usage.num_completion_tokens or 0,
-            }
-            self.tokens += sum(call["usage"].values())
+        if tokens is not None:
+            self.tokens += sum(tokens)
+        asked = request.input.messages if request.items is None else request.items
+        said: Sequence[TraceItem] = ()
+        error = None
         if isinstance(outcome, SampleError):
-            call["error"] = outcome.message
-        if exchange is not None:
-            call["exchange"] = [exchange.request, exchange.response, exchange.status]
-        self.calls.append(call)
+            # Of an exception the text alone: it would keep all frames that it came through.
+            error = outcome.message
+        else:
+            said = outcome.items
+        self.calls.append(RecordedCall(model, asked, said, started_at, time.time(), error, tokens, exchange))
 
     def check_limit(self, stage: Stage) -> None:
         """Refuse to go on above the limit.
@@ -80,7 +131,7 @@ class Recording:
             "kind": self.kind,
             "started_at": self.started_at,
             "ended_at": self.ended_at or time.time(),
-            "calls": self.calls,
+            "calls": [call.to_json() for call in self.calls],
         }
 
 
@@ -92,16 +143,9 @@ def current() -> Recording | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def recording(name: str, kind: str, token_limit: int | None = None) -> Iterator[Recording]:
-    """Keep the model calls made inside."""
-    made = Recording(name, kind, token_limit=token_limit)
-    token = _CURRENT.set(made)
-    try:
-        yield made
-    finally:
-        _CURRENT.reset(token)
-        made.ended_at = time.time()
+def _item(asked: Any) -> Any:
+    is_message = isinstance(asked, ChatCompletionInputMessage | ChatCompletionOutputMessage)
+    return input_item(asked) if is_message else asked
 
 
 def dumped(value: Any) -> Json:
@@ -111,6 +155,17 @@ def dumped(value: Any) -> Json:
 
 
 # Back from the log
+
+
+def tokens_used(recorded: Recording | Mapping[str, Any]) -> list[tuple[str, tuple[int, int]]]:
+    """Models that were called, with the tokens that they read and wrote; calls of which that is not known are left out."""
+    if isinstance(recorded, Recording):
+        return [(call.model, call.tokens) for call in recorded.calls if call.tokens is not None]
+    return [
+        (call["model"], (call["usage"]["num_prompt_tokens"], call["usage"]["num_completion_tokens"]))
+        for call in recorded["calls"]
+        if "usage" in call
+    ]
 
 
 def direct_ios(recorded: Mapping[str, Any]) -> list[Json]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,16 +16,16 @@ from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.engine import Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
 from aigo_bridge.fingerprints import mixed
+from aigo_bridge.garbage import fewer_collections
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.program import compile_program
 from aigo_bridge.replaying import Replay, of_native_log, of_result_log
-from aigo_bridge.results.assembling import Tally, metrics_for, sample_stream, system_metrics
+from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, system_metrics
 from aigo_bridge.results.entities import slug
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.snippets import SnippetHost
 from aigo_lighteval.asking import BackendCaller
 from aigo_lighteval.calling import Caller
-from aigo_lighteval.collecting import fewer_collections
 from aigo_lighteval.earlier import (
     EarlierRun,
     earlier_runs,
@@ -40,9 +39,10 @@ from aigo_lighteval.hosting import DEFAULT_SAMPLES, AigoModel, TaskRun, aigo_met
 from aigo_lighteval.likelihoods import likelihood_solver
 from aigo_lighteval.models import HostedModel, Models, load_caller, make_caller
 from aigo_lighteval.pipeline import run_pipeline
-from aigo_lighteval.stored import FORMAT, Json
+from aigo_lighteval.recording import tokens_used
+from aigo_lighteval.stored import FORMAT, Json, as_json, calls_of_scorers, calls_of_solver, is_plain
 from aigo_lighteval.subset import refuse_gaps
-from aigo_lighteval.translate import rows_of, to_task_config
+from aigo_lighteval.translate import COLLECTIONS, rows_of, to_task_config
 
 SharedCaller = tuple[Caller, anyio.CapacityLimiter]
 Callers = Mapping[tuple[str, str], SharedCaller]
@@ -295,7 +295,7 @@ def _run_one(
 
         name = slug(work.evaluated[0].name if work.evaluated is not None else plan.entity)
         config = to_task_config(plan, [aigo_metric(run, lambda: _summary(run))])
-        with fewer_collections():
+        with fewer_collections(*COLLECTIONS):
             path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
     finally:
         host.close()
@@ -312,15 +312,13 @@ def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
 def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
     """Tokens by model over the whole run."""
     found: dict[str, dict[str, int]] = {}
-    records = [solved["record"] for solved in run.solved.values() if "record" in solved]
+    records = [record for record in map(calls_of_solver, run.solved.values()) if record is not None]
     for scored in run.scored.values():
-        records += [record for results in scored.values() for _, _, record in results if record is not None]
+        records += calls_of_scorers(scored)
     for record in records:
-        for call in record["calls"]:
-            for name, tokens in call.get("usage", {}).items():
-                of_model = found.setdefault(
-                    call["model"], {"num_prompt_tokens": 0, "num_completion_tokens": 0}
-                )
+        for model, used in tokens_used(record):
+            of_model = found.setdefault(model, {"num_prompt_tokens": 0, "num_completion_tokens": 0})
+            for name, tokens in zip(of_model, used, strict=True):
                 of_model[name] += tokens
     return found
 
@@ -329,11 +327,10 @@ def _summary(run: TaskRun) -> dict[str, float]:
     """The plan's metrics, as lighteval shows them: `<scorer>.<metric>`. Evidence is computed from the details, not from these."""
     plan = run.plan
     tally = Tally(plan)
-    samples = sample_stream(_records(run), tally)
     if plan.entity == "system":
-        metrics = system_metrics(list(samples))
+        metrics = system_metrics(list(sample_stream(_records(run), tally)))
     else:
-        deque(samples, maxlen=0)
+        count_samples(_records(run), tally)
         metrics = metrics_for(tally, run.host)
     return {f"{row.scorer_key}.{row.name}": float(row.value) for row in metrics.rows if row.value is not None}
 
@@ -346,5 +343,7 @@ def _records(run: TaskRun) -> Iterator[TrialRecord]:
         for trial in range(plan.num_trials):
             solved, scored = run.solved.get((number, trial)), run.scored.get((number, trial))
             if solved is not None and scored is not None:
-                needed = whole or "failure" in solved or "rows" in solved
-                yield from trial_records(sample, trial, solved if needed else {}, scored, plan)
+                if whole or not is_plain(solved):
+                    yield from trial_records(sample, trial, as_json(solved), as_json(scored), plan)
+                else:
+                    yield from trial_records(sample, trial, {}, scored, plan)

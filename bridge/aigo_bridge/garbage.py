@@ -6,20 +6,22 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_FULL_EVERY = 30
-"""Collections of the middle generation between two of all objects; Python's own default is 10."""
-
 
 @contextmanager
-def rare_full_collections() -> Iterator[None]:
-    """Let Python look through all objects less often.
+def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
+    """Inside, no generation is looked at more often than these thresholds say; set for the whole process.
 
     A run keeps hundreds of thousands of objects alive (modules, rows, samples under way), and looking through all of them again and
-    again, for next to nothing, takes a tenth of its time. Garbage is still collected; up to some 200,000 containers of it wait.
+    again, for next to nothing, takes a good part of its time. Cycles that die young are still found.
+
+    Args:
+        young: new objects before the youngest are looked at.
+        middle: how often that is done before those that survived are.
+        old: how often that is done before all are.
     """
-    young, middle, old = gc.get_threshold()
-    gc.set_threshold(young, middle, max(old, _FULL_EVERY))
+    before = gc.get_threshold()
+    gc.set_threshold(*map(max, before, (young, middle, old)))
     try:
         yield
     finally:
-        gc.set_threshold(young, middle, old)
+        gc.set_threshold(*before)

@@ -16,7 +16,7 @@ from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import UsageError
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.program import Failure, SampleProgram, Solution, compile_program, contained
-from aigo_bridge.results.assembling import Tally, metrics_for, sample_stream
+from aigo_bridge.results.assembling import Tally, count_samples, metrics_for
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.snippets import SnippetHost
 from aigo_lighteval.calling import SAMPLE_ROW, Caller
@@ -26,6 +26,7 @@ from aigo_lighteval.exporting.commands import MODELS
 from aigo_lighteval.hosting import TaskRun
 from aigo_lighteval.likelihoods import likelihood_solver
 from aigo_lighteval.models import HostedModel, Models, load_caller, make_caller
+from aigo_lighteval.stored import as_json
 
 NUM_ERRORS = "num_errors"
 """Under this name stands how many samples failed, beside the metrics: lighteval has no other place for it."""
@@ -117,10 +118,9 @@ def metrics_of_run(run: HostedRun) -> dict[str, float]:
     for place, sample in enumerate(plan.samples):
         for trial in range(plan.num_trials):
             at = (place, trial)
-            records += trial_records(sample, trial, run.solved[at], run.scored[at], plan)
+            records += trial_records(sample, trial, as_json(run.solved[at]), as_json(run.scored[at]), plan)
     tally = Tally(plan)
-    for _ in sample_stream(records, tally):
-        pass
+    count_samples(records, tally)
     found = {
         f"{row.scorer_key}.{row.name}": float(row.value)
         for row in metrics_for(tally, run.host).rows

@@ -14,7 +14,7 @@ from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.scoring.variables import answer_text, render_compared, variables
+from aigo_bridge.scoring.variables import answer_text, looks_at_output, render_compared, variables
 from aigo_bridge.spec.scorers import BleuScorer
 from aigo_bridge.templates import SampleTemplate
 
@@ -31,10 +31,11 @@ class Bleu:
     def __init__(self, spec: BleuScorer):
         self._ground_truth = SampleTemplate(spec.ground_truth)
         self._value = None if spec.value is None else SampleTemplate(spec.value)
+        self._looks_at_output = looks_at_output(self._ground_truth, self._value)
         self._bleu = _sentence_bleu()
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
-        values = variables(sample, output)
+        values = variables(sample, output if self._looks_at_output else None)
         truth = render_compared(self._ground_truth, values, "ground_truth")
         answer = answer_text(output) if self._value is None else render_compared(self._value, values, "value")
         if not truth.strip():

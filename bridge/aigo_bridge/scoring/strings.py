@@ -7,7 +7,7 @@ from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.scoring.variables import answer_text, render_compared, variables
+from aigo_bridge.scoring.variables import answer_text, looks_at_output, render_compared, variables
 from aigo_bridge.spec.scorers import StringEqualsMCQAScorer, StringEqualsScorer
 from aigo_bridge.templates import SampleTemplate, as_list
 
@@ -18,9 +18,10 @@ class StringEquals:
     def __init__(self, spec: StringEqualsScorer):
         self._ground_truth = SampleTemplate(spec.ground_truth)
         self._value = None if spec.value is None else SampleTemplate(spec.value)
+        self._looks_at_output = looks_at_output(self._ground_truth, self._value)
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
-        values = variables(sample, output)
+        values = variables(sample, output if self._looks_at_output else None)
         truth = render_compared(self._ground_truth, values, "ground_truth")
         answer = answer_text(output) if self._value is None else render_compared(self._value, values, "value")
         return Outcome(
@@ -41,9 +42,11 @@ class StringEqualsMCQA:
         self._choices = (
             SampleTemplate(spec.choices) if isinstance(spec.choices, str) else [str(c) for c in spec.choices]
         )
+        listed = self._choices if isinstance(self._choices, SampleTemplate) else None
+        self._looks_at_output = looks_at_output(self._truth, listed)
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
-        values = variables(sample, output)
+        values = variables(sample, output if self._looks_at_output else None)
         truth = render_compared(self._truth, values, "ground_truth_choice")
         choices = self._letters(values)
         predicted = answer_text(output)[:1]

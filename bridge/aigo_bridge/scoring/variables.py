@@ -17,6 +17,9 @@ from aigo_bridge.metrics.numbers import is_missing
 from aigo_bridge.plan import Sample
 from aigo_bridge.templates import SampleTemplate
 
+VIEWS = ("solver_output", "messages", "model_output", "input_prompt", "trace")
+"""Names of the variables beside `sample`, or what they begin with."""
+
 _GROUPS = (GroupedSolverTrace, GroupedSolverOutput)
 
 
@@ -44,6 +47,17 @@ def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
     if isinstance(output, SolverTrace):
         values |= {"trace": output.trace, "model_outputs": output.raw_outputs}
     return values
+
+
+def looks_at_output(*templates: SampleTemplate | None) -> bool:
+    """Whether a template may look at more than the row, and so has to be given the views on the solver's output."""
+    given = [template for template in templates if template is not None]
+    return any(
+        # A name that a template sets somewhere is in no `reads`, and may be read where it is not set.
+        any(view in template.source for view in VIEWS)
+        or any(path[0] != "sample" for path in template.reads | template.optional_reads)
+        for template in given
+    )
 
 
 def _role(message: object) -> str | None:

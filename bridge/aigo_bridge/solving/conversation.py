@@ -21,7 +21,6 @@ from aigo_bridge.dtypes import (
     Message,
     MessageRole,
     MessageStatus,
-    ModelResponse,
     OutputTextContent,
     RefusalContent,
     SolverTrace,
@@ -29,36 +28,61 @@ from aigo_bridge.dtypes import (
     Trace,
     TraceItem,
 )
+from aigo_bridge.dtypes.content import MessageContent
+from aigo_bridge.dtypes.making import maker
+from aigo_bridge.dtypes.messages import message_text
 from aigo_bridge.models import ModelRequest
 
 COMPLETED = MessageStatus.completed
+
+_message = maker(Message)
+_input_text = maker(InputTextContent)
+_output_text = maker(OutputTextContent)
+_trace = maker(Trace)
+_solver_trace = maker(SolverTrace)
+_input_message = maker(ChatCompletionInputMessage)
+_chat_input = maker(ChatCompletionInput)
+_output_message = maker(ChatCompletionOutputMessage)
+_output_choice = maker(ChatCompletionModelOutputChoice)
+_model_output = maker(ChatCompletionModelOutput)
 
 
 def input_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Message:
     """A chat message as an item of the trace; a message by the assistant becomes output text."""
     text = message.content if isinstance(message.content, str) else ""
+    if message.role != "assistant":
+        return text_item(message.role, text)
     if isinstance(message, ChatCompletionOutputMessage):
-        return text_item(message.role, text, refusal=message.refusal)
+        return assistant_item(text, refusal=message.refusal)
     # To ask pydantic for a field that is not there costs more than all of the rest.
-    return text_item(message.role, text, refusal=(message.model_extra or {}).get("refusal"))
+    return assistant_item(text, refusal=(message.model_extra or {}).get("refusal"))
 
 
 def text_item(role: str, text: str, *, refusal: str | None = None) -> Message:
     """A message with one text part: input text, or for the assistant output text."""
     if role == "assistant":
         return assistant_item(text, refusal=refusal)
-    content = InputTextContent(type="input_text", text=text)
-    return Message(type="message", id="", status=COMPLETED, role=MessageRole(role), content=[content])
+    return message_of(MessageRole(role), _input_text({"type": "input_text", "text": text}))
 
 
 def assistant_item(text: str, *, refusal: str | None = None) -> Message:
     """An assistant's message with one text part (and a refusal part, when it refused)."""
-    content: list[OutputTextContent | RefusalContent] = [
-        OutputTextContent(type="output_text", text=text, annotations=[])
-    ]
+    content: list[MessageContent] = [output_text(text)]
     if refusal:
         content.append(RefusalContent(type="refusal", refusal=refusal))
-    return Message(type="message", id="", status=COMPLETED, role=MessageRole.assistant, content=content)
+    return message_of(MessageRole.assistant, *content)
+
+
+def output_text(text: str) -> OutputTextContent:
+    """Text that a model wrote, which cites nothing."""
+    return _output_text({"type": "output_text", "text": text, "annotations": []})
+
+
+def message_of(
+    role: MessageRole, *content: MessageContent, item_id: str = "", status: MessageStatus = COMPLETED
+) -> Message:
+    """A message of the given parts, whatever they are."""
+    return _message({"type": "message", "id": item_id, "status": status, "role": role, "content": [*content]})
 
 
 def output_items(output: ChatCompletionModelOutput) -> list[Message]:
@@ -71,8 +95,12 @@ def output_items(output: ChatCompletionModelOutput) -> list[Message]:
 
 def chat_output(text: str) -> ChatCompletionModelOutput:
     """A chat output whose only choice says `text`, for answers that no model call of ours gave."""
-    message = ChatCompletionOutputMessage(role="assistant", content=text)
-    return ChatCompletionModelOutput(choices=[ChatCompletionModelOutputChoice(message=message)])
+    return _model_output({"choices": [output_choice(text)]})
+
+
+def output_choice(text: str) -> ChatCompletionModelOutputChoice:
+    """One answer of a chat output."""
+    return _output_choice({"message": _output_message({"role": "assistant", "content": text})})
 
 
 def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
@@ -93,15 +121,21 @@ def last_text(items: Sequence[TraceItem]) -> str | None:
 
     `Trace.get_last_assistant_text` looks only behind the first user message.
     """
-    try:
-        return ModelResponse(raw_output=None, items=[*items]).text
-    except ValueError:
-        return None
+    for item in reversed(items):
+        if isinstance(item, Message) and item.role is MessageRole.assistant:
+            return message_text(item)
+    return None
 
 
 def empty_trace() -> SolverTrace:
     """A solver's output before anything was said."""
-    return SolverTrace(trace=Trace(items=[]), raw_outputs=[], direct_ios=[])
+    return _solver_trace({"trace": _trace({"items": []}), "raw_outputs": [], "direct_ios": []})
+
+
+def chat_request(messages: Iterable[tuple[str, str]]) -> ModelRequest:
+    """A request of plain messages: the role (`user`, `system` or `assistant`) and the text of each."""
+    found = [_input_message({"role": role, "content": text}) for role, text in messages]
+    return ModelRequest(_chat_input({"messages": found}))
 
 
 def request_of_items(items: Iterable[TraceItem], options: Mapping[str, Any] | None = None) -> ModelRequest:
@@ -109,8 +143,8 @@ def request_of_items(items: Iterable[TraceItem], options: Mapping[str, Any] | No
     items = tuple(items)
     messages = [message for item in items if (message := _plain_message(item)) is not None]
     if len(messages) == len(items):
-        return ModelRequest(ChatCompletionInput(messages=[*messages]), options or {})
-    return ModelRequest(ChatCompletionInput(messages=[]), options or {}, items)
+        return ModelRequest(_chat_input({"messages": messages}), options or {})
+    return ModelRequest(_chat_input({"messages": []}), options or {}, items)
 
 
 def _plain_message(item: TraceItem) -> ChatCompletionInputMessage | None:
@@ -121,6 +155,6 @@ def _plain_message(item: TraceItem) -> ChatCompletionInputMessage | None:
     text = part.text if isinstance(part, InputTextContent | OutputTextContent | TextContent) else None
     match item.role.value:
         case "system" | "user" | "assistant" as role if text is not None:
-            return ChatCompletionInputMessage(role=role, content=text)
+            return _input_message({"role": role, "content": text})
         case _:
             return None

@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionInputMessage, CustomTaskInputMessage
+from aigo_bridge.dtypes import ChatCompletionInput, CustomTaskInputMessage
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.models import GENERATION_OPTIONS, ModelRequest
+from aigo_bridge.solving.conversation import chat_request
 from aigo_bridge.spec.solvers import ChatInputBuilder, GenericInputBuilder
 from aigo_bridge.templates import SampleTemplate
 
@@ -29,11 +30,7 @@ def _chat(builder: ChatInputBuilder) -> BuildInput:
     messages = [(message.role, SampleTemplate(message.content)) for message in builder.input_messages]
 
     def build(sample: Mapping[str, Any]) -> ModelRequest:
-        rendered = [
-            ChatCompletionInputMessage(role=role, content=render(template, sample))
-            for role, template in messages
-        ]
-        return ModelRequest(ChatCompletionInput(messages=rendered))
+        return chat_request((role, render(template, sample)) for role, template in messages)
 
     return build
 

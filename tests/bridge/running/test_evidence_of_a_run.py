@@ -19,7 +19,7 @@ from aigo_bridge.errors import UnsupportedPlanError, UsageError
 from aigo_bridge.evaluate import check_models, parse_config, tolerated, write_evidence
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import plan_origin
-from aigo_bridge.results.assembling import Tally, metrics_for, sample_stream, scores_data
+from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, scores_data
 from aigo_bridge.results.entities import model_key, slug, stored_model
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.results.trials import TrialRecord
@@ -71,8 +71,11 @@ def record(
 
 
 def tallied(plan: TaskPlan, trials: Sequence[TrialRecord]) -> tuple[Tally, list[Any]]:
-    tally = Tally(plan)
-    return tally, list(sample_stream(trials, tally))
+    tally, counted = Tally(plan), Tally(plan)
+    samples = list(sample_stream(trials, tally))
+    count_samples(trials, counted)
+    assert counted == tally, "counting without evidence comes to something else"
+    return tally, samples
 
 
 def written(

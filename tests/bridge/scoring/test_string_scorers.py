@@ -181,3 +181,35 @@ def test_validity_does_not_change_the_score() -> None:
     outcome = mcqa("Z", truth="Z")
     assert outcome.values == {"is_correct": 1.0}
     assert outcome.metadata["completion_validity"] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{{ sample.a }}", "x"),
+        ("{{ solver_output.output.choices[0].message.content }}", "yes"),
+        ("{{ messages[-1].content }}", "yes"),
+        ("{{ model_output.choices | length }}", "1"),
+        ("{{ model_outputs | length }}", "1"),
+        ("{{ input_prompt }}", "Say it."),
+        ("{{ trace.items | length }}", "2"),
+        # A name that the template sets somewhere, and reads where it is not set.
+        ("{% if sample.b is defined %}{% set messages = [] %}{% endif %}{{ messages | length }}", "2"),
+        ("{% macro said(trace) %}{{ sample.a }}{% endmacro %}{{ said(1) }}", "x"),
+        ("{% for message in messages %}{{ message.role }} {% endfor %}", "user assistant "),
+        ("{{ messages | length if sample.a else 0 }}", "2"),
+        ("{{ (trace is defined) and ('messages' in sample) }}", "False"),
+    ],
+)
+def test_templates_see_the_answer_wherever_they_look_at_it(template: str, text: str) -> None:
+    """The views on the solver's output are not made for templates that do not name them."""
+    outcome = equals(said("yes"), {"a": "x"}, ground_truth=template)
+    assert outcome.metadata == {"answer_gt": text, "answer_pred": "yes"}
+    assert equals(said("yes"), {"a": "x"}, ground_truth="x", value=template).metadata["answer_pred"] == text
+
+
+def test_a_name_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(SampleError, match=r"`answr` is undefined; known: sample, solver_output, messages"):
+        equals(said("yes"), {"a": "x"}, ground_truth="{{ answr }}")
+    with pytest.raises(SampleError, match=r"`sample.b` is undefined; known: a"):
+        equals(said("yes"), {"a": "x"}, ground_truth="{{ sample.b }}")
