@@ -185,9 +185,17 @@ def _solver_gaps(solvers: Sequence[Solver]) -> list[Gap]:
 def _task_gaps(task: Task) -> list[Gap]:
     gaps = [
         _no(part, "an AI GO task has none")
-        for part, there in (("setup", task.setup), ("sandbox", task.sandbox), ("cleanup", task.cleanup))
+        for part, there in (
+            ("setup", task.setup),
+            ("sandbox", task.sandbox),
+            ("cleanup", task.cleanup),
+            ("early_stopping", task.early_stopping),
+        )
         if there
     ]
+    if task.model is not None:
+        reason = f"an AI GO task names no model; this one runs {str(task.model)!r}"
+        gaps.append(Gap("model", reason, Fidelity.APPROXIMATE, "give it with --model"))
     settings = sorted(task.config.model_dump(exclude_none=True))
     if settings:
         reason = f"generation settings are not part of an AI GO task: {', '.join(settings)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import anyio
@@ -36,8 +37,10 @@ class ScriptedAPI(ModelAPI):
         api_key: str | None = None,
         config: GenerateConfig = GenerateConfig(),  # noqa: B008  # the signature that Inspect calls
     ):
-        super().__init__(model_name, base_url, api_key, [], config)
         self.script: Script = load_script(Path(model_name))
+        # Part of the key of Inspect's cache: other rules are another model, whatever their file is called.
+        rules = hashlib.sha256(Path(model_name).read_bytes()).hexdigest()[:16]
+        super().__init__(model_name, f"rules:{rules}", api_key, [], config)
         self._calls = 0
 
     async def generate(

@@ -117,17 +117,23 @@ class BenchmarkOutcome:
     """The first few: sample id and message."""
     reused: int = 0
     """Trials that were taken over from an earlier run."""
+    num_stopped: int = 0
+    """Samples that are not in the log because the benchmark itself stopped early."""
+    num_unscored: int = 0
+    """Samples that a scorer gave no score, although nothing failed; of several scorers, the most."""
+    file: str | None = None
+    """The file that the benchmark stands in; `None`: in none, or the engine does not say."""
     warnings: tuple[str, ...] = ()
     """What makes the numbers doubtful although nothing failed."""
 
     @property
     def num_missing(self) -> int:
         """Samples that are not in the log, because the run ended early."""
-        return max(0, self.planned - self.num_samples)
+        return max(0, self.planned - self.num_samples - self.num_stopped)
 
     def is_right(self, tolerated: int) -> bool:
-        """Whether the run ended by itself, every metric has a value, and no more samples failed than are tolerated."""
-        failed = self.num_failed + self.num_missing
+        """Whether the run ended by itself, every metric has a value, and no more samples failed, or were not scored, than are tolerated."""
+        failed = self.num_failed + self.num_missing + self.num_unscored
         # Where every sample failed there is nothing to compute metrics from: that is told as failed samples.
         uncomputed = self.num_failed < self.num_samples and any(row.value is None for row in self.metrics)
         return self.status == "success" and self.result is not None and failed <= tolerated and not uncomputed

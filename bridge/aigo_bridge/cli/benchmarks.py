@@ -82,6 +82,7 @@ def summary(outcome: BenchmarkOutcome) -> dict[str, Any]:
     """For programs."""
     return {
         "task": outcome.task,
+        "file": outcome.file,
         "status": outcome.status,
         "error": outcome.error,
         "model": outcome.model,
@@ -90,6 +91,8 @@ def summary(outcome: BenchmarkOutcome) -> dict[str, Any]:
             "completed": outcome.num_samples - outcome.num_failed,
             "failed": outcome.num_failed,
             "missing": outcome.num_missing,
+            "stopped": outcome.num_stopped,
+            "unscored": outcome.num_unscored,
         },
         "metrics": [
             {"scorer": row.scorer, "name": row.name, "value": row.value, "num_scored": row.num_scored}
@@ -112,7 +115,8 @@ def show(outcome: BenchmarkOutcome) -> None:
     from aigo_bridge.cli.terminal import one_line, printable, short_path
 
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    console.print(Text(f"\n{printable(outcome.task)}", style="bold"))
+    place = "" if outcome.file is None else f"  {printable(outcome.file)}"
+    console.print(Text.assemble(("\n" + printable(outcome.task), "bold"), (place, "dim")))
     if outcome.metrics:
         table = Table("metric", "value", "samples", "scorer", box=None, padding=(0, 3, 0, 0))
         table.columns[1].justify = table.columns[2].justify = "right"
@@ -124,7 +128,10 @@ def show(outcome: BenchmarkOutcome) -> None:
     parts = [f"{outcome.num_samples - outcome.num_failed} of {outcome.planned} samples completed"]
     parts += [f"{outcome.num_failed} failed"] if outcome.num_failed else []
     parts += [f"{outcome.num_missing} missing"] if outcome.num_missing else []
-    console.print(", ".join(parts), style="red" if len(parts) > 1 else None)
+    parts += [f"{outcome.num_unscored} not scored"] if outcome.num_unscored else []
+    wrong = len(parts) > 1
+    parts += [f"{outcome.num_stopped} stopped early by the task"] if outcome.num_stopped else []
+    console.print(", ".join(parts), style="red" if wrong else None)
     for sample_id, message in outcome.first_errors:
         console.print(Text(f"  sample {printable(str(sample_id))}: {one_line(message)}"))
     if outcome.num_failed > len(outcome.first_errors):

@@ -192,7 +192,7 @@ def run(
         run_in_process(snippets == "in-process")
         benchmark = split_name(task)
         if benchmark is not None:
-            if "," in engine:
+            if engine not in ("inspect", benchmark[0]):
                 raise UsageError(
                     f"--engine: found {engine!r}, but a benchmark of an engine runs on that engine"
                 )
@@ -206,6 +206,7 @@ def run(
                     "--subsampling": subsampling,
                     "--root": root,
                     "--cache": cache,
+                    "--snippets": snippets != "worker",
                 }
             )
             request = BenchmarkRun(

@@ -145,7 +145,14 @@ def test_an_interrupted_run_is_resumed_without_asking_again(aigo: Run, kinds: st
     assert second.code == 0, second.err
     (outcome,) = second.json
     assert outcome["reused"] == 3
-    assert outcome["samples"] == {"planned": 4, "completed": 4, "failed": 0, "missing": 0}
+    assert outcome["samples"] == {
+        "planned": 4,
+        "completed": 4,
+        "failed": 0,
+        "missing": 0,
+        "stopped": 0,
+        "unscored": 0,
+    }
     assert disagreements(outcome, read_eval_log(outcome["native_log"])) == []
     first_log, log = (read_eval_log(run.json[0]["native_log"]) for run in (first, second))
     asked = {sample.id: sample.uuid for sample in first_log.samples or []}

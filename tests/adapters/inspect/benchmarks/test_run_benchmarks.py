@@ -18,7 +18,14 @@ def test_a_failed_sample_does_not_take_the_others_with_it(
 
     assert done.code == 1
     (outcome,) = done.json
-    assert outcome["samples"] == {"planned": 2, "completed": 1, "failed": 1, "missing": 0}
+    assert outcome["samples"] == {
+        "planned": 2,
+        "completed": 1,
+        "failed": 1,
+        "missing": 0,
+        "stopped": 0,
+        "unscored": 0,
+    }
     assert outcome["metrics"][0] == {"scorer": "includes", "name": "accuracy", "value": 1.0, "num_scored": 1}
     assert [error["sample_id"] for error in outcome["errors"]] == ["bad"]
     result = result_of(Path(outcome["result"]))
