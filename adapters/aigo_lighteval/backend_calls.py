@@ -52,7 +52,7 @@ def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | Back
             _reply(loaded, each, *pair)
             for each, pair in zip(questions, _generated(loaded, questions), strict=True)
         ]
-    lengths = [len(_prompt_tokens(loaded, each)) for each in questions]
+    lengths = [len(prompt_tokens(loaded, each)) for each in questions]
     size = questions[0].doc.generation_size
     if size is not None and max(lengths) - min(lengths) > size and len(questions) > 1:
         # A batch is cut to the length of the prompt that has the most characters, plus the answer's.
@@ -64,7 +64,7 @@ def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | Back
             for each, pair in zip(fitting, _generated(loaded, fitting), strict=True)
         ]
 
-    return _of_fitting(questions, [_length_problem(loaded, length, size) for length in lengths], replies)
+    return _of_fitting(questions, [length_problem(loaded, length, size) for length in lengths], replies)
 
 
 def weigh(loaded: Loaded, questions: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
@@ -78,7 +78,7 @@ def weigh(loaded: Loaded, questions: Sequence[Question]) -> list[tuple[Likelihoo
         responses = _called(loaded, loaded.model.loglikelihood, fitting)
         return [_weighed(loaded, *pair) for pair in zip(fitting, responses, strict=True)]
 
-    return _of_fitting(questions, [_continuation_problem(loaded, each) for each in questions], likelihoods)
+    return _of_fitting(questions, [continuation_problem(loaded, each) for each in questions], likelihoods)
 
 
 def _of_fitting(
@@ -174,7 +174,7 @@ def _pairs(loaded: Loaded, asked: Question) -> tuple[list[list[int]], list[list[
     return [_numbers(each) for each in contexts], [_numbers(each) for each in continuations]
 
 
-def _continuation_problem(loaded: Loaded, asked: Question) -> str | None:
+def continuation_problem(loaded: Loaded, asked: Question) -> str | None:
     """Why likelihoods would be wrong: a continuation of no tokens has 0, and one that does not fit loses its prompt."""
     contexts, continuations = _pairs(loaded, asked)
     for context, tokens, text in zip(contexts, continuations, asked.doc.choices, strict=True):
@@ -193,14 +193,15 @@ def _continuation_problem(loaded: Loaded, asked: Question) -> str | None:
 # Lengths
 
 
-def _prompt_tokens(loaded: Loaded, asked: Question) -> list[int]:
+def prompt_tokens(loaded: Loaded, asked: Question) -> list[int]:
+    """A prompt as the backend's tokenizer encodes it."""
     encoded = loaded.model.tokenizer(
         given_text(loaded, asked), add_special_tokens=loaded.model.add_special_tokens
     )
     return _numbers(encoded["input_ids"])
 
 
-def _length_problem(loaded: Loaded, length: int, size: int | None) -> str | None:
+def length_problem(loaded: Loaded, length: int, size: int | None) -> str | None:
     """Why a prompt would be cut: lighteval takes its beginning away until it fits."""
     limit = loaded.model.max_length
     # Classes of servers in this process make room for the whole answer, transformers models for one token.

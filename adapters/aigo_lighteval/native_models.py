@@ -25,7 +25,7 @@ from aigo_bridge.models import ModelRequest
 from aigo_bridge.program import Failure, contained
 from aigo_bridge.solving.conversation import last_text
 from aigo_lighteval.asking import BackendCaller
-from aigo_lighteval.backend_calls import _continuation_problem, _length_problem, _prompt_tokens
+from aigo_lighteval.backend_calls import continuation_problem, length_problem, prompt_tokens
 from aigo_lighteval.backends import BACKENDS, PREFIX
 from aigo_lighteval.calling import Caller, ConnectionCaller
 from aigo_lighteval.documents import Question
@@ -213,7 +213,7 @@ class BackendModel(LightevalModel):  # type: ignore[misc]  # lighteval has no ty
         """Log-likelihoods of the choices of each document."""
 
         def problem(doc: Doc) -> str | None:
-            return _continuation_problem(self._loaded, Question(doc, None, ()))
+            return continuation_problem(self._loaded, Question(doc, None, ()))
 
         return self._responses(docs, self._loaded.model.loglikelihood, problem)
 
@@ -227,8 +227,8 @@ class BackendModel(LightevalModel):  # type: ignore[misc]  # lighteval has no ty
     def _prompt_problem(self, doc: Doc) -> str | None:
         if not self._loaded.backend.loads_weights:
             return None
-        length = len(_prompt_tokens(self._loaded, Question(doc, None, ())))
-        return _length_problem(self._loaded, length, doc.generation_size)
+        length = len(prompt_tokens(self._loaded, Question(doc, None, ())))
+        return length_problem(self._loaded, length, doc.generation_size)
 
     def _responses(
         self,

@@ -112,7 +112,7 @@ def run_pipeline(
         tracker.general_config_logger.log_model_info(model_config=model.config)
         tracker.save()
     else:
-        with _our_tasks_only(config, rows), _quiet():
+        with _our_tasks_only(config, rows), quiet():
             pipeline = Pipeline(
                 tasks=f"{config.name}|0",
                 model=model,
@@ -126,7 +126,7 @@ def run_pipeline(
                     remove_reasoning_tags=False,
                 ),
             )
-        with _quiet():
+        with quiet():
             pipeline.evaluate()
             pipeline.save_and_push_results()
     assert tracker.results_file is not None
@@ -159,7 +159,7 @@ def _our_tasks_only(config: LightevalTaskConfig, rows: list[dict[str, Any]]) -> 
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """No progress bars of the library that writes the files."""
     shown = is_progress_bar_enabled()
     disable_progress_bar()
