@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.engine import (
     EngineLogs,
@@ -23,6 +23,11 @@ from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
 
+if TYPE_CHECKING:
+    from aigo_bridge.doctor import Check
+
+PACKAGE = "inspect-ai"
+
 OLDEST = (0, 3, 285)
 """First Inspect release with everything that is used here."""
 
@@ -34,7 +39,7 @@ class InspectEngine:
 
     def __init__(self) -> None:
         try:
-            installed = importlib.metadata.version("inspect-ai")
+            installed = importlib.metadata.version(PACKAGE)
         except importlib.metadata.PackageNotFoundError as error:
             raise MissingEngineError("inspect-ai is not installed; run: pip install aigo-bridge") from error
         if _version(installed) < OLDEST:
@@ -42,6 +47,21 @@ class InspectEngine:
             raise MissingEngineError(
                 f"inspect-ai {installed} is too old, this release needs {wanted} or later; run: pip install -U 'inspect-ai>={wanted}'"
             )
+
+    @staticmethod
+    def diagnose() -> list[Check]:
+        """Which release of Inspect is installed, and whether it suits; for `aigo-bridge doctor`."""
+        from aigo_bridge.doctor import Check
+
+        try:
+            installed = importlib.metadata.version(PACKAGE)
+        except importlib.metadata.PackageNotFoundError:
+            return [Check(PACKAGE, "missing", "not installed", "pip install aigo-bridge")]
+        if _version(installed) < OLDEST:
+            wanted = ".".join(map(str, OLDEST))
+            reason = f"{installed} is too old, this release needs {wanted} or later"
+            return [Check(PACKAGE, "missing", reason, f"pip install -U '{PACKAGE}>={wanted}'")]
+        return [Check(PACKAGE, "ok", installed)]
 
     @staticmethod
     def logs() -> EngineLogs:

@@ -7,7 +7,6 @@ is refused, with the list of what stands in the way.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,9 +22,10 @@ from aigo_bridge.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError
 from aigo_bridge.importing.key_names import key_of
+from aigo_lighteval.metric_origins import origin_of, why_unknown
 from aigo_lighteval.native_faults import refusals
 from aigo_lighteval.native_models import Told, options_of
-from aigo_lighteval.native_registry import PACKAGE, Selected, built_in
+from aigo_lighteval.native_registry import Selected
 from aigo_lighteval.native_rows import SplitRows
 from aigo_lighteval.native_running import make_pipeline, plain
 
@@ -81,10 +81,9 @@ import numpy as np
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-(CONFIG,) = [
-    config for config in importlib.import_module({module!r}).TASKS_TABLE if config.name == {task!r}
-]
-METRIC = CONFIG.metrics[{number}]
+origin = importlib.import_module({imports!r})
+METRIC = {metric}
+TASK = {task!r}
 FIELDS = json.loads({fields!r})
 """
     + _REASONING
@@ -92,7 +91,7 @@ FIELDS = json.loads({fields!r})
 
 def compute_scores(sample, solver_output):
     answer = solver_output.output.choices[0].message.content or ""
-    doc = Doc(**{{**json.loads(sample["document"]), "task_name": CONFIG.full_name}})
+    doc = Doc(**{{**json.loads(sample["document"]), "task_name": TASK}})
     response = ModelResponse(text=[answer], text_post_processed=[without_reasoning(answer)])
     found = METRIC.compute_sample(model_response=response, doc=doc)
     values = {{name: np.asarray(value).tolist() for name, value in found.items()}}
@@ -187,7 +186,6 @@ def _gaps(selected: Selected) -> list[Gap]:
     gaps = [_no("task", reason) for reason in refusals(config)]
     if config.generation_grammar is not None:
         gaps.append(_no("generation_grammar", "an AI GO task has no grammar for answers"))
-    module = built_in().modules.get(config.name)
     for number, metric in enumerate(config.metrics):
         part = f"metrics[{number}] ({metric.metric_name})"
         if metric.category is not SamplingMethod.GENERATIVE:
@@ -202,7 +200,8 @@ def _gaps(selected: Selected) -> list[Gap]:
         others = [name for name in _functions(metric) if name not in means]
         if not means:
             gaps.append(_no(part, "is no mean over samples, but one number of all answers", _RUN_IT))
-        elif others:
+            continue
+        if others:
             reason = f"{', '.join(others)}: left out as they are no mean over samples"
             gaps.append(Gap(part, reason, Fidelity.APPROXIMATE, "their values stand in the scores' metadata"))
         function = metric.sample_level_fn
@@ -211,12 +210,8 @@ def _gaps(selected: Selected) -> list[Gap]:
             gaps.append(_no(part, f"looks at {asked} answers of each sample together", _RUN_IT))
         if _is_exact(metric):
             continue
-        if module is None:
-            gaps.append(
-                _no(part, "its code stands in a file of yours, which an AI GO task does not carry", _RUN_IT)
-            )
-        elif metric.metric_name != _own_metric(config.name, number).metric_name:
-            gaps.append(_no(part, "has other parameters than in lighteval's own task", _RUN_IT))
+        if origin_of(metric, config.name, number) is None:
+            gaps.append(_no(part, why_unknown(metric), _RUN_IT))
         if type(function).__name__.startswith("JudgeLLM"):
             gaps.append(_no(part, "asks a judge, whose failures and costs nobody would see"))
     return gaps
@@ -224,10 +219,6 @@ def _gaps(selected: Selected) -> list[Gap]:
 
 def _no(part: str, reason: str, hint: str | None = None) -> Gap:
     return Gap(part, reason, Fidelity.UNSUPPORTED, hint)
-
-
-def _own_metric(task: str, number: int) -> Any:
-    return built_in().configs[task].metrics[number]
 
 
 def _is_exact(metric: Any) -> bool:
@@ -280,10 +271,14 @@ def _scorer(selected: Selected, number: int) -> dict[str, Any]:
             field=fields[metric.metric_name],
         )
     else:
-        module = built_in().modules[config.name].__name__
-        assert module.startswith(PACKAGE)
-        assert importlib.util.find_spec(module) is not None
-        snippet = _NATIVE.format(module=module, task=config.name, number=number, fields=json.dumps(fields))
+        origin = origin_of(metric, config.name, number)
+        assert origin is not None, "a metric without origin is refused"
+        snippet = _NATIVE.format(
+            imports=origin.imports,
+            metric=origin.expression,
+            task=config.full_name,
+            fields=json.dumps(fields),
+        )
     name = metric.metric_name[0] if isinstance(metric, MetricGrouping) else metric.metric_name
     return {
         "type": "python",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from aigo_bridge.errors import SampleError, UnsupportedPlanError, UsageError
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan
 from aigo_bridge.plan import Sample
+from aigo_bridge.program import Failure
 from aigo_bridge.results.entities import slug
 from aigo_bridge.scoring.likelihoods import by_likelihood
 from aigo_lighteval.exporting.answers import GivenAnswer
@@ -33,7 +35,7 @@ from aigo_lighteval.exporting.asking_model import (
     prompt_problem,
     weighed_tokens,
 )
-from aigo_lighteval.exporting.hosted_runs import metrics_of_run, named_models, working
+from aigo_lighteval.exporting.hosted_runs import HostedRun, metrics_of_run, named_models, working
 from aigo_lighteval.exporting.questions import question_text, shared_question
 from aigo_lighteval.exporting.rows import EXAMPLES, FOLDER, SPLIT, mark, version
 from aigo_lighteval.golds import golds_of, has_several, storable
@@ -218,8 +220,22 @@ class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # 
             if run.interrupted:
                 raise KeyboardInterrupt
             self.metrics = metrics_of_run(run)
-            values = {number: run.metric_value(place) for place, number in enumerate(numbers)}
+            of_one = run.metric_value if given is None else partial(_with_failures, run)
+            values = {number: of_one(place) for place, number in enumerate(numbers)}
         return [values[int(doc.id)] for doc in docs]
+
+
+def _with_failures(run: HostedRun, place: int) -> str:
+    """The scores of one document; where its solver failed, the failure: a backend's response has no place for it."""
+    value = run.metric_value(place)
+    solved = [run.solution((place, trial)) for trial in range(run.plan.num_trials)]
+    if not any(isinstance(solution, Failure) for solution in solved):
+        return value
+    kept = [
+        {"failure": solution.to_json()} if isinstance(solution, Failure) else scored
+        for solution, scored in zip(solved, json.loads(value), strict=True)
+    ]
+    return json.dumps(kept)
 
 
 def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> list[GivenAnswer]:

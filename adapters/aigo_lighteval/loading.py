@@ -82,6 +82,8 @@ def load(prepared: Prepared) -> Loaded:
     except Exception as error:
         # Whatever keeps a library's model from loading is the user's to see, in one line.
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if backend.loads_weights and not asked.is_local and isinstance(error, OSError):
+            message = f"{_not_here(asked.model)}: {message}"
         raise UsageError(f"model {asked.name!r} cannot be loaded: {message}") from error
     _tame_litellm(backend)
     if backend.name == "transformers" and model.tokenizer.eos_token is None:
@@ -90,6 +92,16 @@ def load(prepared: Prepared) -> Loaded:
         )
     _mean_the_temperature(model, backend, prepared.generation)
     return Loaded(**vars(prepared), model=model)
+
+
+def _not_here(model: str) -> str:
+    """What is to be known first when weights are not found: libraries speak of a hub alone."""
+    from huggingface_hub import constants
+
+    here = f"there is no folder {model!r}"
+    if constants.HF_HUB_OFFLINE:
+        return f"{here}, and nothing is downloaded in offline mode (HF_HUB_OFFLINE)"
+    return f"{here}, and as a name on a hub it did not work"
 
 
 def _config(asked: BackendModel, module: Any) -> tuple[Any, int | None]:

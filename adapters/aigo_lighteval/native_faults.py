@@ -15,6 +15,8 @@ from lighteval.tasks.prompt_manager import FewShotSampler
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
+from aigo_bridge.errors import UsageError
+
 RUNS_CODE = frozenset({"CodegenMetric", "VerifiableRewardMetric"})
 """Classes of metrics that run what a model wrote, as a program, on this machine."""
 
@@ -66,10 +68,27 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
         if num_fewshot == 0:
             return []
         self._init_fewshot_pool(num_fewshot=num_fewshot, variance_seed=variance_seed)
+        self._check_pool(num_fewshot, len(self._fewshot_cache[variance_seed]))
         found = self._sample_from_pool(num_fewshot=num_fewshot, variance_seed=variance_seed, sampler=sampler)
         if self.task.fewshot_split is None and formatted_doc is not None:
             found = [each for each in found if not _same(each, formatted_doc)]
         return list(found[:num_fewshot])
+
+    def _check_pool(self, wanted: int, there: int) -> None:
+        """Refuse what lighteval cannot draw, or would give fewer of without a word.
+
+        Raises:
+            UsageError: the split has too few examples.
+        """
+        selection = self.few_shots_select.value
+        # There lighteval draws one more, in case the question is among them.
+        spare = selection.with_sampling and not selection.fewshotpool_unique
+        if there < wanted + spare:
+            split = self.task.fewshot_split
+            where = "the evaluated split, which they come from," if split is None else f"its split {split!r}"
+            raise UsageError(
+                f"task {self.task.name!r} asks for {wanted} examples{' and one to spare' if spare else ''}, {where} has {there}"
+            )
 
 
 def _same(one: Doc, other: Doc) -> bool:

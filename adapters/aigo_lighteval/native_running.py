@@ -29,12 +29,13 @@ from lighteval.tasks.requests import Doc
 
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.program import Failure
+from aigo_lighteval.foreign.failures import COLUMN as FAILURE
 from aigo_lighteval.loading import replaced
 from aigo_lighteval.native_faults import OtherExamples, document_problems, mend_metrics, refusals
 from aigo_lighteval.native_models import Told
 from aigo_lighteval.native_registry import Selected, unchanged_process
 from aigo_lighteval.native_rows import SplitRows
-from aigo_lighteval.pipeline import _quiet
+from aigo_lighteval.pipeline import quiet
 
 _LOADING = threading.Lock()
 """Held while lighteval's loaders are replaced, which is for the whole process."""
@@ -58,7 +59,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
     """
 
     def __init__(self, told: Told, **rest: Any):
-        self._told = told
+        self.told = told
         self.measured: list[Measured] = []
         super().__init__(**rest)
 
@@ -86,14 +87,14 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
                 self.measured.append(Measured(doc, response, found.get(doc.id, {})))
         # A document that failed in one way of asking counts in no metric.
         for each in self.measured:
-            if each.doc.id not in self._told.failures:
+            if each.doc.id not in self.told.failures:
                 self.evaluation_tracker.metrics_logger.log(task.full_name, each.metrics)
             self.evaluation_tracker.details_logger.log(
                 task.full_name, each.doc, each.response, dict(each.metrics)
             )
 
     def _sound(self, pairs: list[tuple[Doc, ModelResponse]]) -> list[tuple[Doc, ModelResponse]]:
-        return [(doc, response) for doc, response in pairs if doc.id not in self._told.failures]
+        return [(doc, response) for doc, response in pairs if doc.id not in self.told.failures]
 
     def _try(self, doc: Doc, metric: Any, response: ModelResponse) -> None:
         try:
@@ -102,7 +103,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
             )
         except Exception as error:  # noqa: BLE001  # whatever a metric raises is the failure of its document
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            self._told.failed(doc, Failure("score", type(error).__name__, f"{_names(metric)}: {lines[0]}"))
+            self.told.failed(doc, Failure("score", type(error).__name__, f"{_names(metric)}: {lines[0]}"))
 
     @functools.cached_property
     def _single(self) -> dict[str, dict[str, Any]]:
@@ -161,7 +162,7 @@ def make_pipeline(
     if problems := refusals(config):
         raise EngineError(f"task {config.name!r} cannot be run right: {'; '.join(problems)}")
     mend_metrics(config)
-    with _one_task(config, splits), _quiet():
+    with _one_task(config, splits), quiet():
         try:
             pipeline = NativePipeline(
                 told,
@@ -197,7 +198,7 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
         EngineError: a metric failed for all documents at once, or the model as a whole.
     """
     try:
-        with _quiet(), unchanged_process():
+        with quiet(), unchanged_process():
             pipeline.measure()
             tracker = pipeline.evaluation_tracker
             tracker.general_config_logger.log_end_time()
@@ -210,8 +211,8 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
         lines = str(error).strip().splitlines() or [""]
         raise EngineError(f"task {selected.name!r} failed: {type(error).__name__}: {lines[0]}") from error
     date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
-    with _quiet():
-        tracker.save_details(date, {selected.name: _dataset(pipeline.measured)})
+    with quiet():
+        tracker.save_details(date, {selected.name: _dataset(pipeline.measured, pipeline.told.failures)})
         tracker.save_results(date, tracker.results)
     model = tracker.general_config_logger.model_name.strip("/")
     values = tracker.metrics_logger.metric_aggregated.get(selected.name, {})
@@ -295,8 +296,8 @@ def _names(metric: Any) -> str:
 # Files
 
 
-def _dataset(measured: list[Measured]) -> Dataset:
-    """The details file.
+def _dataset(measured: list[Measured], failures: Mapping[str, Failure]) -> Dataset:
+    """The details file; where documents failed, with a column of ours that says why.
 
     What Arrow cannot hold in one column (an int here and a text there, an object without keys) is JSON text in every row.
     """
@@ -309,6 +310,10 @@ def _dataset(measured: list[Measured]) -> Dataset:
         }
         for each in ordered
     ]
+    if failures:
+        for row, each in zip(rows, ordered, strict=True):
+            failure = failures.get(each.doc.id)
+            row[FAILURE] = None if failure is None else _text(failure.to_json())
     for part in ("doc", "model_response", "metric"):
         names = dict.fromkeys(name for row in rows for name in row[part])
         for row in rows:

@@ -302,7 +302,11 @@ def _scorer(scorer: scorer_spec.Scorer, key: str, seen: _Seen) -> ScorerPreview:
         assert isinstance(scorer, scorer_spec.StringEqualsMCQAScorer)
         choices, continuations = Choices(scorer).of(seen.sample.data, "score")
         compared = dict(zip(choices, continuations, strict=True))
-        fields |= {"continuations": json.dumps(compared, ensure_ascii=False), "method": scorer.method}
+        fields |= {
+            "continuations": json.dumps(compared, ensure_ascii=False),
+            "method": scorer.method,
+            "length_normalisation": scorer.length_normalisation,
+        }
     snippet = getattr(scorer, "compute_scores_snippet", None)
     if snippet is not None:
         fields["compute_scores"] = f"{len(snippet.splitlines())} lines of the author's code; not run here"

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,10 @@ class MetricParity:
     name: str
     values: Mapping[str, float | int | None]
     """Engine → value; `None` where it has none."""
+    num_scored: Mapping[str, int] = field(default_factory=dict)
+    """Engine → samples that are in its value."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """Engine → why it has no value, or what is wrong with it; without those of which nothing is to be said."""
 
     @property
     def is_equal(self) -> bool:
@@ -86,6 +90,8 @@ class Parity:
                     "name": metric.name,
                     "equal": metric.is_equal,
                     "values": dict(metric.values),
+                    "num_scored": dict(metric.num_scored),
+                    "problems": dict(metric.problems),
                 }
                 for metric in self.metrics
             ],
@@ -119,8 +125,14 @@ def parity(sides: Mapping[str, Side]) -> Parity:
 def _metrics(sides: Mapping[str, Side]) -> Iterable[MetricParity]:
     tables = {engine: dict(_numbered(side.metrics)) for engine, side in sides.items()}
     for key in dict.fromkeys(key for table in tables.values() for key in table):
-        values = {engine: table[key].value if key in table else None for engine, table in tables.items()}
-        yield MetricParity(key[0], key[1], values)
+        rows = {engine: table.get(key) for engine, table in tables.items()}
+        yield MetricParity(
+            key[0],
+            key[1],
+            {engine: None if row is None else row.value for engine, row in rows.items()},
+            {engine: row.num_scored for engine, row in rows.items() if row is not None},
+            {engine: row.problem for engine, row in rows.items() if row is not None and row.problem},
+        )
 
 
 def _numbered(rows: Sequence[MetricRow]) -> Iterable[tuple[tuple[str, str, int], MetricRow]]:

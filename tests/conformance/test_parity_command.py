@@ -43,8 +43,8 @@ def test_engines_that_agree(aigo: Run, tmp_path: Path, result_of: Callable[[Path
 
     assert done.code == 0, done.err
     lines = [line.split() for line in done.out.splitlines()]
-    assert ["metric", "inspect", "lighteval", "scorer"] in lines
-    assert ["Accuracy", "0.75", "0.75", "string_equals"] in lines
+    assert ["metric", "inspect", "lighteval", "samples", "scorer"] in lines
+    assert ["Accuracy", "0.75", "0.75", "4", "string_equals"] in lines
     assert "the engines agree on 4 samples" in done.out
     for engine in ("inspect", "lighteval"):
         assert len(result_of(tmp_path / "out" / engine / "capitals.tasklog.json")["evidence"]["samples"]) == 4
@@ -54,7 +54,7 @@ def test_engines_that_differ(aigo: Run, another_answer: None) -> None:
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out")
 
     assert done.code == 1
-    assert ["Accuracy", "0.75", "1", "string_equals", "differs"] in [
+    assert ["Accuracy", "0.75", "1", "4", "string_equals", "differs"] in [
         line.split() for line in done.out.splitlines()
     ]
     assert "the engines differ in 1 of 4 samples (2), 1 of 1 metrics" in done.out
@@ -84,7 +84,31 @@ def test_samples_that_fail_on_both_are_no_difference_but_no_success(aigo: Run, t
     assert done.code == 1
     assert "the engines agree on 4 samples" in done.out
     assert "lighteval: sample 1: down" in done.out
+    accuracy = next(line.split() for line in done.out.splitlines() if line.startswith("Accuracy"))
+    assert accuracy == ["Accuracy", "1", "1", "1", "string_equals"]
     assert aigo(*run, "--fail-on-error", "3").code == 0
+
+
+def test_a_metric_without_a_value_says_why_once(aigo: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text('{"default": true, "reply": {"error": "down"}}\n')
+
+    done = aigo("run", CAPITALS, "--model", "scripted/m.jsonl", *BOTH, "--out", "out")
+
+    assert done.code == 1
+    lines = [line.strip() for line in done.out.splitlines()]
+    assert ["Accuracy", "–", "–", "0", "string_equals"] in [line.split() for line in lines]
+    (alone,) = aigo("run", CAPITALS, "--model", "scripted/m.jsonl", "--out", "alone", "--json").json[
+        "metrics"
+    ]
+    assert lines.count(f"Accuracy: {alone['problem']}") == 1
+
+
+def test_a_system_has_metrics_and_no_samples(aigo: Run) -> None:
+    done = aigo("run", "aigo_tasks/governance-controls", *BOTH, "--out", "out")
+
+    assert done.code == 0, done.err
+    metrics = aigo("run", "aigo_tasks/governance-controls", "--out", "alone", "--json").json["metrics"]
+    assert f"the engines agree on {len(metrics)} metrics" in done.out
 
 
 def test_after_an_interruption_no_other_engine_is_begun(

@@ -137,7 +137,12 @@ def test_list_shows_the_shipped_tasks(aigo: Run) -> None:
     names = [row["name"] for row in done.json]
     assert names == sorted(names)
     assert {"aigo_tasks/singleturn-generic-input", TRIVIA, UNIQUE} <= set(names)
-    assert "aigo_tasks/uniqueness-task" in aigo("list").out
+    shown = aigo("list").out
+    assert "aigo_tasks/uniqueness-task" in shown
+    # Nobody looks at it at a terminal: every task is one line, with its whole description.
+    for task in done.json:
+        (line,) = [line for line in shown.splitlines() if line.split()[:1] == [task["name"]]]
+        assert " ".join(task["description"].split()) in line
 
 
 def test_an_out_folder_that_is_a_file_is_told(aigo: Run, tmp_path: Path, tasks: Path) -> None:

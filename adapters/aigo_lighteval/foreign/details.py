@@ -16,6 +16,7 @@ from aigo_bridge.errors import EvidenceError, MissingEngineError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
 
+from .failures import COLUMN
 from .finding import Place
 from .footer import RowGroup, read_footer
 
@@ -54,6 +55,8 @@ class Row:
     metric: Json | None
     odd: bool
     """Whether it may hold a number that is not finite."""
+    failure: str | None = None
+    """Why the document failed, as a run of aigo-bridge wrote it; `None` when it did not, or nobody says."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class Details:
             if name not in names:
                 what = "is no struct" if name in schema.names else "is missing"
                 self._note(Damage(self._location, None, f"column {name!r} {what}"))
+        if COLUMN in schema.names and str(schema.field(COLUMN).type) in ("string", "large_string"):
+            names.append(COLUMN)
         return names
 
     def _check(self, groups: list[RowGroup], size: int) -> None:
@@ -290,10 +295,11 @@ def _rows(table: Any, numbers: list[int]) -> list[Row]:
         if found.null_count:
             valid = found.is_valid().to_pylist()
             parts[name] = [value if there else None for value, there in zip(parts[name], valid, strict=True)]
+    failures = _one(table, COLUMN).to_pylist() if COLUMN in table.schema.names else [None] * len(numbers)
     return [
-        Row(number, doc, response, metric, odd)
-        for number, doc, response, metric in zip(
-            numbers, parts["doc"], parts["model_response"], parts["metric"], strict=True
+        Row(number, doc, response, metric, odd, failure)
+        for number, doc, response, metric, failure in zip(
+            numbers, parts["doc"], parts["model_response"], parts["metric"], failures, strict=True
         )
     ]
 

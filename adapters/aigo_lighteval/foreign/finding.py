@@ -20,6 +20,7 @@ from typing import Any
 
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.bounds import TooLargeError
+from aigo_bridge.importing.locations import remote_errors
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"
 _RESULTS = re.compile(rf"results_{_DATE}\.json")
@@ -167,7 +168,7 @@ def has_results(location: str) -> bool:
     try:
         place = Place.of(location)
         return any(_kind(place, path, named=place.is_file()) for path in place.files())
-    except (UsageError, OSError):
+    except remote_errors():
         return False
 
 
@@ -182,8 +183,13 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
     runs: dict[str, Run] = {}
     for location in locations:
         place = Place.of(location)
-        named = place.is_file()
-        kinds = {path: _kind(place, path, named=named) for path in place.files()}
+        try:
+            named = place.is_file()
+            kinds = {path: _kind(place, path, named=named) for path in place.files()}
+        except remote_errors() as error:
+            if place.fs is None:
+                raise
+            raise UsageError(f"cannot look for results at {location!r}: {error}") from error
         if not any(kinds.values()):
             raise UsageError(
                 f"no results of lighteval at {location!r} (expected results_<date>.json, details_<task>_<date>.parquet,"

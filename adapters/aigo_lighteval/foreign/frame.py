@@ -57,7 +57,7 @@ def frame_of(
     evidence: Json = {"metrics": metrics}
     if errors:
         evidence["errors"] = errors
-    evidence["failures"] = {"num_errors": 0, "num_total": totals.samples}
+    evidence["failures"] = {"num_errors": totals.failed, "num_total": totals.samples}
     names = dict.fromkeys(
         [*_declared(config), *scorers, *(metric["scorer_name"] for metric in metrics or [])]
     )

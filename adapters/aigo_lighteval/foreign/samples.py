@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aigo_bridge.engine import ImportOptions
@@ -11,6 +11,7 @@ from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.scoring.likelihoods import RAW_KEY
 
 from .details import Asked, Row
+from .failures import NONE, Failures, carried_failures, stored_failure, unscored
 from .prompts import Item, Prompting, answer_items, golds_of, image_part, prompt_items
 from .scores import Scores
 
@@ -32,6 +33,8 @@ class Totals:
     """Answers of the document that was asked most often."""
     answered: int = 0
     """Documents with a response."""
+    failed: int = 0
+    """Documents that are known to have failed, or have no score."""
     task_name: str | None = None
     """The task's name as its documents have it."""
     num_fewshots: int | None = None
@@ -81,7 +84,7 @@ class SampleMapper:
         calls.sort(key=lambda found: found[0].spoken)
         count = max((len(found) for found in calls), default=1)
         several = count > 1
-        trials = []
+        trials: list[Json] = []
         for index in range(count):
             own = [found[index] for found in calls if index < len(found)]
             trials.append(
@@ -94,7 +97,11 @@ class SampleMapper:
                     "errors": [],
                 }
             )
+        failures = self._failures(rows, scored=bool(scores))
+        for index, error in failures.errors:
+            trials[min(index, count - 1)]["errors"].append(error)
         self._count(asked, doc, len(trials), bool(calls))
+        self.totals.failed += failures.failed
         return {
             "sample_id": asked.sample_id,
             "sample": None,
@@ -103,6 +110,24 @@ class SampleMapper:
             "errors": [],
             "trials": trials,
         }
+
+    def _failures(self, rows: list[Row], *, scored: bool) -> Failures:
+        for row in rows:
+            found = stored_failure(row.failure)
+            if found is NONE:
+                found = carried_failures(row.response or {}, row.metric or {})
+            if found is not NONE:
+                self.loss.kept["failure"] += len(found.errors)
+                return found
+        # Metrics that could not be read are damage, which is told elsewhere.
+        if scored or all(row.metric is None for row in rows):
+            return NONE
+        answered = any(
+            row.response and (row.response.get("text") or row.response.get("logprobs")) for row in rows
+        )
+        what = "without a score" if answered else "without an answer and a score"
+        self.loss.changed[f"document {what}: reported as an error"] += 1
+        return unscored(answered=answered)
 
     def _count(self, asked: Asked, doc: Json | None, trials: int, answered: bool) -> None:
         totals = self.totals
@@ -121,7 +146,7 @@ class SampleMapper:
         response, responses = without_non_finite(row.response)
         if docs + responses:
             self.loss.changed["number that is not finite: written as text"] += docs + responses
-        return Row(row.number, doc, response, row.metric, odd=False)
+        return replace(row, doc=doc, response=response, odd=False)
 
     def _solver(self, name: str, calls: list[_Call]) -> Json:
         events = [call.event(f"{name}/{number}", self.model) for number, call in enumerate(calls)]

@@ -95,10 +95,10 @@ def write_task(
         log=f"{run.location} ({task})",
         output=output,
         loss_file=target.with_name(f"{target.name}.loss.json"),
-        status="success",
+        status=frame["status"],
         samples=totals.samples,
         trials=totals.trials,
-        failed=0,
+        failed=totals.failed,
         damage=tuple(damage),
         loss=loss,
         redacted=redaction.found,
@@ -138,6 +138,7 @@ def _joined(samples: list[bytes], redaction: Redaction) -> bytes:
 
 
 def redacted(value: Any, redaction: Redaction) -> bytes:
+    """A value as JSON without secrets."""
     return _checked(dumps(value), redaction, wrap=False)
 
 
@@ -180,6 +181,7 @@ def _walked(value: Any, redaction: Redaction) -> Any:
 
 
 def prompting(header: Header) -> Prompting:
+    """How the model was prompted, from its configuration."""
     found = header.model_config.get("system_prompt")
     chat = header.model_config.get("override_chat_template") is not False
     return Prompting(found if isinstance(found, str) else None, chat)

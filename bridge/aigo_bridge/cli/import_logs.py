@@ -69,7 +69,7 @@ def import_logs(
     """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
 
     Every log ends with counts of what was kept, changed and dropped, here and in `<name>.loss.json`.
-    Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read.
+    Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read or written.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine import ImportOptions

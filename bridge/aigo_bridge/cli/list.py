@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import typer
 
 from aigo_bridge.cli.settings import VERB
 
 app = typer.Typer(**VERB)
+
+_WIDE = 2000
+"""Characters of a line where no terminal sets its width: a task is one line, to be searched and cut."""
 
 
 @app.command("list")
@@ -58,4 +62,5 @@ def list_tasks(
     for name, task in tasks:
         parameters = ", ".join(parameter.key for parameter in task.config_spec)
         table.add_row(Text(name), Text(" ".join(task.description.split())), Text(parameters))
-    Console().print(table)
+    # In a pipe rich would take 80 characters, whatever stands there.
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -210,7 +210,14 @@ def _show(compared: Sequence[Compared]) -> None:
         found = each.parity
         console.print(Text(f"\n{printable(each.name)}", style="bold"))
         table = Table(
-            "metric", *found.statuses, "scorer", "", box=None, padding=(0, 3, 0, 0), header_style="dim"
+            "metric",
+            *found.statuses,
+            "samples",
+            "scorer",
+            "",
+            box=None,
+            padding=(0, 3, 0, 0),
+            header_style="dim",
         )
         for column in table.columns[1:-2]:
             column.justify = "right"
@@ -220,23 +227,45 @@ def _show(compared: Sequence[Compared]) -> None:
             if not metric.is_equal and len(set(values)) == 1:
                 values = [repr(value) for value in metric.values.values()]
             mark = "" if metric.is_equal else "differs"
-            cells = [Text(cell) for cell in (printable(metric.name), *values, metric.scorer_key, mark)]
+            counts = " / ".join(dict.fromkeys(map(str, metric.num_scored.values())))
+            cells = [
+                Text(cell) for cell in (printable(metric.name), *values, counts, metric.scorer_key, mark)
+            ]
             table.add_row(*cells, style=None if metric.is_equal else "red")
         if any(status != "success" for status in found.statuses.values()):
-            table.add_row("status", *(printable(status) for status in found.statuses.values()), "", "")
+            table.add_row("status", *(printable(status) for status in found.statuses.values()), "", "", "")
         if table.row_count:
             console.print(table)
         console.print(Text(_verdict(found), style="" if found.is_equal else "red"))
-        for problem in each.problems:
+        for problem in (*_metric_problems(found), *each.problems):
             console.print(Text(f"  {problem}", style="yellow"))
     console.print()
+
+
+def _metric_problems(found: Parity) -> Iterator[str]:
+    """Why metrics have no value: one line for each reason, with the engines that give it where not all do."""
+    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for metric in found.metrics:
+        for problem in dict.fromkeys(metric.problems.values()):
+            engines = tuple(engine for engine, said in metric.problems.items() if said == problem)
+            names.setdefault((metric.scorer_key, problem, engines), []).append(metric.name)
+    for (_, problem, engines), (first, *others) in names.items():
+        who = "" if len(engines) == len(found.statuses) else f"{', '.join(engines)}: "
+        more = f" and {len(others)} more" if others else ""
+        yield f"{who}{printable(first)}{more}: {printable(problem)}"
 
 
 def _verdict(found: Parity) -> str:
     if len(found.statuses) == 1:
         return "only one engine has run"
     if found.is_equal:
-        return f"the engines agree on {found.num_samples} samples"
+        # Metrics of systems come from the author's code alone: their results have no samples.
+        what = (
+            f"{found.num_samples} samples"
+            if found.num_samples or not found.metrics
+            else f"{len(found.metrics)} metrics"
+        )
+        return f"the engines agree on {what}"
     parts: list[str] = []
     if found.num_differing:
         named = ", ".join(printable(str(sample_id)) for sample_id in found.first_differing)

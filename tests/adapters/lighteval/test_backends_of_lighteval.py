@@ -423,6 +423,27 @@ def test_models_that_cannot_be_had(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("offline", "said"), [(True, "nothing is downloaded in offline mode"), (False, "as a name on a hub")]
+)
+def test_a_model_that_is_nowhere_is_no_folder_first_of_all(
+    offline: bool, said: str, make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    from aigo_lighteval import loading
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    made = make_plan([body(("user", "a"))], BODY + EQUALS)
+    with pytest.raises(UsageError) as caught:
+        ran(made, tmp_path / "out", "transformers/nonexist")
+    start = "model 'transformers/nonexist' cannot be loaded: there is no folder 'nonexist', "
+    assert str(caught.value).startswith(start)
+    # What is said online is looked at without a network.
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+    assert said in loading._not_here("nonexist")
+
+
 def test_keys_do_not_stand_in_model_strings() -> None:
     """The model's name is evidence."""
     from aigo_lighteval.loading import _config

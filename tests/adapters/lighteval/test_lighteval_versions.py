@@ -94,6 +94,30 @@ def test_doctor_names_both_engines_and_their_packages(aigo: Run) -> None:
     assert {"inspect", "lighteval"} <= set(report["engines"])
     found = {check["subject"]: check["found"] for check in report["checks"]}
     assert found["lighteval"] == importlib.metadata.version("lighteval")
+    assert found["inspect-ai"] == importlib.metadata.version("inspect-ai")
+
+
+@pytest.mark.parametrize(
+    ("installed", "remedy"),
+    [("0.3.1", "pip install -U 'inspect-ai>=0.3.285'"), (None, "pip install aigo-bridge")],
+)
+def test_doctor_says_that_inspect_is_missing_or_too_old(
+    installed: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = importlib.metadata.version
+
+    def other(name: str) -> str:
+        if name != "inspect-ai":
+            return version(name)
+        if installed is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr(importlib.metadata, "version", other)
+    checks = diagnose()
+    assert "inspect" not in usable_engines(checks)
+    (check,) = [check for check in checks if check.subject == "inspect-ai"]
+    assert (check.state, check.remedy) == ("missing", remedy)
 
 
 def test_doctor_says_what_is_wrong_and_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -420,12 +420,13 @@ def test_likelihoods_need_one_prompt_per_row(solver: str, reason: str, make_plan
 
 
 def test_explain_shows_the_continuations(aigo: Run, make_plan: MakePlan, tmp_path: Path) -> None:
-    make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}"))
+    make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}", length_normalisation="characters"))
     done = aigo("explain", tmp_path / "task" / "t.yaml", "--num-samples", "1")
     assert done.code == 0, done.err
     shown = " ".join(done.out.split())
     assert '{"A": "red", "B": "the sea", "C": "é"}' in shown
     assert "nothing is generated" in shown
+    assert "length_normalisation: 'characters'" in shown
     assert "the model's answer" not in shown
 
 

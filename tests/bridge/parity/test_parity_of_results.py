@@ -127,8 +127,22 @@ def test_a_metric_that_one_engine_lacks_and_another_status(tmp_path: Path) -> No
         "equal": False,
         "status": {"one": "success", "two": "cancelled"},
         "metrics": [
-            {"scorer": "s", "name": "Mean", "equal": True, "values": {"one": 1.0, "two": 1.0}},
-            {"scorer": "t", "name": "Other", "equal": False, "values": {"one": None, "two": 2.0}},
+            {
+                "scorer": "s",
+                "name": "Mean",
+                "equal": True,
+                "values": {"one": 1.0, "two": 1.0},
+                "num_scored": {"one": 0, "two": 0},
+                "problems": {},
+            },
+            {
+                "scorer": "t",
+                "name": "Other",
+                "equal": False,
+                "values": {"one": None, "two": 2.0},
+                "num_scored": {"two": 0},
+                "problems": {},
+            },
         ],
         "samples": {"total": 0, "differing": 0, "first_differing": []},
     }

@@ -127,3 +127,71 @@ def test_what_cannot_be_said_is_refused_with_all_reasons(aigo: Run, tmp_path: Pa
         assert reason in done.err
         assert "aigo-bridge run lighteval:" in done.err
     assert not (tmp_path / "aigo").exists()
+
+
+OWN = """
+from lighteval.metrics.metrics import Metrics
+from lighteval.metrics.metrics_sample import F1_score
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc, SamplingMethod
+import numpy as np
+
+class Mine(F1_score):
+    pass
+
+def prompt(row, task_name=None):
+    return Doc(task_name=task_name, query=row["q"], choices=[row["a"]], gold_index=0)
+
+def task(name, *metrics):
+    return LightevalTaskConfig(
+        name=name, prompt_function=prompt, hf_repo="x/y", hf_subset="default", hf_avail_splits=["test"],
+        evaluation_splits=["test"], few_shots_split=None, few_shots_select=None, generation_size=8, metrics=list(metrics),
+    )
+
+def f1(function):
+    return SampleLevelMetric("f1", True, SamplingMethod.GENERATIVE, function, np.mean)
+
+TASKS_TABLE = [
+    task("caps", Metrics.exact_match, Metrics.f1_score, Metrics.rougeL),
+    task("gsm8k", Metrics.f1_score),
+    task("corpus", Metrics.bleu, f1(Mine()), f1(F1_score(strip_strings=True, normalize_gold=str.lower))),
+]
+"""
+
+
+@pytest.mark.parametrize("task", ["caps", "gsm8k"])
+def test_metrics_of_lighteval_convert_from_a_file_of_ones_own(
+    task: str,
+    aigo: Run,
+    tmp_path: Path,
+    data_dir: Callable[[Splits], Path],
+    scripted: Callable[[Mapping[str, str]], str],
+) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    name = f"lighteval:{tmp_path / 'own.py'}@{task}"
+    data = data_dir({"test": [{"q": "one", "a": "Santiago de Chile"}, {"q": "two", "a": "x"}]})
+    done = aigo("convert", name, "--to", "aigo", "--out", tmp_path / "aigo", "--data-dir", data)
+    assert done.code == 0, done.err
+    model = scripted({"one": "Santiago", "two": "x"})
+    wanted = aigo("run", name, "--data-dir", data, "--model", model, "--out", tmp_path / "n", "--json")
+    got = aigo(
+        "run", tmp_path / "aigo", "--engine", "lighteval", "--model", model, "--out", tmp_path / "a", "--json"
+    )
+    expected, found = evidence(wanted), evidence(got)
+    assert found == {
+        sample_id: (said, {key_of(name): value for name, value in scores.items()})
+        for sample_id, (said, scores) in expected.items()
+    }
+    assert 0 < found["0"][1]["f1"] < 1
+
+
+def test_a_metric_has_one_reason_and_the_true_one(aigo: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    done = aigo("convert", f"lighteval:{tmp_path / 'own.py'}@corpus", "--out", tmp_path / "aigo")
+    assert done.code == 1
+    reasons = [line for line in done.err.splitlines() if "metrics[" in line]
+    assert len(reasons) == 3, done.err
+    assert "metrics[0] (bleu): is no mean over samples" in reasons[0]
+    assert "its code stands in a file of yours" in reasons[1]
+    assert "is lighteval's with other parameters" in reasons[2]

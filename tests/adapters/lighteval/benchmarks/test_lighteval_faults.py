@@ -122,6 +122,26 @@ def test_a_failed_call_or_metric_fails_its_document_only(
     ]
 
 
+def test_failures_are_in_the_files_of_a_run_too(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir, aigo: Run
+) -> None:
+    test = [{"q": f"q{n}", "a": "four"} for n in range(3)]
+    model = scripted({"q0": "four", "q2": "odd"})
+    splits = {"test": test, "more": []}
+    (outcome,) = run(f"{custom}@own:length", tmp_path / "out", model, data_dir(splits))
+
+    done = aigo("import", outcome.native_log, "--out", tmp_path / "back")
+
+    assert (done.code, outcome.num_failed) == (0, 2)
+    assert "3 samples in 3 trials, 2 failed" in done.out
+    (written,) = (tmp_path / "back").glob("*.tasklog.json")
+    back = json.loads(written.read_text("utf-8"))["evidence"]
+    assert back["failures"] == {"num_errors": 2, "num_total": 3}
+    errors = [sample["trials"][0]["errors"] for sample in samples(outcome)]
+    assert [len(found) for found in errors] == [0, 1, 1]
+    assert [sample["trials"][0]["errors"] for sample in back["samples"]] == errors
+
+
 def test_files_of_a_run_are_results_of_lighteval(
     custom: Path, tmp_path: Path, aigo: Run, scripted: Scripted, data_dir: DataDir
 ) -> None:
@@ -135,7 +155,14 @@ def test_files_of_a_run_are_results_of_lighteval(
 
     assert done.code == 0, done.err
     (summary,) = done.json
-    assert summary["samples"] == {"planned": 3, "completed": 3, "failed": 0, "missing": 0}
+    assert summary["samples"] == {
+        "planned": 3,
+        "completed": 3,
+        "failed": 0,
+        "missing": 0,
+        "stopped": 0,
+        "unscored": 0,
+    }
     assert aigo("validate", summary["result"]).code == 0
     again = aigo("import", summary["native_log"], "--out", "again")
     assert again.code == 0, again.out
@@ -191,6 +218,22 @@ def test_a_document_is_never_its_own_example(
         body = json.loads(trial["solver"]["output"]["direct_ios"][0]["direct_input"]["body"])
         # A length of -1 is no length.
         assert "max_tokens" not in body["config"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "spare"),
+    [("random_sampling_from_train", ""), ("random_sampling", " and one to spare"), ("sequential", "")],
+)
+def test_more_examples_than_the_split_has_are_said_in_numbers(
+    selection: str, spare: str, custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    few = f'few_shots_split="train", few_shots_select="{selection}", hf_avail_splits=["test", "train"]'
+    custom.write_text(custom.read_text().replace("generation_size=-1", few))
+    rows = [{"q": f"q{n}", "a": "x"} for n in range(3)]
+    splits = {"test": rows, "train": rows}
+    with pytest.raises(UsageError) as caught:
+        run(f"{custom}@own:few|9", tmp_path / "out", scripted({"q": "a"}), data_dir(splits))
+    assert str(caught.value) == f"task 'own:few' asks for 9 examples{spare}, its split 'train' has 3"
 
 
 def test_too_few_examples_are_refused(

@@ -176,7 +176,8 @@ def test_a_prompt_that_is_too_long_is_no_score(
     (failure,) = [
         value["aigo"] for value in hosted.values if "string_equals" not in json.loads(value["aigo"])[0]
     ]
-    assert json.loads(failure) == [{}]
+    (trial,) = json.loads(failure)
+    assert (list(trial), trial["failure"]["kind"]) == (["failure"], "UntrustedAnswer")
 
 
 def test_task_records_are_scored_by_their_own_metrics(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.commands import Run
 
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
 
@@ -177,6 +178,56 @@ def test_a_failed_sample_fails_alone(
     whole = lighteval(export(made), "custom", made.model, "t/model.py", "aigo-t|0", "--custom-tasks", "t.py")
     assert wanted.num_errors == 1
     assert whole.metrics == {**wanted.metrics, "num_errors": 1.0}
+
+
+def test_an_import_knows_which_samples_failed(
+    case: Make, export: Export, lighteval: Lighteval, aigo: Run, tmp_path: Path
+) -> None:
+    python = {
+        "type": "python",
+        "key": "picky",
+        "compute_scores_snippet": "def compute_scores(sample, solver_output):\n    return {'n': 1 / (sample['w'] != 'x')}\n",
+    }
+    made = case(
+        {"solver": single(), "scorers": [EQUALS, python]},
+        ROWS,
+        {**ANSWERS, "Say y": {"error": "out of order"}},
+    )
+    ran = lighteval(export(made), "custom", made.model, "t/model.py", "aigo-t|0", "--custom-tasks", "t.py")
+    (results,) = tmp_path.glob("lighteval-*")
+
+    done = aigo("import", results, "--out", tmp_path / "back")
+
+    assert (done.code, ran.metrics["num_errors"]) == (0, 2.0)
+    (written,) = (tmp_path / "back").glob("*.tasklog.json")
+    evidence = json.loads(written.read_text("utf-8"))["evidence"]
+    assert evidence["failures"] == {"num_errors": 2, "num_total": 5}
+    errors = {sample["sample_id"]: sample["trials"][0]["errors"] for sample in evidence["samples"]}
+    assert {name: [error["stage"] for error in found] for name, found in errors.items()} == {
+        "0": ["score"], "1": [], "2": [], "3": [], "4": ["solver"]
+    }  # fmt: skip
+    assert errors["0"][0]["message"].startswith("scorer 'picky': ")
+    assert "out of order" in errors["4"][0]["message"]
+
+
+def test_an_import_knows_what_failed_around_the_answers_of_a_backend(
+    case: Make, export: Export, lighteval: Lighteval, aigo: Run, tmp_path: Path
+) -> None:
+    rows = [{"w": "x", "n": 1}, {"w": "y", "n": 0}]
+    made = case(
+        {"solver": single(("user", "Say {{ sample.w }}{{ 1 // sample.n }}")), "scorers": [EQUALS]}, rows
+    )
+    ran = by_backend(lighteval, export(made), made)
+    (results,) = tmp_path.glob("lighteval-*")
+
+    assert aigo("import", results, "--out", tmp_path / "back").code == 0
+
+    assert ran.metrics["num_errors"] == 1.0
+    (written,) = (tmp_path / "back").glob("*.tasklog.json")
+    evidence = json.loads(written.read_text("utf-8"))["evidence"]
+    assert evidence["failures"] == {"num_errors": 1, "num_total": 2}
+    stages = [[error["stage"] for error in sample["trials"][0]["errors"]] for sample in evidence["samples"]]
+    assert stages == [[], ["solver"]]
 
 
 def test_conversations_and_judges_run_with_the_model_beside_them(
