@@ -9,6 +9,7 @@ wall time depends on the neighbours of the machine. inspect_scout wants an envir
 
 import argparse
 import json
+import os
 import random
 import resource
 import shutil
@@ -197,12 +198,24 @@ PEERS: dict[str, Callable[[str], None]] = {
 SCOUT = "inspect_scout"
 
 
-def measured(name: str, path: Path, python: str = sys.executable) -> tuple[float, float, float, str]:
+def as_installed(bytecode: str) -> dict[str, str]:
+    """The environment of measured processes: an installed package has its bytecode, a working tree may not."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": bytecode}
+
+
+def measured(
+    name: str, path: Path, environment: dict[str, str], python: str = sys.executable
+) -> tuple[float, float, float, str]:
     """CPU seconds, wall seconds, peak MB (largest process) and output of one fresh process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(
-        [python, __file__, "one", name, str(path)], capture_output=True, text=True, check=False
+        [python, __file__, "one", name, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -213,20 +226,61 @@ def measured(name: str, path: Path, python: str = sys.executable) -> tuple[float
     return cpu, wall, float(lines[-1]), lines[0] if len(lines) > 1 else ""
 
 
+def at_once(name: str, path: Path, environment: dict[str, str], processes: int) -> float:
+    """Wall seconds of independent processes that start together."""
+    command = [sys.executable, __file__, "one", name, str(path)]
+    start = time.perf_counter()
+    started = [
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) for _ in range(processes)
+    ]
+    for process in started:
+        process.wait()
+    return time.perf_counter() - start
+
+
+def scaling(context: str, path: Path, environment: dict[str, str], repeat: int) -> None:
+    """How much faster two processes are than one, beside what the machine gives two that share nothing."""
+    alone, shared, both = (
+        min(at_once(name, path, environment, processes) for _ in range(repeat))
+        for name, processes in (
+            (f"import {context}", 1),
+            (f"import {context}, 2 processes", 1),
+            (f"import {context}", 2),
+        )
+    )
+    print(
+        f"  {context}: two processes {alone / shared:.2f} x as fast; two imports at once {2 * alone / both:.2f} x"
+    )
+
+
 def run(folder: Path, peers: bool, scout_python: str | None, repeat: int) -> None:
+    with tempfile.TemporaryDirectory() as bytecode:
+        run_in(as_installed(bytecode), folder, peers, scout_python, repeat)
+
+
+def run_in(
+    environment: dict[str, str], folder: Path, peers: bool, scout_python: str | None, repeat: int
+) -> None:
     names = [*MEASURED, *(PEERS if peers else {}), *([SCOUT] if scout_python else [])]
     for path in sorted(folder.glob("*.eval")):
         base = 0.0
         print(f"\n{path.name}: {path.stat().st_size / 1e6:.1f} MB")
         for name in names:
             cpu, wall, peak, note = min(
-                measured(name, path, scout_python if name == SCOUT and scout_python else sys.executable)
+                measured(
+                    name,
+                    path,
+                    environment,
+                    scout_python if name == SCOUT and scout_python else sys.executable,
+                )
                 for _ in range(repeat if name in MEASURED else 1)
             )
             base = base or cpu
             print(
                 f"  {name:28} {cpu:7.2f} s CPU {cpu / base:6.2f} x floor {wall:7.2f} s wall {peak:6.0f} MB  {note}"
             )
+        for context in ("full", "delta"):
+            scaling(context, path, environment, repeat)
 
 
 def main() -> None:

@@ -89,24 +89,32 @@ class Archive:
             raise EvidenceError(f"the archive has no member {name!r}")
         if member.compressed >= 0:
             self._bounds.check_member(name, member.size, member.compressed)
-        method, start = self._data_start(member)
-        length = member.compressed if member.compressed >= 0 else self._source.size - start
-        packed = self._source.read_at(start, length)
-        if len(packed) < length:
-            raise EvidenceError(f"member {name!r} is cut off: {len(packed):,} of {length:,} bytes are there")
-        data = self._unpack(name, method, packed, member.size)
+        packed = self._packed(member)
+        data = self._unpack(name, member.method, packed, member.size)
         if member.crc is not None and zlib.crc32(data) != member.crc:
             raise EvidenceError(f"member {name!r} is damaged: its CRC does not match")
         return data
 
-    def _data_start(self, member: Member) -> tuple[int, int]:
-        head = self._source.read_at(member.offset, _LOCAL.size)
+    def _packed(self, member: Member) -> bytes:
+        # Header and data at once: their distance is nearly always that of a header without extra fields.
+        ahead = _LOCAL.size + len(member.name)
+        head = self._source.read_at(member.offset, ahead + max(member.compressed, 0))
         if len(head) < _LOCAL.size or head[:4] != _LOCAL_SIGN:
             raise EvidenceError(f"member {member.name!r} is damaged: no local header at byte {member.offset}")
-        fields = _LOCAL.unpack(head)
+        fields = _LOCAL.unpack_from(head)
         if fields[2] & 1:
             raise EvidenceError(f"member {member.name!r} is encrypted")
-        return member.method, member.offset + _LOCAL.size + fields[9] + fields[10]
+        behind = _LOCAL.size + fields[9] + fields[10]
+        start = member.offset + behind
+        length = member.compressed if member.compressed >= 0 else self._source.size - start
+        if len(head) == behind + length:
+            return head[behind:]
+        packed = self._source.read_at(start, length)
+        if len(packed) < length:
+            raise EvidenceError(
+                f"member {member.name!r} is cut off: {len(packed):,} of {length:,} bytes are there"
+            )
+        return packed
 
     def _unpack(self, name: str, method: int, packed: bytes, size: int) -> bytes:
         limit = size if size >= 0 else self._bounds.ratio_from

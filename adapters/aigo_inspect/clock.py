@@ -5,10 +5,38 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+_from_iso = datetime.fromisoformat
 _usual = re.compile(
     r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}\+00:00", re.ASCII
 ).fullmatch
 """A time that exists, in UTC with six digits, not at the end of a month."""
+
+
+_SHAPE = b"0000-00-00T00:00:00.000000+00:00,"
+_AS_SHAPE = bytes.maketrans(b"123456789", b"000000000")
+
+
+def utc_all(values: list[str]) -> list[str] | None:
+    """What `utc` gives for each of these times; `None` when one of them is no time.
+
+    The times of a log are nearly always of one shape and of the same hour, and looking at all of them as one text takes a
+    quarter of the time.
+    """
+    text = ",".join(values)
+    count = len(values)
+    if (
+        count
+        and text.encode(errors="replace").translate(_AS_SHAPE) == (_SHAPE * count)[:-1]
+        and text.count(values[0][:13]) == count
+        and utc(values[0]) is not None
+        and not text[14 :: len(_SHAPE)].strip("012345")
+        and not text[17 :: len(_SHAPE)].strip("012345")
+    ):
+        short = text.replace("+00:00", "Z")
+        if len(short) == len(text) - 5 * count:
+            return short.split(",")
+    found = [time for value in values if (time := utc(value)) is not None]
+    return found if len(found) == count else None
 
 
 def utc(value: object) -> str | None:
@@ -32,7 +60,7 @@ def parse(value: object) -> datetime | None:
     if not isinstance(value, str) or not value:
         return None
     try:
-        found = datetime.fromisoformat(value)
+        found = _from_iso(value)
         if found.tzinfo is UTC:
             return found
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -8,10 +8,9 @@ place in AI GO's types stands under the extra key `inspect` of the item.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from aigo_bridge.importing.encoding import json_text
 from aigo_bridge.importing.loss import LossReport
@@ -57,6 +56,13 @@ def items_from_message(
     return _assistant_items(message, str(message_id), status, extra, logprobs, loss)
 
 
+class ItemsOf(Protocol):
+    """The items of the messages of one sample."""
+
+    def of(self, message: Any) -> list[Item]:
+        """The items of a message; the list is shared and must not be changed."""
+
+
 class SharedItems:
     """Items of the messages of one sample: a message that occurs again gives the same items, not equal ones."""
 
@@ -84,6 +90,9 @@ class SharedItems:
 
 def content_id(value: Any) -> str:
     """An id for something that has none: the same content gives the same id."""
+    # Late: messages of today have ids.
+    import hashlib
+
     return "msg_" + hashlib.blake2b(json_text(value).encode(), digest_size=11).hexdigest()
 
 

@@ -4,31 +4,63 @@ Nearly all logs are of this shape, and records are made in half the time of dict
 What the records do not allow is not an error: such a sample (an older shape, a failed call, a field that this version has
 never heard of, a secret) is read the general way, by `parsing` and `events`, which understands all that a log can hold.
 
-Nothing in a document is skipped, so what gives a record is UTF-8 throughout; messages and lists of tools, which are left as text
-here, are parsed by `current_events`, all of them.
+Nothing in a document is skipped, so what gives a record is UTF-8 throughout; what is left as text here, because it is the same
+in thousands of events, is parsed by `current_events` and `current_calls`, all of it.
 """
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from aigo_bridge.importing.redaction import Redaction
 
 Number = int | float
+Id = Annotated[str, Meta(min_length=1, max_length=44)]
+"""An id that Inspect made; shorter than any reference to a text that was taken out."""
+Name = Annotated[str, Meta(min_length=1)]
+NULL = Raw(b"null")
 
 
-class _Strict(Struct, forbid_unknown_fields=True):
+class _Strict(Struct, forbid_unknown_fields=True, gc=False):
     """Fields that must be null (or absent) are of type `None`: only the general way can do them justice."""
 
 
+class UnusualError(Exception):
+    """A sample that has to be read the general way."""
+
+
+class ToolCall(_Strict, kw_only=True):
+    """A call of a tool that a message asks for."""
+
+    id: str
+    function: str
+    arguments: Any
+    parse_error: str | None = None
+    view: Any = None
+    type: str | None = None
+
+
+class Message(_Strict, kw_only=True):
+    """A message of a conversation, of any role."""
+
+    id: Name
+    content: str | list[Any]
+    source: str | None = None
+    metadata: dict[str, Any] | None = None
+    role: Literal["system", "user", "assistant", "tool"]
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | list[str] | None = None
+    function: str | None = None
+    error: dict[str, Any] | None = None
+    model: str | None = None
+
+
 class _Event(_Strict, tag_field="event", kw_only=True):
-    uuid: str
+    uuid: Id
+    span_id: Id | None = None
     timestamp: str
     working_start: Number
-    span_id: str | None = None
     metadata: dict[str, Any] | None = None
     pending: None = None
 
@@ -36,7 +68,7 @@ class _Event(_Strict, tag_field="event", kw_only=True):
 class Choice(_Strict, kw_only=True):
     """One answer of a model."""
 
-    message: Raw
+    message: Message
     stop_reason: str
     stop_details: None = None
     logprobs: None = None
@@ -61,15 +93,15 @@ class Output(_Strict, kw_only=True):
 class Model(_Event, tag="model", kw_only=True):
     """A call of a model, with its input in the pool."""
 
-    model: str
+    model: Name
+    role: str | None = None
+    requested_model: str | None = None
     input: list[Any]
     input_refs: list[list[int]]
     tools: Raw
     tool_choice: str | dict[str, Any]
-    config: dict[str, Any]
+    config: Raw
     output: Output
-    role: str | None = None
-    requested_model: str | None = None
     retries: int | None = None
     request_ids: list[Any] | None = None
     error: str | None = None
@@ -84,11 +116,11 @@ class Model(_Event, tag="model", kw_only=True):
 class Tool(_Event, tag="tool", kw_only=True):
     """A call of a tool."""
 
+    type: str | None = None
     id: str
     function: str
     arguments: dict[str, Any]
     result: Any
-    type: str | None = None
     view: dict[str, Any] | None = None
     truncated: list[int] | None = None
     error: dict[str, Any] | None = None
@@ -104,10 +136,10 @@ class Tool(_Event, tag="tool", kw_only=True):
 class SpanBegin(_Event, tag="span_begin", kw_only=True):
     """A span begins."""
 
-    id: str
-    name: str
+    id: Id
     parent_id: str | None = None
     type: str | None = None
+    name: str
 
 
 class SpanEnd(_Event, tag="span_end", kw_only=True):
@@ -137,7 +169,7 @@ class Sandbox(Custom, tag="sandbox", kw_only=True):
 
     action: str
     cmd: str | None = None
-    options: dict[str, Any] | None = None
+    options: Raw = NULL
     file: str | None = None
     input: str | None = None
     result: int | None = None
@@ -217,7 +249,7 @@ class Compaction(Custom, tag="compaction", kw_only=True):
 class Pools(_Strict, kw_only=True):
     """The distinct messages of all model calls."""
 
-    messages: list[Raw] = []
+    messages: list[Message] = []
     calls: list[Any] = []
 
 
@@ -252,7 +284,7 @@ class CurrentSample(_Strict, kw_only=True):
     sandbox: Any = None
     files: list[Any] | None = None
     setup: str | None = None
-    messages: list[dict[str, Any]]
+    messages: list[Message]
     output: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
@@ -280,13 +312,6 @@ class CurrentSample(_Strict, kw_only=True):
     message_limit: int | None = None
     time_limit: int | None = None
 
-
-REST = tuple(
-    name
-    for name in CurrentSample.__struct_fields__
-    if name not in ("events", "attachments", "events_data", "error_retries")
-)
-"""Fields of a sample that stand in it as they are, to be treated as in any other."""
 
 _DECODER = msgspec.json.Decoder(CurrentSample)
 

@@ -1,4 +1,4 @@
-"""Sample evidence as JSON text, in pieces: no sample is ever one string.
+"""Sample evidence as JSON text, in pieces: no large sample is ever one string.
 
 With full contexts the text of a sample grows with the square of its turns, while its distinct items do not. Each
 item is encoded once, the text of a context is that of the one before plus what is new, and everything is handed out
@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from aigo_bridge.importing.encoding import dumps
 
 from .content import Item
 from .context import ContextChoice, ContextDelta
 from .ordering import Event
 from .samples import MappedTrial
-from .traces import MappedTrace
 
 Piece = bytes | memoryview
-_Context = tuple[Piece, dict[str, Any] | None]
-"""Encoded items of one call, and the note that goes into its metadata."""
-_BATCH = 50
-"""Most events that are encoded at once."""
+_BATCH = 500
+"""Most events, and most items of their contexts, that are encoded at once."""
+_SHORT = 4 << 20
+"""Bytes of a sample in the log up to which its evidence may be one text."""
 
 
 def sample_pieces(
@@ -46,8 +47,68 @@ def sample_pieces(
     for position, trial in enumerate(group):
         if position:
             yield b","
-        yield from _trial(trial, context)
+        whole = _short_trial(trial, context)
+        if whole is None:
+            yield from _trial(trial, context)
+        else:
+            yield whole
     yield b"]}"
+
+
+def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
+    """The text of a trial with few events; `None` where it has to be written in pieces."""
+    trace = trial.trace
+    if trace is None or len(trace.events) > _BATCH or trial.size > _SHORT:
+        return None
+    if context == "full" and sum(len(event.get("input_context", ())) for event in trace.events) > _BATCH:
+        return None
+    output = {
+        "trace": {"items": trace.items, **trace.head(), "events": _with_contexts(trace.events, context)},
+        "raw_outputs": trial.raw_outputs,
+        "direct_ios": trial.direct_ios,
+    }
+    whole = {
+        "index": trial.index,
+        "sample_id": trial.sample_id,
+        "sample": {"data": trial.data},
+        "solver": {"output": output},
+        "scores": trial.scores,
+        "errors": trial.errors,
+    }
+    try:
+        return orjson.dumps(whole)
+    except TypeError:
+        # Only the part that orjson cannot write (see `encoding`) is to be changed.
+        return None
+
+
+def _with_contexts(events: list[Event], context: ContextChoice) -> list[Event]:
+    """Events with as much of the contexts of their model calls as is wanted, the context last."""
+    delta = ContextDelta()
+    found = []
+    for event in events:
+        if event["type"] != "model_call_event":
+            found.append(event)
+            continue
+        items: list[Item] = event["input_context"]
+        note: dict[str, Any] | None = None
+        if context == "delta":
+            items, note = delta.shorten(event)
+        elif context == "none" and items:
+            items, note = [], {"left_out": len(items)}
+        call = _without_context(event)
+        if note is not None:
+            metadata = event["metadata"]
+            call["metadata"] = {**metadata, "inspect": {**metadata["inspect"], "context": note}}
+        call["input_context"] = items
+        found.append(call)
+    return found
+
+
+def _without_context(event: Event) -> Event:
+    call = event.copy()
+    del call["input_context"]
+    return call
 
 
 def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
@@ -57,92 +118,88 @@ def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
     if trial.trace is None:
         yield b',"solver":null,' + tail
         return
-    yield b',"solver":{"output":{"trace":{'
-    yield from _TraceText(trial.trace, context).pieces()
+    yield b',"solver":{"output":{"trace":{"items":['
+    texts = _ItemTexts()
+    yield texts.joined(trial.trace.items)
+    yield b"]," + dumps(trial.trace.head())[1:-1] + b',"events":['
+    if context == "full":
+        yield from _events_in_full(trial.trace.events, texts)
+    else:
+        yield from _events(_with_contexts(trial.trace.events, context))
     outputs = dumps({"raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios})[1:]
-    yield b"}," + outputs + b"}," + tail
+    yield b"]}," + outputs + b"}," + tail
 
 
-class _TraceText:
-    def __init__(self, trace: MappedTrace, choice: ContextChoice):
-        self._trace = trace
-        self._choice = choice
+def _events(events: list[Event]) -> Iterator[Piece]:
+    for start in range(0, len(events), _BATCH):
+        if start:
+            yield b","
+        yield memoryview(dumps(events[start : start + _BATCH]))[1:-1]
+
+
+def _events_in_full(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
+    """Events are encoded together up to each model call, whose context then follows its other fields."""
+    contexts = _contexts(events, texts)
+    batch: list[Event] = []
+    comma = b""
+    for event in events:
+        if event["type"] != "model_call_event":
+            batch.append(event)
+            if len(batch) == _BATCH:
+                yield comma
+                yield memoryview(dumps(batch))[1:-1]
+                comma = b","
+                batch = []
+            continue
+        batch.append(_without_context(event))
+        yield comma
+        yield memoryview(dumps(batch))[1:-2]
+        yield b',"input_context":['
+        yield next(contexts)
+        yield b"]}"
+        comma = b","
+        batch = []
+    if batch:
+        yield comma
+        yield memoryview(dumps(batch))[1:-1]
+
+
+def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
+    """The items of each model call's context.
+
+    A context is nearly always the one before in the same span and some more: such calls share one text, of which each has the
+    beginning. Nothing is handed out before the texts have stopped growing.
+    """
+    growing: dict[str | None, tuple[list[Item], bytearray]] = {}
+    ends: list[tuple[bytearray, int]] = []
+    for event in events:
+        if event["type"] != "model_call_event":
+            continue
+        span, context = event.get("span_id"), event["input_context"]
+        before, text = growing.get(span, ([], None))
+        known = len(before)
+        if text is None or context[:known] != before:
+            text = bytearray(texts.joined(context))
+        elif len(context) > known:
+            text += (b"," if known else b"") + texts.joined(context[known:])
+        growing[span] = (context, text)
+        ends.append((text, len(text)))
+    for text, end in ends:
+        yield memoryview(text)[:end]
+
+
+class _ItemTexts:
+    """The texts of the items of one trial, each of which stands in many places."""
+
+    def __init__(self) -> None:
         self._known: dict[int, bytes] = {}
 
-    def pieces(self) -> Iterator[Piece]:
-        """The members of the trace object, without its braces."""
-        yield b'"items":['
-        yield self._joined(self._trace.items)
-        yield b"]," + dumps(self._trace.head())[1:-1] + b',"events":['
-        contexts = {"full": self._full, "delta": self._delta, "none": self._none}[self._choice]()
-        # Events are encoded together up to each model call, whose context then follows its other fields.
-        batch: list[Event] = []
-        comma = b""
-        for event in self._trace.events:
-            if event["type"] != "model_call_event":
-                batch.append(event)
-                if len(batch) == _BATCH:
-                    yield comma
-                    yield memoryview(dumps(batch))[1:-1]
-                    comma = b","
-                    batch = []
-                continue
-            context, note = next(contexts)
-            call = event.copy()
-            del call["input_context"]
-            if note is not None:
-                metadata = event["metadata"]
-                call["metadata"] = {**metadata, "inspect": {**metadata["inspect"], "context": note}}
-            batch.append(call)
-            yield comma
-            yield memoryview(dumps(batch))[1:-2]
-            yield b',"input_context":['
-            yield context
-            yield b"]}"
-            comma = b","
-            batch = []
-        if batch:
-            yield comma
-            yield memoryview(dumps(batch))[1:-1]
-        yield b"]"
+    def joined(self, items: list[Item]) -> bytes:
+        """The texts of these items, with commas between them."""
+        return b",".join([self._text(item) for item in items])
 
-    def _item(self, item: Item) -> bytes:
+    def _text(self, item: Item) -> bytes:
         text = self._known.get(id(item))
         if text is None:
             text = self._known[id(item)] = dumps(item)
         return text
-
-    def _joined(self, items: list[Item]) -> bytes:
-        return b",".join([self._item(item) for item in items])
-
-    def _calls(self) -> Iterator[Event]:
-        return (event for event in self._trace.events if event["type"] == "model_call_event")
-
-    def _full(self) -> Iterator[_Context]:
-        # A context is nearly always the one before in the same span and some more: such calls share one text, of which
-        # each has the beginning. Nothing is handed out before the texts have stopped growing.
-        growing: dict[str | None, tuple[list[Item], bytearray]] = {}
-        ends: list[tuple[bytearray, int]] = []
-        for event in self._calls():
-            span, context = event.get("span_id"), event["input_context"]
-            before, text = growing.get(span, ([], None))
-            known = len(before)
-            if text is None or context[:known] != before:
-                text = bytearray(self._joined(context))
-            elif len(context) > known:
-                text += (b"," if known else b"") + self._joined(context[known:])
-            growing[span] = (context, text)
-            ends.append((text, len(text)))
-        for text, end in ends:
-            yield memoryview(text)[:end], None
-
-    def _delta(self) -> Iterator[_Context]:
-        delta = ContextDelta()
-        for event in self._calls():
-            items, note = delta.shorten(event)
-            yield self._joined(items), note
-
-    def _none(self) -> Iterator[_Context]:
-        for event in self._calls():
-            count = len(event["input_context"])
-            yield b"", {"left_out": count} if count else None

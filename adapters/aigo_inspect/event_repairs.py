@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
 from aigo_bridge.importing.loss import LossReport
 
 from .ordering import Event
@@ -39,11 +42,15 @@ def fill_times(events: list[Event], loss: LossReport) -> None:
             loss.changed["event without a time: takes that of the event before"] += 1
 
 
-def link_agents(events: list[Event], begun: dict[str, Event]) -> None:
+def link_agents(starts: Iterable[tuple[Event, Event]], begun: dict[str, Event]) -> None:
     """Name the agent that a tool call started.
 
     Nothing in the log links the two, but the begin of the tool's span stands directly in front of the tool event,
     and the agent's span is the child of the tool's, or for a handoff its sibling.
+
+    Args:
+        starts: tool calls, each behind the begin of the span in front of it (see `started_tools`).
+        begun: begins of spans, by id.
     """
     agents: dict[str, Event] = {}
     for begin in begun.values():
@@ -51,18 +58,18 @@ def link_agents(events: list[Event], begun: dict[str, Event]) -> None:
             agents.setdefault(begin["parent_span_id"], begin)
     if not agents:
         return
-    previous: Event | None = None
-    for event in events:
-        if (
-            event["type"] == "function_call_event"
-            and previous is not None
-            and previous["type"] == "span_begin"
-        ):
-            agent = agents.get(previous["span_id"])
-            parent = begun.get(previous.get("parent_span_id", ""))
-            if agent is None and parent is not None and parent.get("span_type") == "handoff":
-                agent = agents.get(parent["span_id"])
-            if agent is not None and previous.get("span_type") in ("tool", "handoff"):
-                event.setdefault("agent", agent["name"])
-                event.setdefault("agent_span_id", agent["span_id"])
-        previous = event
+    for begin, event in starts:
+        agent = agents.get(begin["span_id"])
+        parent = begun.get(begin.get("parent_span_id", ""))
+        if agent is None and parent is not None and parent.get("span_type") == "handoff":
+            agent = agents.get(parent["span_id"])
+        if agent is not None and begin.get("span_type") in ("tool", "handoff"):
+            event.setdefault("agent", agent["name"])
+            event.setdefault("agent_span_id", agent["span_id"])
+
+
+def started_tools(events: list[Event]) -> Iterator[tuple[Event, Event]]:
+    """Tool calls that stand directly behind the begin of a span, with that begin."""
+    for before, event in pairwise(events):
+        if event["type"] == "function_call_event" and before["type"] == "span_begin":
+            yield before, event

@@ -9,7 +9,6 @@ Inspect's own fields without a place in AI GO stand under `metadata["inspect"]` 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from aigo_bridge.importing.loss import LossReport
 
 from .clock import utc
 from .content import SharedItems
-from .event_repairs import fill_times, link_agents, mend_parents
+from .event_repairs import fill_times, link_agents, mend_parents, started_tools
 from .model_calls import ModelCalls
 from .ordering import Event
 from .parts import tool_result
@@ -53,6 +52,9 @@ _TOOL_FIELDS = frozenset({"view", "truncated", "completed", "message_id", "faile
 
 def sample_key(eval_id: object, sample_id: object, epoch: object) -> str:
     """A short key of one sample, from which ids are derived where old logs have none."""
+    # Late: events of today have ids.
+    import hashlib
+
     text = json_text([eval_id, sample_id, epoch])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -114,7 +116,7 @@ class _Mapping:
         found += self._spans.close(_last_time(found))
         mend_parents(self._spans.begun, self._loss)
         fill_times(found, self._loss)
-        link_agents(found, self._spans.begun)
+        link_agents(started_tools(found), self._spans.begun)
         for kind, count in self._counts.items():
             self._loss.kept[f"event {kind}"] += count
         return found

@@ -21,7 +21,7 @@ from aigo_bridge.importing.key_names import key_of
 from aigo_bridge.importing.loss import LossReport
 
 from .clock import seconds_between, unix_seconds
-from .legacy import lift_header
+from .legacy import STATUS_UNKNOWN, lift_header
 from .model_calls import model_usage
 from .samples import MappedTrial
 from .scores import metrics_of
@@ -140,6 +140,9 @@ def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]
                 "message": "the log was never finished: it has the samples that were written until then",
             }
         )
+    elif status == STATUS_UNKNOWN and damage:
+        # How it ended is among what cannot be read.
+        pass
     elif status != "success" and not isinstance(error, dict):
         errors.append(
             {"error_type": "EvaluationError", "message": f"the evaluation ended with status {status!r}"}

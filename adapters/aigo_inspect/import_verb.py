@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
 from aigo_bridge.importing.redaction import Redaction, redaction
+from aigo_bridge.importing.result import PARTIAL
 from aigo_bridge.importing.terminal import harmless
-from aigo_inspect.importing import import_logs
+from aigo_inspect.importing import import_logs, result_stem
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import open_log
-from aigo_inspect.sources import find_logs, local_path
+from aigo_inspect.sources import UnreachableError, find_logs, local_path
 
 if TYPE_CHECKING:
     from aigo_bridge.engine import Evidence, ImportOptions
@@ -32,6 +33,9 @@ class InspectLogs:
             return _looks_like_a_log(Path(path))
         try:
             return bool(find_logs([location]))
+        except UnreachableError:
+            # The import says why.
+            return True
         except (BridgeError, OSError, ValueError, ImportError):
             return False
 
@@ -64,8 +68,9 @@ def run_import(
     bounds = DEFAULT_BOUNDS.changed(options.bounds)
     worst = 0
     foreign: list[str] = []
+    taken: set[str] = set()
     for log in find_logs(locations):
-        report = import_own(log, out, options) if options.output_format != "parquet" else None
+        report = import_own(log, out, options, taken) if options.output_format != "parquet" else None
         if report is not None:
             tell(report)
             worst = max(worst, report.exit_code)
@@ -84,6 +89,7 @@ def run_import(
             max_loss=options.max_loss,
             bounds=bounds,
             on_result=lambda result: tell(result.report()),
+            taken=taken,
         )
         worst = max([worst, *(result.exit_code for result in results)])
     return worst
@@ -103,15 +109,24 @@ def _own_evidence(log: str, redaction: Redaction) -> Evidence | None:
         from aigo_inspect.evidence import read
 
         return read(Path(path), bounds=DEFAULT_BOUNDS, redaction=redaction)
-    except BridgeError:
-        # Not ours, or of a release whose plans this one cannot read: then it is a log like any other.
+    except (BridgeError, MemoryError):
+        # Not ours, or of a release whose plans this one cannot read: then it is a log like any other, and what is wrong
+        # with it is told there.
         return None
 
 
-def import_own(log: str, out: Path, options: ImportOptions | None = None) -> ImportReport | None:
+def import_own(
+    log: str, out: Path, options: ImportOptions | None = None, taken: set[str] | None = None
+) -> ImportReport | None:
     """Write the evidence of a run of ours; `None` for every other log, and for one that has to be salvaged.
 
     The run kept all of it, so that choices of contexts and events do not apply; secrets are taken out as from any log.
+
+    Args:
+        log: a path or a URL.
+        out: folder for the evidence.
+        options: how it is imported.
+        taken: names that are taken in the folder; that of this log is added.
     """
     from aigo_bridge.engine import ImportOptions
     from aigo_bridge.importing.report import ImportReport
@@ -129,12 +144,18 @@ def import_own(log: str, out: Path, options: ImportOptions | None = None) -> Imp
     from aigo_bridge.evaluate import write_evidence
 
     out.mkdir(parents=True, exist_ok=True)
-    name = Path(log).name.removesuffix(".eval").removesuffix(".json")
-    target = out / f"{name}.tasklog.{options.output_format}"
+    names = set() if taken is None else taken
+    before = set(names)
+    target = out / f"{result_stem(log, names)}.tasklog.{options.output_format}"
     try:
         tally, _ = write_evidence(evidence, target, engine="inspect")
     except EvidenceError:
+        names.intersection_update(before)
         return None
+    except OSError as error:
+        reason = f"the evidence cannot be written: {target}: {error.strerror or error}"
+        told = (f"{harmless(log)}: {evidence.execution.status}", f"  {harmless(reason)}")
+        return ImportReport(log, None, told, PARTIAL, {"reason": reason})
     failed = f", {tally.num_failed} failed" if tally.num_failed else ""
     unused = [
         name

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from aigo_bridge.errors import EvidenceError, UsageError
@@ -42,6 +44,7 @@ def import_logs(
     bounds: Bounds = DEFAULT_BOUNDS,
     max_loss: int | None = None,
     on_result: Callable[[ImportResult], None] | None = None,
+    taken: Iterable[str] = (),
 ) -> list[ImportResult]:
     """Import every log that the locations name: files, folders, patterns, fsspec URLs.
 
@@ -57,12 +60,15 @@ def import_logs(
         bounds: what a log may ask of the machine.
         max_loss: more dropped things than this in a log give exit code 1.
         on_result: called as each log is done.
+        taken: names, without endings, that no result may have.
 
     Returns:
-        One result per log, in order. A log that cannot be read at all has no `output` and exit code 3.
+        One result per log, in order. A log that cannot be read at all, or whose evidence cannot be written, has no
+        `output` and exit code 3; the others go on.
 
     Raises:
         UsageError: a location matches nothing, a pattern is no regular expression, `jobs` is below 1.
+        OSError: the folder cannot be made.
     """
     if jobs is not None and jobs < 1:
         raise UsageError(f"found {jobs} jobs, expected at least 1")
@@ -74,16 +80,16 @@ def import_logs(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     results = []
-    taken: set[str] = set()
+    names = set(taken)
     for log in logs:
-        result = import_file(log, folder / _stem(log, taken), settings)
+        result = import_file(log, folder / result_stem(log, names), settings)
         results.append(result)
         if on_result is not None:
             on_result(result)
     return results
 
 
-def _stem(log: str, taken: set[str]) -> str:
+def result_stem(log: str, taken: set[str]) -> str:
     """A file name for a log: its own without the suffix; logs of the same name get a number."""
     name = re.split(r"[/\\]", log.rstrip("/\\"))[-1]
     return file_stem(name.removesuffix(".eval").removesuffix(".json"), taken)
@@ -94,7 +100,8 @@ def import_file(
 ) -> ImportResult:
     """Import one log to `<target>.tasklog.<format>` and `<target>.loss.json`.
 
-    Damage is not raised but listed in the result; so is a log of which nothing can be read.
+    Damage is not raised but listed in the result; so is a log of which nothing can be read, and a file that cannot be
+    written.
     """
     settings = settings or ImportSettings()
     secrets = settings.redaction()
@@ -103,28 +110,47 @@ def import_file(
         with open_log(location, bounds=settings.bounds, redaction=secrets) as reader:
             return _import_open(reader, target, settings)
     except EvidenceError as error:
-        damage = (Damage("", None, str(error)),)
-        return ImportResult(
-            location, None, None, "", 0, 0, 0, damage, LossReport(), secrets.found, PARTIAL, str(error)
-        )
+        reason = str(error)
+    except _out_of_memory():
+        hint = "" if settings.jobs == 1 else f" with {settings.jobs} processes (fewer need less: --jobs)"
+        reason = f"memory ran out{hint}"
+    damage = (Damage("", None, reason),)
+    return ImportResult(
+        location, None, None, "", 0, 0, 0, damage, LossReport(), secrets.found, PARTIAL, reason
+    )
+
+
+def _out_of_memory() -> tuple[type[Exception], ...]:
+    """What is raised in this process, and what the death of another one raises, which the system ends without a word."""
+    # Loaded where there were processes.
+    processes = sys.modules.get("concurrent.futures.process")
+    return (MemoryError,) if processes is None else (MemoryError, processes.BrokenProcessPool)
 
 
 def _import_open(reader: LogReader, target: Path, settings: ImportSettings) -> ImportResult:
     loss = LossReport()
     suffix = "tasklog" if settings.output_format == "parquet" else f"tasklog.{settings.output_format}"
     output = target.with_name(f"{target.name}.{suffix}")
-    if settings.output_format == "parquet":
-        from .tables import write_tables
+    status, found = str(reader.header.get("status") or ""), reader.redaction.found
+    try:
+        if settings.output_format == "parquet":
+            from .tables import write_tables
 
-        totals = write_tables(reader, output, settings.keep, loss)
-    else:
-        totals = write_json(reader, output, settings, loss)
-    found = reader.redaction.found
+            totals = write_tables(reader, output, settings.keep, loss)
+        else:
+            totals = write_json(reader, output, settings, loss)
+    except OSError as error:
+        # What cannot be read is an EvidenceError. A draft has a name of its own, which would say nothing.
+        reason = f"the evidence cannot be written: {output}: {error.strerror or error}"
+        damage = tuple(reader.damage)
+        return ImportResult(
+            reader.location, None, None, status, 0, 0, 0, damage, LossReport(), found, PARTIAL, reason
+        )
     result = ImportResult(
         log=reader.location,
         output=output,
         loss_file=target.with_name(f"{target.name}.loss.json"),
-        status=str(reader.header.get("status") or ""),
+        status=status,
         samples=totals.samples,
         trials=totals.trials,
         failed=totals.failed,
@@ -133,5 +159,10 @@ def _import_open(reader: LogReader, target: Path, settings: ImportSettings) -> I
         redacted=found,
     )
     result = result.judged(settings.max_loss)
-    result.write_loss()
+    try:
+        result.write_loss()
+    except OSError as error:
+        missing = f"the loss report cannot be written: {result.loss_file}: {error.strerror or error}"
+        reason = f"{missing}; {result.reason}" if result.reason else missing
+        return replace(result, loss_file=None, exit_code=PARTIAL, reason=reason)
     return result

@@ -15,6 +15,10 @@ _PLACEHOLDER = "scorer"
 """What a score is called whose scorer the log does not name."""
 
 
+STATUS_UNKNOWN = "unknown"
+"""The status of a log that had one, in a part that is damaged."""
+
+
 def lift_header(header: dict[str, Any]) -> dict[str, Any]:
     """Bring an old header to today's keys, in place; the keys `status`, `eval` and `stats` exist afterwards."""
     settle_header(header)

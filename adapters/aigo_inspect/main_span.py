@@ -26,15 +26,14 @@ def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str 
     parents: dict[str, str | None] = {}
     scoring: set[str | None] = set()
     calls: dict[str | None, list[Event]] = {}
-    for event in events:
-        kind = event["type"]
-        if kind == "span_begin":
-            span_id, parent = event["span_id"], event.get("parent_span_id")
-            parents[span_id] = parent
-            if event.get("span_type") in _SCORING or parent in scoring:
-                scoring.add(span_id)
-        elif kind == "model_call_event":
-            calls.setdefault(event.get("span_id"), []).append(event)
+    events = list(events)
+    for call in [event for event in events if event["type"] == "model_call_event"]:
+        calls.setdefault(call.get("span_id"), []).append(call)
+    for begin in [event for event in events if event["type"] == "span_begin"]:
+        span_id, parent = begin["span_id"], begin.get("parent_span_id")
+        parents[span_id] = parent
+        if begin.get("span_type") in _SCORING or parent in scoring:
+            scoring.add(span_id)
     candidates = {span: made for span, made in calls.items() if span not in scoring}
     if len(candidates) < 2:
         return next(iter(candidates), None)
@@ -50,7 +49,7 @@ def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str 
 
 
 def _identities(items: Iterable[Item]) -> set[Any]:
-    return {item["id"] for item in items if item.get("id")}
+    return {item.get("id") for item in items} - {None, ""}
 
 
 def _coverage(calls: list[Event], wanted: set[Any]) -> int:

@@ -8,7 +8,7 @@ from aigo_bridge.importing.encoding import json_text
 from aigo_bridge.importing.loss import LossReport
 
 from .clock import seconds_between
-from .content import Item, SharedItems, items_from_message, logprobs_of
+from .content import Item, ItemsOf, items_from_message, logprobs_of
 from .ordering import Event
 from .shapes import tokens
 
@@ -29,7 +29,7 @@ _OUTPUT_FIELDS = {
 class ModelCalls:
     """Maps the model calls of one sample; contexts that go on share their items."""
 
-    def __init__(self, items: SharedItems, loss: LossReport):
+    def __init__(self, items: ItemsOf, loss: LossReport):
         self._items = items
         self._loss = loss
         self._contexts: dict[str | None, tuple[list[Any], list[Item]]] = {}
@@ -133,11 +133,11 @@ def model_usage(usage: Any) -> dict[str, int] | None:
     if not isinstance(usage, dict):
         return None
     get = usage.get
-    prompt = (
-        _tokens(get("input_tokens"))
-        + _tokens(get("input_tokens_cache_read"))
-        + _tokens(get("input_tokens_cache_write"))
-    )
+    prompt = _tokens(get("input_tokens"))
+    if (cached := get("input_tokens_cache_read")) is not None:
+        prompt += _tokens(cached)
+    if (cached := get("input_tokens_cache_write")) is not None:
+        prompt += _tokens(cached)
     return {"num_completion_tokens": _tokens(get("output_tokens")), "num_prompt_tokens": prompt}
 
 

@@ -6,6 +6,7 @@ The typed `Trace.from_events` is the rule; this is the same rule without buildin
 
 from __future__ import annotations
 
+from collections import defaultdict
 from operator import itemgetter
 from typing import Any
 
@@ -20,18 +21,28 @@ def ordered_by_span(events: list[Event]) -> list[Event]:
 
     All events except span ends have a `timestamp` (in UTC, with `Z`), or none has.
     """
-    begun = {event["span_id"] for event in events if event["type"] == "span_begin"}
-    ends = {event["span_id"]: event for event in events if event["type"] == "span_end"}
-    children: dict[str | None, list[Event]] = {}
+    begun: set[str | None] = {None}
+    ends: dict[str, Event] = {}
+    children: defaultdict[str | None, list[Event]] = defaultdict(list)
+    with_spans: set[str | None] = set()
     for event in events:
         kind = event["type"]
-        if kind == "span_end":
-            continue
-        home = event.get("parent_span_id") if kind == "span_begin" else event.get("span_id")
-        children.setdefault(home if home in begun else None, []).append(event)
-    if any("timestamp" in event for event in events[:1]):
+        if kind == "span_begin":
+            begun.add(event["span_id"])
+            home = event.get("parent_span_id")
+            with_spans.add(home)
+            children[home].append(event)
+        elif kind == "span_end":
+            ends[event["span_id"]] = event
+        else:
+            children[event.get("span_id")].append(event)
+    if not begun.issuperset(children):
+        children = _homed(events, begun)
+        with_spans |= {None}
+    if events and "timestamp" in events[0]:
         for siblings in children.values():
-            siblings.sort(key=_time)
+            if len(siblings) > 1:
+                siblings.sort(key=_time)
     ordered: list[Event] = []
     blocks = [iter(children.get(None, ()))]
     spans: list[str] = []
@@ -39,16 +50,30 @@ def ordered_by_span(events: list[Event]) -> list[Event]:
         for event in blocks[-1]:
             ordered.append(event)
             if event["type"] == "span_begin":
-                spans.append(event["span_id"])
-                blocks.append(iter(children.get(event["span_id"], ())))
-                break
+                span = event["span_id"]
+                inside = children.get(span, ())
+                if span in with_spans:
+                    spans.append(span)
+                    blocks.append(iter(inside))
+                    break
+                ordered += inside
+                if (end := ends.get(span)) is not None:
+                    ordered.append(end)
         else:
             blocks.pop()
-            if spans:
-                end = ends.get(spans.pop())
-                if end is not None:
-                    ordered.append(end)
+            if spans and (end := ends.get(spans.pop())) is not None:
+                ordered.append(end)
     return ordered
+
+
+def _homed(events: list[Event], begun: set[str | None]) -> defaultdict[str | None, list[Event]]:
+    """Events by the span they stand in, those of a span that never began at the top."""
+    children: defaultdict[str | None, list[Event]] = defaultdict(list)
+    for event in events:
+        if event["type"] != "span_end":
+            home = event.get("parent_span_id" if event["type"] == "span_begin" else "span_id")
+            children[home if home in begun else None].append(event)
+    return children
 
 
 def derived_items(ordered: list[Event], span_id: str | None) -> list[Item]:

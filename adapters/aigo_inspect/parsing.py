@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from pydantic_core import SchemaValidator, core_schema
+from pydantic_core import SchemaValidator
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
 # The Rust regular expressions of pydantic search several GB per second; Python's own would take longer than parsing.
-_LONG_INTEGER = SchemaValidator(core_schema.str_schema(pattern=r"[:,\[]\s*-?[0-9]{19}"))
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONG_INTEGER = SchemaValidator({"type": "str", "pattern": r"[:,\[]\s*-?[0-9]{19}"})
+_SURROGATE_ESCAPE = rb"\\u[dD][89a-fA-F]"
+_LONE_SURROGATE = "[\ud800-\udfff]"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _parse_leniently(data: bytes, name: str, cause: orjson.JSONDecodeError | Non
     except (RecursionError, ValueError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise EvidenceError(f"{name} cannot be read: {reason}") from (cause or error)
-    if _SURROGATE_ESCAPE.search(data):
+    if re.search(_SURROGATE_ESCAPE, data):
         value, count = _without_surrogates(value)
         if count:
             changes["lone surrogates written as escapes"] += count
@@ -116,7 +116,7 @@ def _without_surrogates(value: Any) -> tuple[Any, int]:
 
     def clean(text: str) -> str:
         nonlocal count
-        cleaned, found = _LONE_SURROGATE.subn(lambda match: f"\\u{ord(match[0]):04x}", text)
+        cleaned, found = re.subn(_LONE_SURROGATE, lambda match: f"\\u{ord(match[0]):04x}", text)
         count += found
         return cleaned
 

@@ -25,14 +25,20 @@ def text_of(value: Any) -> str:
 
 def input_part(part: Any, loss: LossReport) -> Part:
     """One part of a user, system or tool message."""
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = _kind(part)
     if kind == "text":
         return {"type": "input_text", "text": text_of(part.get("text", ""))}
-    mapper = _MAPPERS.get(kind or "")
+    mapper = _MAPPERS.get(kind)
     if mapper is not None:
         return mapper(part, loss)
     loss.changed[f"content of type {kind or type(part).__name__}: kept as JSON text"] += 1
     return {"type": "input_text", "text": json_text(part)}
+
+
+def _kind(part: Any) -> str:
+    """The type that a part says it has; `""` for what is no part, or has no usable type."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if isinstance(kind, str) else ""
 
 
 def _image(part: Part, loss: LossReport) -> Part:
@@ -75,8 +81,11 @@ def _video_file(part: Part, loss: LossReport) -> Part:
 
 def _document(part: Part, loss: LossReport) -> Part:
     found: Part = {"type": "input_file", "file_url": text_of(part.get("document", ""))}
-    if part.get("filename"):
-        found["filename"] = part["filename"]
+    name = part.get("filename")
+    if name is not None and name != "":
+        if not isinstance(name, str):
+            loss.changed["file name that is no text: written as JSON"] += 1
+        found["filename"] = text_of(name)
     if part.get("mime_type"):
         found["inspect"] = {"mime_type": part["mime_type"]}
     return found
@@ -126,15 +135,18 @@ def _output_part(part: Any, loss: LossReport) -> Part:
 
 def answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | None) -> Part:
     """One part of an assistant's message that is neither reasoning nor a tool on the provider's side."""
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind != "text":
+    if _kind(part) != "text":
         found = input_part(part, loss)
         # Texts of an answer are never input.
         return {**found, "type": "text"} if found["type"] == "input_text" else found
     text = text_of(part.get("text", ""))
     if part.get("refusal"):
         return {"type": "refusal", "refusal": text}
-    annotations = [_citation(citation, text, loss) for citation in part.get("citations") or []]
+    citations = part.get("citations") or []
+    if not isinstance(citations, list):
+        loss.changed["citations that are no list: taken for one citation"] += 1
+        citations = [citations]
+    annotations = [_citation(citation, text, loss) for citation in citations]
     found = {"type": "output_text", "text": text, "annotations": annotations}
     if logprobs:
         found["logprobs"] = logprobs

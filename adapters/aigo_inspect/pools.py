@@ -17,8 +17,6 @@ import orjson
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 
 _PREFIXES = ("attachment://", "tc://")
-_USUAL_LENGTHS = frozenset(len(prefix) + 32 for prefix in _PREFIXES)
-"""Lengths of references by hash, which has 32 hexadecimal digits."""
 
 
 def expand_refs(refs: Any, pool: list[Any], most: float = math.inf) -> list[Any]:
@@ -65,7 +63,7 @@ def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_B
     walker.walk_messages(messages)
     walker.walk(calls)
     for key, value in sample.items():
-        if key in _NOT_TAKEN_OUT:
+        if key in NOT_TAKEN_OUT:
             continue
         if key == "events" and isinstance(value, list):
             _resolve_events(value, messages, calls, walker)
@@ -83,7 +81,7 @@ def resolve_field(key: str, value: Any, walker: Walker) -> Any:
     """A field of a sample that holds no events, with its references replaced (in place where it is no text)."""
     if isinstance(value, str):
         return walker.text(value)
-    if key in _NOT_TAKEN_OUT:
+    if key in NOT_TAKEN_OUT:
         return value
     if key == "messages" and isinstance(value, list):
         walker.walk_messages(value)
@@ -92,7 +90,8 @@ def resolve_field(key: str, value: Any, walker: Walker) -> Any:
     return value
 
 
-_NOT_TAKEN_OUT = frozenset({"store", "model_usage", "role_usage", "timelines"})
+NOT_TAKEN_OUT = frozenset({"store", "model_usage", "role_usage", "timelines"})
+"""Fields of a sample whose texts always stand in them."""
 _MESSAGE_TEXTS = ("content", "tool_calls", "metadata", "error")
 _WITHOUT_TEXTS = frozenset({"span_begin", "span_end", "step"})
 """Kinds of events that have names, but no texts long enough to be taken out."""
@@ -141,8 +140,10 @@ class Walker:
         self._room = bounds.room(size)
         self._growth = bounds.growth
         self._messages = bounds.context_messages
-        # Hardly any other text has the length of a reference: looking at the length first saves most comparisons.
-        self._lengths = {len(prefix) + len(name) for name in texts for prefix in _PREFIXES} | _USUAL_LENGTHS
+        # Hardly any other text has the length of a reference: looking at the length first saves most comparisons. Most
+        # references are hashes of 32 digits, also those whose texts are missing.
+        names = {32, *map(len, texts)}
+        self._lengths = {len(prefix) + name for name in names for prefix in _PREFIXES}
 
     def text(self, value: str) -> str:
         """The text behind a reference; the value itself when it is none."""
@@ -212,6 +213,15 @@ class Walker:
                             node[index] = self.text(value)
                     elif (kind is dict or kind is list) and value:
                         push(value)
+
+
+def has_references(value: Any) -> bool:
+    """Whether a text somewhere in a JSON value stands for another one."""
+    if isinstance(value, str):
+        return value.startswith(_PREFIXES)
+    if isinstance(value, dict):
+        return any(map(has_references, value.values()))
+    return isinstance(value, list) and any(map(has_references, value))
 
 
 def _share_messages(

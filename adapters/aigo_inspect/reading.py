@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
@@ -26,10 +26,12 @@ from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
 from .archive import Archive
 from .chunked import chunked_samples, read_chunked
-from .json_log import JsonLog
 from .legacy import lift_header, lift_sample
 from .parsing import Parsed, parse_json
 from .sources import Source, open_source
+
+if TYPE_CHECKING:
+    from .json_log import JsonLog
 
 Order = Literal["epoch", "sample"]
 Made = TypeVar("Made")
@@ -131,6 +133,9 @@ class LogReader:
                 raise EvidenceError(f"{self.location!r} is compressed with {name}: unpack it first")
         if text[:1] == b"{" or (not text and start):
             self.format = "json"
+            # Late: most logs are archives.
+            from .json_log import JsonLog
+
             self._json = JsonLog(self._source, self.bounds, self.redaction)
             self.damage += self._json.damage
             self.changes.update(self._json.changes)

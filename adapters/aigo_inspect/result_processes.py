@@ -25,6 +25,7 @@ from .frame import Totals
 from .import_settings import ImportSettings
 from .reading import LogReader, SampleRef, open_log
 from .result_writing import write_part, write_samples
+from .sources import local_path
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,25 @@ def write_in_processes(
     loss: LossReport,
 ) -> None:
     """Write runs of samples to `file`, several at the same time; what each run adds up to is added to the totals."""
+    key = reader.location, settings
+    if local_path(reader.location) is not None:
+        # A fork has it open already. What is far away is read through a connection, which two cannot share.
+        _opened[key] = reader
+    try:
+        _write_runs(reader, runs, reductions, file, settings, totals, loss)
+    finally:
+        _opened.pop(key, None)
+
+
+def _write_runs(
+    reader: LogReader,
+    runs: list[list[SampleRef]],
+    reductions: dict[str, list[dict[str, Any]]],
+    file: Any,
+    settings: ImportSettings,
+    totals: Totals,
+    loss: LossReport,
+) -> None:
     with (
         tempfile.TemporaryDirectory(prefix=".aigo-import-", dir=Path(file.name).parent) as folder,
         ProcessPoolExecutor(min(settings.jobs, len(runs)) - 1, mp_context=_processes()) as pool,
@@ -54,7 +74,7 @@ def write_in_processes(
         # only what the others write has to be copied there.
         parts: list[tuple[Path, Future[_RunResult]]] = []
         for number, run in reversed(list(enumerate(runs))):
-            wanted = {ref.id_text for ref in run}
+            wanted = {ref.id_text for ref in run} if reductions else set()
             own = {key: value for key, value in reductions.items() if key in wanted}
             part = Path(folder) / str(number)
             parts.append((part, pool.submit(_write_run, reader.location, run, own, part, settings)))
@@ -87,6 +107,17 @@ def _processes() -> BaseContext:
     return context
 
 
+_opened: dict[tuple[str, ImportSettings], LogReader] = {}
+"""Logs that are open: in a process of its own a log is opened once for all its runs."""
+
+
+def _reader(location: str, settings: ImportSettings) -> LogReader:
+    key = location, settings
+    if key not in _opened:
+        _opened[key] = open_log(location, bounds=settings.bounds, redaction=settings.redaction())
+    return _opened[key]
+
+
 def _write_run(
     location: str,
     refs: list[SampleRef],
@@ -95,14 +126,16 @@ def _write_run(
     settings: ImportSettings,
 ) -> _RunResult:
     """In a process of its own: write the samples of one run to a file."""
+    reader = _reader(location, settings)
+    # The parent counts what concerns the log as a whole, and the runs before are counted.
+    reader.damage.clear()
+    reader.changes.clear()
+    reader.redaction.found.clear()
     totals, loss = Totals(), LossReport()
-    with open_log(location, bounds=settings.bounds, redaction=settings.redaction()) as reader:
-        # The parent counts what concerns the log as a whole.
-        reader.damage.clear()
-        reader.changes.clear()
-        reader.redaction.found.clear()
-        with part.open("xb", buffering=1 << 20) as file:
-            writer = PartWriter(file, settings.output_format)
-            write_samples(reader, refs, reductions, writer, settings, totals, loss)
-            writer.finish()
-        return _RunResult(totals, loss, reader.damage, reader.redaction.found, reader.changes)
+    with part.open("xb") as file:
+        writer = PartWriter(file, settings.output_format)
+        write_samples(reader, refs, reductions, writer, settings, totals, loss)
+        writer.finish()
+    return _RunResult(
+        totals, loss, list(reader.damage), Counter(reader.redaction.found), Counter(reader.changes)
+    )

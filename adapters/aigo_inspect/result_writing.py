@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,13 @@ _LARGE_BLOCK = 31 << 20
 """Bytes; glibc learns from freed blocks of up to 32 MiB."""
 
 
+@cache
 def _keep_freed_memory() -> None:
     """Let glibc keep what a sample frees for the next one.
 
     It returns freed memory to the system, page by page, until it has seen a larger block freed; the pages that every sample
-    then had to be given again took a tenth of the time. The block is never touched, so it costs no memory.
+    then had to be given again took a tenth of the time. The block is never touched, so it costs no memory; a second one, out of
+    what glibc has kept, would be.
     """
     bytes(_LARGE_BLOCK)
 
@@ -135,7 +138,7 @@ def _runs(reader: LogReader, refs: list[SampleRef], jobs: int) -> list[list[Samp
     if jobs < 2 or reader.format != "eval" or total < 2 * _WORTH_A_PROCESS:
         return [refs]
     # More runs than processes, so that none waits long for another; few enough that files stay few.
-    share = max(total / (8 * jobs), _WORTH_A_PROCESS / 4)
+    share = max(total / (24 * jobs), _WORTH_A_PROCESS / 8)
     runs: list[list[SampleRef]] = [[]]
     filled = 0
     for position, (ref, size) in enumerate(zip(refs, sizes, strict=True)):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.loss import LossReport
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
     from aigo_bridge.dtypes import SampleEvidence
 
 DATA_FIELDS = ("input", "target", "choices", "description", "metadata", "files", "setup", "sandbox")
-_EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)\(")
-_LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
 
-@dataclass(frozen=True)
-class MappedTrial:
+class MappedTrial(Struct, frozen=True):
     """One sample in one epoch."""
 
     sample_id: str | int
@@ -47,6 +45,8 @@ class MappedTrial:
     """Inspect's `model_usage` of the sample."""
     started_at: str | None = None
     completed_at: str | None = None
+    size: int = 0
+    """Bytes of its JSON in the log; 0 when unknown."""
 
 
 def map_trial(
@@ -104,6 +104,7 @@ def _mapped_trial(
         usage=sample.get("model_usage") or {},
         started_at=sample.get("started_at"),
         completed_at=sample.get("completed_at"),
+        size=raw.size,
     )
 
 
@@ -136,9 +137,9 @@ def _error(sample: dict[str, Any]) -> dict[str, Any]:
 
 def error_type(message: str, traceback: object) -> str:
     """The exception's class name, from its `repr` or its traceback; `Error` when neither tells."""
-    match = _EXCEPTION.match(message)
+    match = re.match(r"([A-Za-z_][\w.]*)\(", message)
     if match is None and isinstance(traceback, str) and traceback.strip():
-        match = _LAST_LINE.match(traceback.strip().splitlines()[-1])
+        match = re.match(r"([A-Za-z_][\w.]*)(?::|$)", traceback.strip().splitlines()[-1])
     return match[1].rsplit(".", 1)[-1] if match else "Error"
 
 
@@ -181,17 +182,16 @@ def chat_output(output: Any) -> dict[str, Any] | None:
     if not isinstance(output, dict) or not output.get("choices"):
         return None
     messages = [choice.get("message") if isinstance(choice, dict) else None for choice in output["choices"]]
-    return chat_answers([message for message in messages if isinstance(message, dict)], output.get("usage"))
+    texts = [answer_text(message) for message in messages if isinstance(message, dict)]
+    return chat_answers(texts, model_usage(output.get("usage"))) if texts else None
 
 
-def chat_answers(messages: list[dict[str, Any]], native_usage: Any) -> dict[str, Any] | None:
-    """As `chat_output`, from the messages of the answers and Inspect's `ModelUsage`."""
-    if not messages:
-        return None
+def chat_answers(texts: list[str], usage: dict[str, int] | None) -> dict[str, Any]:
+    """As `chat_output`, from the texts of the answers and `model_usage`."""
     found: dict[str, Any] = {
-        "choices": [{"message": {"role": "assistant", "content": answer_text(m)}} for m in messages]
+        "choices": [{"message": {"role": "assistant", "content": text}} for text in texts]
     }
-    if (usage := model_usage(native_usage)) is not None:
+    if usage is not None:
         found["usage"] = usage
     return found
 

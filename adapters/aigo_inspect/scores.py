@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from aigo_bridge.importing.encoding import non_finite_text
+from aigo_bridge.importing.encoding import json_text, non_finite_text
 from aigo_bridge.importing.key_names import key_of
 from aigo_bridge.importing.loss import LossReport
 
@@ -83,26 +83,41 @@ def aggregated_scores(
 ) -> dict[str, list[dict[str, Any]]]:
     """Scores aggregated over epochs, by sample id as text, from the log's reductions.
 
-    With several reducers for a scorer, the names of the values carry the reducer: `accuracy_max`.
+    With several reducers for a scorer, the names of the values carry the reducer: `accuracy_max`. What has not the shape
+    of a reduction is counted as dropped.
     """
-    entries = list(reductions)
-    reducers: dict[str, set[Any]] = {}
+    entries = [entry for entry in reductions if _is_reduction(entry, loss)]
+    reducers: dict[str, set[str]] = {}
     for entry in entries:
-        reducers.setdefault(str(entry.get("scorer")), set()).add(entry.get("reducer"))
+        reducers.setdefault(str(entry.get("scorer")), set()).add(_reducer(entry))
     found: dict[str, list[dict[str, Any]]] = {}
     for entry in entries:
-        name, reducer = str(entry.get("scorer")), entry.get("reducer")
+        name, reducer = str(entry.get("scorer")), _reducer(entry)
         for score in entry.get("samples") or []:
-            if not isinstance(score, dict):
+            if not isinstance(score, dict) or score.get("sample_id") is None:
+                loss.dropped["reduced score of an unexpected shape"] += 1
                 continue
             data = _scores_data(name, {k: v for k, v in score.items() if k != "sample_id"}, loss)
             if reducer:
-                data.setdefault("metadata", {})["reducer"] = reducer
+                data.setdefault("metadata", {})["reducer"] = entry["reducer"]
                 if len(reducers[name]) > 1:
                     data["values"] = {f"{key}_{reducer}": value for key, value in data["values"].items()}
-            found.setdefault(str(score.get("sample_id")), []).append(data)
+            found.setdefault(str(score["sample_id"]), []).append(data)
             loss.kept["reduced score"] += 1
     return found
+
+
+def _is_reduction(entry: Any, loss: LossReport) -> bool:
+    if isinstance(entry, dict) and isinstance(entry.get("samples"), (list, type(None))):
+        return True
+    loss.dropped["scores reduced over epochs, of an unexpected shape"] += 1
+    return False
+
+
+def _reducer(entry: dict[str, Any]) -> str:
+    """The reducer's name; JSON where it is none, which no version of Inspect writes."""
+    name = entry.get("reducer")
+    return name if isinstance(name, str) else json_text(name) if name else ""
 
 
 def metrics_of(

@@ -10,8 +10,13 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.importing.locations import remote_errors
 
 LOG_SUFFIXES = (".eval", ".json")
+
+
+class UnreachableError(UsageError):
+    """Whether there are logs at a URL cannot be found out: no access, no network, no such scheme."""
 
 
 class Source(Protocol):
@@ -23,7 +28,7 @@ class Source(Protocol):
     """Length in bytes."""
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Up to `length` bytes from `offset`; fewer at the end of the file."""
+        """Up to `length` bytes from `offset`; fewer at the end of the file. Raises `EvidenceError` when it fails."""
 
     def close(self) -> None:
         """Release the file."""
@@ -36,6 +41,12 @@ class _LocalSource:
         self.size = os.fstat(self._fd).st_size
 
     def read_at(self, offset: int, length: int) -> bytes:
+        try:
+            return self._read_at(offset, length)
+        except OSError as error:
+            raise EvidenceError(f"cannot read {self.name!r} at byte {offset}: {error.strerror}") from error
+
+    def _read_at(self, offset: int, length: int) -> bytes:
         data = os.pread(self._fd, length, offset)
         if len(data) == length or not data:
             return data
@@ -63,8 +74,11 @@ class _RemoteSource:
         self.size = int(self._file.tell())
 
     def read_at(self, offset: int, length: int) -> bytes:
-        self._file.seek(offset)
-        data: bytes = self._file.read(length)
+        try:
+            self._file.seek(offset)
+            data: bytes = self._file.read(length)
+        except remote_errors() as error:
+            raise EvidenceError(f"cannot read {self.name!r} at byte {offset}: {error}") from error
         return data
 
     def close(self) -> None:
@@ -112,7 +126,7 @@ def open_source(location: str | os.PathLike[str]) -> Source:
         return _LocalSource(name, path)
     except FileNotFoundError as error:
         raise EvidenceError(f"no such log: {name!r}") from error
-    except (OSError, ValueError, ImportError) as error:
+    except remote_errors() as error:
         raise EvidenceError(f"cannot open {name!r}: {error}") from error
 
 
@@ -126,17 +140,24 @@ def _is_log_name(name: str) -> bool:
 def find_logs(locations: Sequence[str | os.PathLike[str]], *, recursive: bool = True) -> list[str]:
     """Expand files, folders and glob patterns (local or fsspec URLs) to the logs they name, in sorted order.
 
-    A file named outright is taken whatever its name. Raises `UsageError` when a location matches nothing.
+    A file named outright is taken whatever its name. A file with several names (a link, `x` and `./x`) is one log, under
+    the first of them.
+
+    Raises:
+        UsageError: a location matches nothing.
+        UnreachableError: nobody can say whether it does.
     """
-    found: list[str] = []
+    found: dict[str, str] = {}
     for location in locations:
         text = os.fspath(location)
         path = local_path(text)
         matches = _find_remote(text, recursive) if path is None else _find_local(path, recursive)
         if not matches:
             raise UsageError(f"no logs at {text!r} (expected a log file, a folder with logs or a pattern)")
-        found.extend(matches)
-    return list(dict.fromkeys(found))
+        for match in matches:
+            local = local_path(match)
+            found.setdefault(match if local is None else os.path.realpath(local), match)
+    return list(found.values())
 
 
 def _find_local(path: str, recursive: bool) -> list[str]:
@@ -157,15 +178,20 @@ def _is_named(path: Path) -> bool:
 def _find_remote(url: str, recursive: bool) -> list[str]:
     import fsspec
 
-    fs, path = fsspec.core.url_to_fs(url)
-    if any(sign in path for sign in "*?["):
-        names = fs.glob(path)
-    elif fs.isdir(path):
-        names = [
-            n
-            for n in (fs.find(path) if recursive else fs.ls(path, detail=False))
-            if _is_log_name(n.rsplit("/", 1)[-1])
-        ]
-    else:
-        names = [path] if fs.exists(path) else []
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+        if any(sign in path for sign in "*?["):
+            names = fs.glob(path)
+        elif fs.isdir(path):
+            names = [
+                n
+                for n in (fs.find(path) if recursive else fs.ls(path, detail=False))
+                if _is_log_name(n.rsplit("/", 1)[-1])
+            ]
+        else:
+            names = [path] if fs.exists(path) else []
+    except FileNotFoundError:
+        return []
+    except remote_errors() as error:
+        raise UnreachableError(f"cannot look for logs at {url!r}: {error}") from error
     return sorted(fs.unstrip_protocol(name) for name in names)

@@ -10,19 +10,19 @@ text, as in Inspect's view of the sample.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from .content import Item
 from .ordering import Event, conversation, derived_items
 
 
-@dataclass(frozen=True)
-class Spoken:
+class Spoken(Struct, frozen=True):
     """The items of a trace and how they were found."""
 
     items: list[Item]
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any]
     """For `TraceMetadata.extra`: empty when the items are exactly what `Trace.from_events` derives."""
 
 
@@ -37,26 +37,29 @@ def spoken(
         messages: the items of the sample's final messages.
         answer_id: id of the last of these messages, if the assistant said it.
     """
-    derived = derived_items(ordered, span_id)
     direct = [event for event in ordered if event.get("span_id") == span_id]
+    calls = [event for event in direct if event["type"] == "model_call_event"]
+    compacted = [e for e in direct if e["type"] == "compaction" or e.get("name") == "compaction"]
     notes: dict[str, Any] = {}
-    if not any(event["type"] == "model_call_event" for event in direct):
+    if not calls:
         if messages:
             notes["items"] = "from the sample's messages: the log has no model calls of the main agent"
         return Spoken(messages, notes)
-    if _is_whole(messages, direct):
+    derived = derived_items(direct, span_id) if compacted else conversation(calls[-1])
+    if compacted and _is_whole(messages, direct):
         if _equal(messages, derived):
             return Spoken(derived, notes)
         notes["items"] = "the sample's messages: the context of the model calls was shortened on the way"
         return Spoken(messages, notes)
     items = derived
-    if any(event["type"] == "compaction" and event["strategy"] == "trim" for event in direct):
+    if any(event.get("strategy") == "trim" for event in compacted):
         items = _merged(direct)
         if not _equal(items, derived):
             notes["items"] = "joined by content: the first item kept by a trim does not tell where it cut"
-    answer = _answer_without_calls(direct, messages, answer_id) if answer_id else None
+    said = calls[-1]["output_items"]
+    answer = _answer_without_calls(said, messages, answer_id) if answer_id else None
     if answer is not None:
-        last = len(_last_call(direct)["output_items"])
+        last = len(said)
         items = items[: len(items) - last] + answer
         notes["items"] = "the last answer as the agent left it: the call that submitted it is taken out"
     common = _common(items, messages)
@@ -80,18 +83,15 @@ def _is_whole(messages: list[Item], direct: list[Event]) -> bool:
     Then they are the conversation: the calls show only what was left of it. Answers that became a summary are no part.
     """
     known = {_message_of(item) for item in messages}
-    compacted = False
     call: Event | None = None
     for event in direct:
         if event["type"] == "model_call_event":
             if call is not None and not _was_said(call, known):
                 return False
             call = event
-        elif event["type"] == "compaction" or event.get("name") == "compaction":
-            compacted = True
-            if call is not None and not _was_said(call, known) and event.get("strategy") == "summary":
-                call = None
-    return compacted and call is not None and _was_said(call, known)
+        elif event.get("strategy") == "summary" and call is not None and not _was_said(call, known):
+            call = None
+    return call is not None and _was_said(call, known)
 
 
 def _was_said(call: Event, known: set[str]) -> bool:
@@ -103,17 +103,12 @@ def _message_of(item: Item) -> str:
     return str(item.get("id", "")).partition(":")[0]
 
 
-def _last_call(direct: list[Event]) -> Event:
-    return next(event for event in reversed(direct) if event["type"] == "model_call_event")
-
-
-def _answer_without_calls(direct: list[Event], messages: list[Item], answer_id: str) -> list[Item] | None:
+def _answer_without_calls(said: list[Item], messages: list[Item], answer_id: str) -> list[Item] | None:
     """The last answer where the sample's messages have it without (some of) its tool calls; else `None`.
 
     Inspect's `react` agent lets the model submit its answer by a tool, and then makes that answer the text of the
     message: what it shows ends with the answer, not with a call. The call stays among the events.
     """
-    said = _last_call(direct)["output_items"]
     if not any(_belongs(item, answer_id) for item in said):
         return None
     start = len(messages)
@@ -152,7 +147,7 @@ def _common(one: list[Item], other: list[Item]) -> int:
     """How many items two conversations have in common from the start."""
     count = 0
     for left, right in zip(one, other, strict=False):
-        if not _same(left, right):
+        if left is not right and not _same(left, right):
             break
         count += 1
     return count

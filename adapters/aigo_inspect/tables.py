@@ -1,11 +1,15 @@
 """An import as parquet tables: `samples`, `scores`, `events`, `messages`, and the rest of the log as `result.json`.
 
 For analysis with duckdb, pandas or polars. Rows name their sample and trial; what has no column of its own is JSON
-text in the last one. Contexts of model calls are left out: `messages` has the main agent's conversation once.
+text in the last one. Contexts of model calls are left out: `messages` has the main agent's conversation once. Columns have the
+same types whatever a log holds: a number that does not fit is null there, and in the text of the last column as it is.
+Scores that were reduced over epochs are in `result.json`, by sample, because they are of no trial.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -21,7 +25,7 @@ from .events import EventChoice
 from .frame import Totals, frame_of
 from .reading import LogReader
 from .samples import MappedTrial, grouped
-from .shapes import number
+from .scores import aggregated_scores
 from .trials import read_trials
 
 _KEY = {"sample_id": "string", "trial": "int32"}
@@ -59,6 +63,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("item_id", "type", "role", "text", "call_id", "function", "data"), "string"),
     },
 }
+_INTEGERS = {"int32": 1 << 31, "int64": 1 << 63}
 _BATCH_ROWS = 20_000
 _BATCH_BYTES = 16 << 20
 _TEXTS = frozenset({"input_text", "output_text", "text"})
@@ -72,6 +77,7 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
     """
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
     totals = Totals()
+    reduced = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
     draft.mkdir(parents=True)
     try:
         with _Tables(draft) as tables:
@@ -79,7 +85,14 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
                 totals.count(group)
                 for trial in group:
                     tables.add(trial)
+            if tables.too_big:
+                loss.changed["number that does not fit its column: null there, kept as text"] += (
+                    tables.too_big
+                )
         frame = frame_of(log.header, totals, log.damage, loss)
+        if reduced:
+            frame["reduced_scores"] = reduced
+        loss.changed.update(log.changes)
         (draft / "result.json").write_bytes(dumps(frame) + b"\n")
         if folder.exists():
             shutil.rmtree(folder)
@@ -101,6 +114,8 @@ class _Tables:
         self._arrow: Any = pa
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
         self._bytes = 0
+        self.too_big = 0
+        """Numbers that did not fit their columns."""
         self._schemas = {
             name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])
             for name, columns in _COLUMNS.items()
@@ -130,10 +145,26 @@ class _Tables:
             ("messages", _message_rows(trial)),
         ):
             for row in rows:
-                self._rows[table].append(row)
-                self._bytes += len(row.get("data") or "")
+                self._rows[table].append(self._fitting(row, _COLUMNS[table]))
+                self._bytes += sum(len(value) for value in row.values() if isinstance(value, str))
         if self._bytes > _BATCH_BYTES or any(len(rows) > _BATCH_ROWS for rows in self._rows.values()):
             self._flush()
+
+    def _fitting(self, row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
+        """The row with every value of its column's type; numbers that do not fit are in `data`, where it has one."""
+        odd: dict[str, Any] = {}
+        for name, kind in columns.items():
+            value = row.get(name)
+            if value is None:
+                continue
+            row[name] = _text(value) if kind == "string" else _number(value, kind)
+            if row[name] is None:
+                odd[name] = value
+        if odd:
+            self.too_big += len(odd)
+            if "data" in columns:
+                row["data"] = json_text({**json.loads(row["data"]), "numbers": odd})
+        return row
 
     def _flush(self) -> None:
         for name, rows in self._rows.items():
@@ -149,6 +180,17 @@ def _key(trial: MappedTrial) -> dict[str, Any]:
     return {"sample_id": str(trial.sample_id), "trial": trial.index}
 
 
+def _number(value: Any, kind: str) -> float | int | None:
+    """A finite number for a column of this type; `None` for what does not fit it."""
+    if kind == "double":
+        try:
+            found = float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return found if math.isfinite(found) else None
+    return value if isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind] else None
+
+
 def _text(value: Any) -> str | None:
     if value is None:
         return None
@@ -161,6 +203,7 @@ def _sample_row(trial: MappedTrial) -> dict[str, Any]:
     usages = [model_usage(usage) or {} for usage in trial.usage.values()]
     metadata = trial.trace.metadata if trial.trace is not None else {}
     extra = metadata.get("extra", {}).get("inspect", {})
+    limit = extra.get("limit")
     first = trial.errors[0] if trial.errors else {}
     return {
         **_key(trial),
@@ -170,7 +213,7 @@ def _sample_row(trial: MappedTrial) -> dict[str, Any]:
         "metadata": _text(trial.data.get("metadata")),
         "error_type": first.get("error_type"),
         "error": first.get("message"),
-        "limit": (extra.get("limit") or {}).get("type"),
+        "limit": limit.get("type") if isinstance(limit, dict) else limit,
         "total_time": metadata.get("total_time"),
         "prompt_tokens": sum(usage.get("num_prompt_tokens", 0) for usage in usages),
         "completion_tokens": sum(usage.get("num_completion_tokens", 0) for usage in usages),
@@ -182,12 +225,11 @@ def _score_rows(trial: MappedTrial) -> Iterator[dict[str, Any]]:
     for score in trial.scores or []:
         metadata = score.get("metadata") or {}
         for name, value in score["values"].items():
-            numeric = float(value) if isinstance(value, bool) else number(value)
             yield {
                 **_key(trial),
                 "scorer": score["scorer_name"],
                 "name": name,
-                "value": numeric,
+                "value": value if isinstance(value, (int, float)) else None,
                 "text": _text(value),
                 "answer": _text(metadata.get("answer")),
                 "explanation": _text(metadata.get("explanation")),

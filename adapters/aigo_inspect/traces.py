@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aigo_bridge.importing.encoding import without_non_finite
 from aigo_bridge.importing.loss import LossReport
 
 from .clock import utc
-from .content import Item, SharedItems
+from .content import Item, ItemsOf, SharedItems
 from .events import EventChoice, map_events, sample_key, without_patches
 from .main_span import main_span_id
 from .model_calls import model_usage
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from aigo_bridge.dtypes import Trace
 
 
-@dataclass(frozen=True)
-class MappedTrace:
+class MappedTrace(Struct, frozen=True):
     """A trace as JSON-ready parts: what is written, without building objects."""
 
     events: list[Event]
@@ -98,21 +98,43 @@ def map_trace(
         loss: where counts go.
     """
     loss = loss if loss is not None else LossReport()
-    key = key_of_sample(sample, header)
     events = sample.get("events")
     events = events if isinstance(events, list) else []
     shared = SharedItems(loss)
-    mapped = map_events(events, key=key, keep=keep, loss=loss, items=shared)
+    mapped = map_events(events, key=key_of_sample(sample, header), keep=keep, loss=loss, items=shared)
     tools = tools_of(_offers(events))
-    return assemble(sample, key, mapped, tools, shared, header=header, location=location, loss=loss)
+    return assemble(
+        sample, mapped, tools, last_messages(sample, shared), header=header, location=location, loss=loss
+    )
+
+
+class LastMessages(Struct, frozen=True):
+    """What a sample's messages say: the conversation as it was left."""
+
+    count: int
+    items: list[Item]
+    answer_id: str | None
+    """Id of the last message, if the assistant said it."""
+
+
+def last_messages(sample: Mapping[str, Any], items: ItemsOf) -> LastMessages:
+    """The messages of a resolved sample."""
+    messages = sample.get("messages") or []
+    last = messages[-1] if messages and isinstance(messages[-1], dict) else {}
+    found = [item for message in messages for item in items.of(message)]
+    return LastMessages(len(messages), found, answer_id(last.get("role"), last.get("id")))
+
+
+def answer_id(role: object, message_id: object) -> str | None:
+    """The id of a message, if the assistant said it."""
+    return message_id if role == "assistant" and isinstance(message_id, str) and message_id else None
 
 
 def assemble(
     sample: dict[str, Any],
-    key: str,
     mapped: list[Event],
     tools: dict[str, Any],
-    shared: SharedItems,
+    messages: LastMessages,
     *,
     header: Mapping[str, Any] | None,
     location: str | None,
@@ -121,24 +143,21 @@ def assemble(
     """A trace of mapped events.
 
     Args:
-        sample: the resolved sample; its events are not looked at.
-        key: its key (see `key_of_sample`).
+        sample: the resolved sample; its events and messages are not looked at.
         mapped: its events, as `map_events` makes them.
         tools: definitions of the tools its models were offered, by name.
-        shared: the items of its messages so far.
+        messages: its messages.
         header: as for `map_trace`.
         location: as for `map_trace`.
         loss: as for `map_trace`.
     """
     ordered = ordered_by_span(mapped)
-    messages = [item for message in sample.get("messages") or [] for item in shared.of(message)]
-    span_id = main_span_id(ordered, messages)
-    said = spoken(ordered, span_id, messages, _answer_id(sample.get("messages")))
+    span_id = main_span_id(ordered, messages.items)
+    said = spoken(ordered, span_id, messages.items, messages.answer_id)
     span = next((e for e in ordered if e["type"] == "span_begin" and e["span_id"] == span_id), None)
-    spec = (header or {}).get("eval") or {}
-    metadata = _metadata(sample, spec, key, location, span, loss)
+    metadata = _metadata(sample, header, location, span, loss)
     metadata["extra"]["inspect"].update(said.notes)
-    metadata["message_count"] = len(sample.get("messages") or [])
+    metadata["message_count"] = messages.count
     if tools:
         metadata["extra"]["inspect"]["tools"] = tools
     return MappedTrace(ordered, said.items, span, metadata)
@@ -150,26 +169,18 @@ def key_of_sample(sample: dict[str, Any], header: Mapping[str, Any] | None) -> s
     return sample_key(spec.get("eval_id") or spec.get("run_id"), sample.get("id"), sample.get("epoch"))
 
 
-def _answer_id(messages: Any) -> str | None:
-    last = messages[-1] if messages else None
-    if not isinstance(last, dict) or last.get("role") != "assistant":
-        return None
-    found = last.get("id")
-    return found if isinstance(found, str) and found else None
-
-
 def _metadata(
     sample: dict[str, Any],
-    spec: Mapping[str, Any],
-    key: str,
+    header: Mapping[str, Any] | None,
     location: str | None,
     span: Event | None,
     loss: LossReport,
 ) -> dict[str, Any]:
+    spec = (header or {}).get("eval") or {}
     inspect = {
         name: value
         for name, value in sample.items()
-        if name not in _IN_EVIDENCE and value not in (None, {}, [])
+        if value is not None and name not in _IN_EVIDENCE and value not in ({}, [])
     }
     for retry in inspect.get("error_retries") or []:
         if isinstance(retry, dict) and retry.pop("traceback_ansi", None):
@@ -177,7 +188,10 @@ def _metadata(
     for name in ("store", "timelines"):
         if sample.get(name):
             loss.dropped[f"sample.{name}: derived from events"] += 1
-    metadata: dict[str, Any] = {"trace_id": str(sample.get("uuid") or key), "source_type": "inspect_ai"}
+    metadata: dict[str, Any] = {
+        "trace_id": str(sample.get("uuid") or key_of_sample(sample, header)),
+        "source_type": "inspect_ai",
+    }
     if location is not None:
         metadata["source_uri"] = location
     agent = (span or {}).get("name") or spec.get("solver")

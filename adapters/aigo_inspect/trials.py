@@ -8,17 +8,17 @@ from typing import Any
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.loss import LossReport
 
-from .content import SharedItems
-from .current import REST, CurrentSample, parse_current
-from .current_events import CurrentEvents, ToolLists, UnusualError
+from .current import CurrentSample, UnusualError, parse_current
+from .current_events import Constants, CurrentEvents
+from .current_messages import Messages
 from .direct_ios import direct_io
 from .events import EventChoice
-from .pools import Walker, resolve_field
+from .pools import NOT_TAKEN_OUT, Walker
 from .reading import LogReader, SampleRef
-from .samples import DATA_FIELDS, MappedTrial, chat_answers, map_trial, raw_outputs_of
+from .samples import DATA_FIELDS, MappedTrial, map_trial, raw_outputs_of
 from .scores import scores_of
 from .shapes import MALFORMED
-from .traces import assemble, key_of_sample, tools_of
+from .traces import LastMessages, answer_id, assemble, tools_of
 
 
 def read_trials(
@@ -33,12 +33,16 @@ def read_trials(
     The others are noted in the log's `damage`.
     """
     loss = loss if loss is not None else LossReport()
-    tools = ToolLists()
+    constants = Constants()
+    counts = LossReport()
 
     def trial(ref: SampleRef) -> MappedTrial:
         data = log.read_bytes(ref)
         if data is not None and keep == "default":
-            quick = _current_trial(log, ref, data, tools, loss)
+            quick = _current_trial(log, ref, data, constants, counts)
+            if quick is not None:
+                loss.add(counts)
+            counts.clear()
             if quick is not None:
                 return quick
         raw = log.parse_sample(ref, data)
@@ -49,63 +53,57 @@ def read_trials(
 
 
 def _current_trial(
-    log: LogReader, ref: SampleRef, data: bytes, tools: ToolLists, loss: LossReport
+    log: LogReader, ref: SampleRef, data: bytes, constants: Constants, loss: LossReport
 ) -> MappedTrial | None:
-    """The trial in `data`, or `None`, with nothing counted, when the sample has to be mapped the general way."""
+    """The trial in `data`, or `None` when the sample has to be mapped the general way; then the counts mean nothing."""
     sample = parse_current(data, log.redaction)
     if sample is None:
         return None
-    walker = Walker(sample.attachments, log.sample_size(ref), log.bounds)
-    counts = LossReport()
+    size = log.sample_size(ref)
+    walker = Walker(sample.attachments, size, log.bounds)
     try:
         log.check_counts(ref, sample.events, sample.messages)
-        trial = _mapped(sample, walker, tools, counts, log.header, log.location)
+        trial = _mapped(sample, size, walker, constants, loss, log.header, log.location)
     except (UnusualError, EvidenceError, *MALFORMED):
         # What is wrong with it, the general way finds as well, and says it.
         return None
-    if walker.missing:
-        return None
-    loss.add(counts)
-    return trial
+    return None if walker.missing else trial
 
 
 def _mapped(
     sample: CurrentSample,
+    size: int,
     walker: Walker,
-    tools: ToolLists,
+    constants: Constants,
     loss: LossReport,
     header: Mapping[str, Any],
     location: str,
 ) -> MappedTrial:
     if not sample.events:
         raise UnusualError
-    shared = SharedItems(loss)
-    events = CurrentEvents(sample, walker, shared, tools, loss)
+    messages = Messages(walker, loss)
+    events = CurrentEvents(sample, walker, messages, constants, loss)
     mapped = events.run()
-    fields: dict[str, Any] = {}
-    for name in REST:
-        value = getattr(sample, name)
-        fields[name] = resolve_field(name, value, walker) if value else value
+    calls = events.calls
+    fields = _fields(sample, walker)
     trace = assemble(
         fields,
-        key_of_sample(fields, header),
         mapped,
-        tools_of(events.offers.values()),
-        shared,
+        tools_of(calls.offers.values()),
+        _last_messages(sample, messages),
         header=header,
         location=location,
         loss=loss,
     )
     main = trace.span_id
-    answers = (chat_answers(messages, usage) for span, messages, usage in events.answers if span == main)
-    ios = [direct_io({"call": call.call, "request_ids": call.request_ids}) for call in events.raw_calls]
+    ios = [direct_io({"call": call.call, "request_ids": call.request_ids}) for call in calls.natives]
     loss.kept["sample"] += 1
     return MappedTrial(
         sample_id=fields["id"],
         index=max(0, sample.epoch - 1),
-        data={name: fields[name] for name in DATA_FIELDS if fields.get(name) is not None},
+        data={name: fields[name] for name in DATA_FIELDS if fields[name] is not None},
         trace=trace,
-        raw_outputs=raw_outputs_of(answers, fields["output"]),
+        raw_outputs=raw_outputs_of([a for span, a in calls.answers if span == main], fields["output"]),
         direct_ios=[io for io in ios if io is not None],
         scores=scores_of(fields, loss),
         errors=[],
@@ -113,4 +111,42 @@ def _mapped(
         usage=fields["model_usage"] or {},
         started_at=fields["started_at"],
         completed_at=fields["completed_at"],
+        size=size,
+    )
+
+
+def _fields(sample: CurrentSample, walker: Walker) -> dict[str, Any]:
+    """The fields that stand in the sample as they are, to be treated as in any other."""
+    fields = {name: getattr(sample, name) for name in _PLAIN_FIELDS}
+    # Together: starting a walk costs more than walking most fields does.
+    trees = []
+    for name in _WITH_TEXTS:
+        value = fields[name]
+        if type(value) is str:
+            fields[name] = walker.text(value)
+        elif value:
+            trees.append(value)
+    walker.walk(trees)
+    return fields
+
+
+_PLAIN_FIELDS = tuple(
+    name
+    for name in CurrentSample.__struct_fields__
+    if name not in ("messages", "events", "attachments", "events_data", "error_retries")
+)
+_NO_TEXTS = frozenset({"total_time", "working_time", "epoch", "turn_count", "invalidation", "error"})
+_WITH_TEXTS = tuple(
+    name
+    for name in _PLAIN_FIELDS
+    if name not in NOT_TAKEN_OUT | _NO_TEXTS and not name.endswith(("_limit", "_limit_usage"))
+)
+
+
+def _last_messages(sample: CurrentSample, messages: Messages) -> LastMessages:
+    last = sample.messages[-1] if sample.messages else None
+    return LastMessages(
+        len(sample.messages),
+        messages.last(sample.messages),
+        answer_id(last.role, last.id) if last is not None else None,
     )

@@ -36,7 +36,7 @@ class Bounds:
     """Bytes of JSON that an event or a message has on average at least, where there are more than ten thousand."""
     damaged: int = 10_000
     """Parts that may be unreadable before the rest of the log is not read any more."""
-    string_bytes: int = 1 << 30
+    string_bytes: int = 256 << 20
     """Longest text, in bytes of JSON."""
     growth: float = 50.0
     """Most times its own size that a sample's attachments may come to when they are put back, beyond `growth_from`."""
@@ -70,13 +70,13 @@ class Bounds:
                 " it looks like a zip bomb (raise the bound 'ratio' if the log is yours)"
             )
 
-    def check_count(self, what: str, count: int, size: int) -> None:
-        """Refuse a sample of `size` bytes (0: unknown) with too many, and too small, events or messages."""
+    def check_count(self, what: str, count: int, size: int, where: str = "the sample") -> None:
+        """Refuse a sample, or log, of `size` bytes (0: unknown) with too many, and too small, events or messages."""
         if count > self.events:
-            raise TooLargeError(f"the sample has {count:,} {what}, the bound 'events' is {self.events:,}")
+            raise TooLargeError(f"{where} has {count:,} {what}, the bound 'events' is {self.events:,}")
         if count > 10_000 and 0 < size < count * self.smallest:
             raise TooLargeError(
-                f"the sample has {count:,} {what} in {size:,} bytes, which none can be"
+                f"{where} has {count:,} {what} in {size:,} bytes, which none can be"
                 " (lower the bound 'smallest' if the log is yours)"
             )
 
@@ -87,7 +87,7 @@ class Bounds:
         """
         if len(data) > _LARGE and _DENSEST * (data.count(b"{") + data.count(b"[")) > len(data):
             raise TooLargeError(f"member {name!r} has {len(data):,} bytes of hardly anything but brackets")
-        if len(data) > self.string_bytes and _longest_text(data) > self.string_bytes:
+        if _has_text_of(data, self.string_bytes + 1):
             raise TooLargeError(
                 f"member {name!r} has a text of more than {self.string_bytes:,} bytes"
                 " (raise the bound 'string_bytes' if the log is yours)"
@@ -107,13 +107,28 @@ _DENSEST = 8
 """Bytes per bracket; the densest real logs (log probabilities) have about fifteen."""
 
 
-def _longest_text(data: bytes) -> int:
-    """Bytes of the longest piece between two quotes."""
-    longest = at = 0
-    while (end := data.find(b'"', at)) >= 0:
-        longest = max(longest, end - at)
-        at = end + 1
-    return max(longest, len(data) - at)
+_MOST_QUOTES = 1_000
 
+
+def _has_text_of(data: bytes, length: int) -> bool:
+    """Whether there is a text of at least `length` bytes, as its quotes tell.
+
+    A text that long leaves a window of its length without a quote, so only the last quote of each window is looked for. One
+    behind a backslash is part of a text; after a thousand of them in a row the next is taken for an end all the same.
+    """
+    at = 0
+    while at + length <= len(data):
+        end = data.rfind(b'"', at, at + length)
+        for _ in range(_MOST_QUOTES):
+            if end <= 0 or data[end - 1] != _BACKSLASH:
+                break
+            end = data.rfind(b'"', at, end)
+        if end < 0:
+            return True
+        at = end + 1
+    return False
+
+
+_BACKSLASH = ord("\\")
 
 DEFAULT_BOUNDS = Bounds()

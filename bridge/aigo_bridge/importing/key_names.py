@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 _KEY = re.compile(r"[A-Za-z0-9_\-]{1,250}")
-_OTHER = re.compile(r"[^A-Za-z0-9_\-]+")
 
 
 def key_of(name: object) -> str:
@@ -17,5 +15,8 @@ def key_of(name: object) -> str:
     text = str(name)
     if _KEY.fullmatch(text):
         return text
+    # Late: most names are keys, and the library of hashes takes longer to load than this one.
+    import hashlib
+
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return f"{_OTHER.sub('-', text).strip('-')[:200] or 'x'}-{digest}"
+    return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', text).strip('-')[:200] or 'x'}-{digest}"

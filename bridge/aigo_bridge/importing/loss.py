@@ -23,9 +23,19 @@ class LossReport:
 
     def add(self, other: LossReport) -> None:
         """Add the counts of another report."""
-        self.kept.update(other.kept)
-        self.changed.update(other.changed)
-        self.dropped.update(other.dropped)
+        for mine, theirs in (
+            (self.kept, other.kept),
+            (self.changed, other.changed),
+            (self.dropped, other.dropped),
+        ):
+            for kind, count in theirs.items():
+                mine[kind] += count
+
+    def clear(self) -> None:
+        """Forget all counts."""
+        self.kept.clear()
+        self.changed.clear()
+        self.dropped.clear()
 
     @property
     def lost(self) -> int:

@@ -13,24 +13,29 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pydantic_core import SchemaValidator, core_schema
+from pydantic_core import SchemaValidator
 
 from aigo_bridge.errors import UsageError
 
 _KEY_LIKE_NAME = re.compile(r"(?i)(api_?key|secret|token|passw(or)?d|credential|private_?key|access_?key)")
-_LITERAL = re.compile(rb"[\x21\x23-\x5b\x5d-\x7e]{12,}")
+_LITERAL = rb"[\x21\x23-\x5b\x5d-\x7e]{12,}"
+
+_ESCAPE = r"(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4})"
+"""Behind an escape of JSON a word begins: the `n` of a line break is no letter."""
+_START = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
+_START_WITH_DASHES = rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})"
 
 WELL_KNOWN: Mapping[str, tuple[str, str]] = {
     # Name → (a pattern without look-around that finds at least all secrets, the pattern). The first is searched in
     # Rust, some fifty times faster than Python can, and nearly always in vain.
-    "openai or anthropic key": ("sk-[A-Za-z0-9_-]{20}", r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}"),
-    "aws access key id": ("A[KS]IA[A-Z0-9]{16}", r"(?<![A-Za-z0-9])A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    "google api key": ("AIza[A-Za-z0-9_-]{35}", r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    "github token": ("gh[pousr]_[A-Za-z0-9]{36}", r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{36,}"),
+    "openai or anthropic key": ("sk-[A-Za-z0-9_-]{20}", _START_WITH_DASHES + r"sk-[A-Za-z0-9_-]{20,}"),
+    "aws access key id": ("A[KS]IA[A-Z0-9]{16}", _START + r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    "google api key": ("AIza[A-Za-z0-9_-]{35}", _START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    "github token": ("gh[pousr]_[A-Za-z0-9]{36}", _START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
     "github fine-grained token": ("github_pat_[A-Za-z0-9_]{40}", r"github_pat_[A-Za-z0-9_]{40,}"),
     "gitlab token": ("glpat-[A-Za-z0-9_-]{20}", r"glpat-[A-Za-z0-9_-]{20,}"),
-    "hugging face token": ("hf_[A-Za-z0-9]{30}", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
-    "slack token": ("xox[abposr]-[A-Za-z0-9-]{20}", r"(?<![A-Za-z0-9])xox[abposr]-[A-Za-z0-9-]{20,}"),
+    "hugging face token": ("hf_[A-Za-z0-9]{30}", _START + r"hf_[A-Za-z0-9]{30,}"),
+    "slack token": ("xox[abposr]-[A-Za-z0-9-]{20}", _START + r"xox[abposr]-[A-Za-z0-9-]{20,}"),
     "private key": (
         "PRIVATE KEY-----",
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\\nr :,-]+?-----END [A-Z ]*PRIVATE KEY-----",
@@ -43,8 +48,8 @@ WELL_KNOWN: Mapping[str, tuple[str, str]] = {
 class Redaction:
     """What to look for, and how often it was found."""
 
-    rules: tuple[tuple[str, re.Pattern[bytes]], ...] = ()
-    """(name, pattern) of the secrets."""
+    rules: tuple[tuple[str, bytes], ...] = ()
+    """(name, regular expression) of the secrets; compiled when there is a suspicion, which takes longer than most logs."""
     suspicion: SchemaValidator | None = None
     """Accepts every text that has a match of any rule, and few others; `None` where every text must be searched."""
     found: Counter[str] = field(default_factory=Counter)
@@ -60,15 +65,15 @@ class Redaction:
         if not self.suspects(data) and (data.isascii() or _UTF8.isinstance_python(data)):
             return data
         for name, pattern in self.rules:
-            replaced, count = pattern.subn(f"[redacted: {name}]".encode(), data)
+            replaced, count = re.subn(pattern, f"[redacted: {name}]".encode(), data)
             if count:
                 data = replaced
                 self.found[name] += count
         return data
 
 
-_UTF8 = SchemaValidator(core_schema.str_schema())
-_NOTHING = SchemaValidator(core_schema.none_schema())
+_UTF8 = SchemaValidator({"type": "str"})
+_NOTHING = SchemaValidator({"type": "none"})
 NO_REDACTION = Redaction(suspicion=_NOTHING)
 
 
@@ -85,38 +90,40 @@ def redaction(
     Raises:
         UsageError: a pattern is not a regular expression, or matches the empty text.
     """
-    rules: list[tuple[str, re.Pattern[bytes]]] = []
+    rules: list[tuple[str, bytes]] = []
     hints: list[str] = []
     variables = os.environ if environment is None else environment
     values: dict[bytes, str] = {}
     for name, value in variables.items():
         secret = value.encode("utf-8", "surrogateescape")
-        if _KEY_LIKE_NAME.search(name) and _LITERAL.fullmatch(secret):
+        if _KEY_LIKE_NAME.search(name) and re.fullmatch(_LITERAL, secret):
             values.setdefault(secret, name)
     # Longer values first, so that one value inside another does not leave a remainder.
     for secret, name in sorted(values.items(), key=lambda item: -len(item[0])):
-        rules.append((f"value of {_printable(name)}", re.compile(re.escape(secret))))
-        hints.append(re.escape(secret.decode("ascii")))
+        # Some write a slash of a text as `\\/`.
+        pattern = re.escape(secret.decode("ascii")).replace("/", r"\\?/")
+        rules.append((f"value of {_printable(name)}", pattern.encode()))
+        hints.append(pattern)
     if well_known:
         for name, (hint, pattern) in WELL_KNOWN.items():
-            rules.append((name, re.compile(pattern.encode())))
+            rules.append((name, pattern.encode()))
             hints.append(hint)
-    own = [_compiled(text) for text in patterns]
+    own = [_checked(text) for text in patterns]
     rules += own
     # Python's regular expressions are richer than Rust's: the user's own are always searched.
     if own or not hints:
         return Redaction(tuple(rules), None if own else _NOTHING)
-    return Redaction(tuple(rules), SchemaValidator(core_schema.str_schema(pattern="|".join(hints))))
+    return Redaction(tuple(rules), SchemaValidator({"type": "str", "pattern": "|".join(hints)}))
 
 
-def _compiled(text: str) -> tuple[str, re.Pattern[bytes]]:
+def _checked(text: str) -> tuple[str, bytes]:
     try:
         pattern = re.compile(text.encode())
     except re.error as error:
         raise UsageError(f"{text!r} is not a regular expression: {error}") from error
     if pattern.match(b""):
         raise UsageError(f"{text!r} matches the empty text, expected a pattern for a secret")
-    return f"pattern {_printable(text)}", pattern
+    return f"pattern {_printable(text)}", text.encode()
 
 
 def _printable(text: str) -> str:

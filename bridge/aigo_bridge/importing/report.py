@@ -15,10 +15,10 @@ class ImportReport:
     log: str
     """Its location as the user named it."""
     output: Path | None
-    """What was written; `None` when nothing could be read."""
+    """What was written; `None` when nothing could be read, or nothing written."""
     lines: tuple[str, ...]
     """The report for people; safe to print."""
     exit_code: int
-    """0 done, 1 more was dropped than allowed, 3 only a part (or nothing) could be read."""
+    """0 done, 1 more was dropped than allowed, 3 only a part (or nothing) could be read or written."""
     summary: Mapping[str, Any]
     """The report for programs."""

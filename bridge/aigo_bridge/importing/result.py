@@ -12,7 +12,6 @@ from aigo_bridge.importing.encoding import dumps
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.output import open_draft
 from aigo_bridge.importing.report import ImportReport
-from aigo_bridge.importing.terminal import report_lines
 
 DONE, FAILED, PARTIAL = 0, 1, 3
 
@@ -72,6 +71,9 @@ class ImportResult:
 
     def report(self) -> ImportReport:
         """The result for the command line."""
+        # Late: it is for people who wait at a terminal.
+        from aigo_bridge.importing.terminal import report_lines
+
         summary = {
             "status": self.status,
             "samples": self.samples,

@@ -35,7 +35,8 @@ def report_lines(result: ImportResult) -> list[str]:
         lines += [f"  {title}: {count} x {harmless(kind)}" for kind, count in sorted(counts.items())]
     lines += [f"  unreadable: {harmless(str(item))}" for item in result.damage[:_MOST_DAMAGE]]
     if len(result.damage) > _MOST_DAMAGE:
-        lines.append(f"  unreadable: {len(result.damage) - _MOST_DAMAGE} more, see {result.loss_file}")
+        where = "" if result.loss_file is None else f", see {harmless(str(result.loss_file))}"
+        lines.append(f"  unreadable: {len(result.damage) - _MOST_DAMAGE} more{where}")
     if result.reason:
         lines.append(f"  {harmless(result.reason)}")
     return lines

@@ -17,7 +17,7 @@ from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, redaction
 from aigo_inspect import trials
 from aigo_inspect.current import parse_current
-from aigo_inspect.current_events import ToolLists
+from aigo_inspect.current_events import Constants
 from aigo_inspect.encoded import sample_pieces
 from aigo_inspect.importing import ImportSettings, import_file
 from aigo_inspect.reading import LogReader, SampleRef, open_log
@@ -39,11 +39,8 @@ def written(trial: MappedTrial, loss: LossReport) -> Written:
 
 def quick(log: LogReader, ref: SampleRef, data: bytes) -> Written | None:
     loss = LossReport()
-    trial = trials._current_trial(log, ref, data, ToolLists(), loss)
-    if trial is None:
-        assert loss == LossReport()
-        return None
-    return written(trial, loss)
+    trial = trials._current_trial(log, ref, data, Constants(), loss)
+    return None if trial is None else written(trial, loss)
 
 
 def general(log: LogReader, ref: SampleRef, data: bytes) -> Written:

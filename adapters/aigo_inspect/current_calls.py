@@ -1,0 +1,172 @@
+"""Model calls of a current sample (see `current`) → AI GO model calls, as `model_calls` makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aigo_bridge.importing.loss import LossReport
+
+from . import current
+from .clock import seconds_between
+from .content import Item
+from .current import UnusualError
+from .current_messages import Messages, text_of_answer
+from .model_calls import STATUS_OF_STOP, ModelCalls, model_usage
+from .ordering import Event
+from .pools import Walker, expand_request, has_references
+from .repeated import Repeated
+from .samples import chat_answers
+
+
+class CallConstants:
+    """What is the same in the model calls of a whole log."""
+
+    def __init__(self) -> None:
+        self.tools = Repeated(_tools)
+        """Definitions of the tools that a model was offered, and their names."""
+        self.config = Repeated(_given)
+        """What the model was configured with."""
+
+
+def _tools(value: Any) -> tuple[list[Any], list[str]]:
+    if not isinstance(value, list) or has_references(value):
+        raise UnusualError
+    return value, [str(tool.get("name")) for tool in value if isinstance(tool, dict) and tool.get("name")]
+
+
+def _given(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UnusualError
+    return {key: item for key, item in value.items() if item is not None}
+
+
+class CurrentCalls:
+    """Maps the model calls of one sample."""
+
+    def __init__(
+        self,
+        pools: current.Pools | None,
+        walker: Walker,
+        messages: Messages,
+        constants: CallConstants,
+        loss: LossReport,
+    ):
+        self.answers: list[tuple[str | None, dict[str, Any]]] = []
+        """Span and answer of every call that has one (see `samples.chat_answers`)."""
+        self.natives: list[current.Model] = []
+        """The calls that hold their raw request and response."""
+        self.offers: dict[int, list[Any]] = {}
+        """The lists of tools that the models were offered."""
+        self._walker = walker
+        self._messages = messages
+        self._constants = constants
+        self._calls = ModelCalls(messages, loss)
+        self.caller = self._calls.caller
+        self._pool: list[current.Message] = []
+        self._raw_pool: list[Any] = []
+        if pools is not None:
+            self._pool = [messages.put_back(message) for message in pools.messages]
+            self._raw_pool = pools.calls
+            walker.walk(self._raw_pool)
+
+    def event(self, native: current.Model, time: str) -> Event:
+        """The event of a model call."""
+        output = native.output
+        choices = output.choices
+        if native.input or not native.input_refs or len(choices) > 1:
+            raise UnusualError
+        span, walker = native.span_id, self._walker
+        definitions, names = self._constants.tools.of(native.tools)
+        self.offers[id(definitions)] = definitions
+        event = base(native, "model_call_event", time, walker)
+        event["model"] = native.model
+        event["input_context"] = self._calls.context(span, walker.expand(native.input_refs, self._pool))
+        usage = model_usage(output.usage)
+        event["output_items"] = items = self._answer(choices[0], span, usage) if choices else []
+        if usage is not None:
+            event["usage"] = usage
+        event["tools"] = names
+        seconds = seconds_between(native.timestamp, native.completed)
+        if seconds is not None:
+            event["total_time"] = seconds
+        if error := native.error or output.error:
+            event["error"] = walker.text(error)
+        self._add_notes(native, output, event["metadata"]["inspect"])
+        self._calls.asked(span, items, native.uuid)
+        if native.call is not None:
+            walker.walk(native.call)
+            expand_request(native.call, self._raw_pool, walker)
+            self.natives.append(native)
+        return event
+
+    def _answer(self, choice: current.Choice, span: str | None, usage: dict[str, int] | None) -> list[Item]:
+        messages = self._messages
+        message = messages.put_back(choice.message)
+        self.answers.append((span, chat_answers([text_of_answer(message)], usage)))
+        status = STATUS_OF_STOP.get(choice.stop_reason, "completed")
+        return messages.of(message) if status == "completed" else messages.broken_off(message, status)
+
+    def _add_notes(self, native: current.Model, output: current.Output, notes: dict[str, Any]) -> None:
+        # One by one: nearly all of them are null in nearly all calls, and a loop over their names takes three times as long.
+        text, walk = self._walker.text, self._walker.walk
+        if native.role is not None:
+            notes["role"] = text(native.role)
+        if native.requested_model is not None:
+            notes["requested_model"] = text(native.requested_model)
+        choice = native.tool_choice
+        if isinstance(choice, dict):
+            walk(choice)
+            notes["tool_choice"] = choice
+        else:
+            notes["tool_choice"] = text(choice)
+        if native.retries is not None:
+            notes["retries"] = native.retries
+        if native.request_ids is not None:
+            walk(native.request_ids)
+            notes["request_ids"] = native.request_ids
+        if native.traceback is not None:
+            notes["traceback"] = text(native.traceback)
+        if native.cache is not None:
+            notes["cache"] = text(native.cache)
+        if native.completed is not None:
+            notes["completed"] = text(native.completed)
+        if native.working_time is not None:
+            notes["working_time"] = native.working_time
+        if given := self._constants.config.of(native.config):
+            notes["config"] = given
+        self._add_output_notes(output, notes)
+        if output.model and output.model != native.model:
+            notes["output_model"] = output.model
+        if output.choices:
+            notes["stop_reason"] = output.choices[0].stop_reason
+
+    def _add_output_notes(self, output: current.Output, notes: dict[str, Any]) -> None:
+        if output.usage is not None:
+            notes["usage"] = output.usage
+        if output.input_context_tokens is not None:
+            notes["input_context_tokens"] = output.input_context_tokens
+        if output.fallback is not None:
+            self._walker.walk(output.fallback)
+            notes["fallback"] = output.fallback
+        if output.time is not None:
+            notes["output_time"] = output.time
+        if output.metadata is not None:
+            self._walker.walk(output.metadata)
+            notes["output_metadata"] = output.metadata
+        if output.response_id is not None:
+            notes["response_id"] = self._walker.text(output.response_id)
+
+
+def base(native: Any, kind: str, time: str, walker: Walker) -> Event:
+    """What all events have; `native` is any of `current.NativeEvent`."""
+    notes: dict[str, Any] = {"working_start": native.working_start}
+    metadata: dict[str, Any] = {"inspect": notes}
+    if given := native.metadata:
+        walker.walk(given)
+        metadata = {**given, "inspect": notes}
+        if "inspect" in given:
+            notes["metadata"] = given
+    span = native.span_id
+    if span:
+        return {"type": kind, "id": native.uuid, "span_id": span, "timestamp": time, "metadata": metadata}
+    return {"type": kind, "id": native.uuid, "timestamp": time, "metadata": metadata}

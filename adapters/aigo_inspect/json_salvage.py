@@ -1,0 +1,200 @@
+"""What a `.json` log that is no valid JSON still has: every sound member of its top level, every sound sample.
+
+The document is walked once. Where a value is broken, the walk goes on at the next place that can only be the
+beginning of a member or of a sample: Inspect writes `id`, `epoch` and `input` first into each sample, and inside a text no
+quote stands without a backslash. So a broken sample costs itself, and each byte is looked at a few times at most.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Span = tuple[int, int]
+"""Where a value begins and ends, in bytes."""
+
+# Possessive, so that a long text costs no memory for going back.
+TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_ID = rb'\s*+"id"\s*+:\s*+(' + TEXT + rb'|-?\d++)\s*+,\s*+"epoch"\s*+:\s*+(\d++)'
+IDENTITY = rb"\{" + _ID
+"""The beginning of a sample: its id, its epoch."""
+# The value of a key is no sample.
+_SAMPLE = re.compile(rb"\{(?<!:\{)(?<!:\s\{)" + _ID + rb'\s*+,\s*+"input"\s*+:', re.DOTALL)
+_LINE = re.compile(r'\n  (?="\w+": )', re.ASCII)
+"""Where a member of the top level begins for certain, in Inspect's layout: no text holds a raw line break."""
+_OWN_LINES = ('\n  "eval": ', '\n  "status": ')
+_KNOWN = re.compile(
+    r',\s*(?="(?:eval"\s*:\s*\{\s*"(?:eval_set_id|eval_id|run_id|task|created)"'
+    r'|plan"\s*:\s*\{\s*"name"|results"\s*:\s*\{\s*"(?:total_samples|scorer|scores)"'
+    r'|stats"\s*:\s*\{\s*"started_at"|error"\s*:\s*\{\s*"message"|samples"\s*:\s*\[\s*\{\s*"id"))',
+    re.ASCII,
+)
+"""Where one begins in any other layout, as far as what is first in it tells."""
+_FIELDS = {"id", "epoch", "input", "target"}
+"""What every sample has."""
+_BROKEN = object()
+_BLANK = re.compile(r"[\s,]*", re.ASCII)
+_NAME = re.compile(r'"(\w+)"\s*:\s*', re.ASCII)
+_MOST_MEMBERS = 100
+"""Top-level members that are looked at; a log has about a dozen."""
+_NEAR_END = 12
+"""An error this near to the end of a piece may be due to the cut: the longest words are `-Infinity` and an escape."""
+
+# Only the ends of values are wanted, and an integer may have more digits than Python converts.
+_DECODER = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
+
+
+@dataclass
+class Pieces:
+    """Where the parts of a broken document stand."""
+
+    members: list[tuple[str, Span]] = field(default_factory=list)
+    """Name and value of the top level's members, `samples` left out; broken values too, as far as they reach."""
+    samples: list[Span] = field(default_factory=list)
+    """Elements of `samples`; broken ones too."""
+
+
+def pieces(data: bytes, most_broken: int) -> Pieces:
+    """The parts of a document that cannot be parsed as a whole.
+
+    Args:
+        data: the document.
+        most_broken: samples that may be broken before the rest is given up, which is then one more broken sample.
+    """
+    # One character per byte: brackets, quotes and digits are ASCII, and nothing else is looked at here.
+    text = data.decode("latin-1")
+    samples = _Samples(text, [match.start() for match in _SAMPLE.finditer(data)], most_broken)
+    lines = (
+        [match.start() for match in _LINE.finditer(text)] if any(sign in text for sign in _OWN_LINES) else []
+    )
+    found = Pieces()
+    at = _end(_BLANK, text, text.find("{") + 1)
+    for _ in range(_MOST_MEMBERS):
+        if at >= len(text) or text[at] == "}":
+            break
+        name = _NAME.match(text, at)
+        if name and name[1] == "samples" and text[name.end() : name.end() + 1] == "[":
+            found.samples, at = samples.walk(name.end() + 1)
+        else:
+            end = _member_end(text, at if name is None else name.end(), lines)
+            if name:
+                found.members.append((name[1], (name.end(), end)))
+            at = end
+        at = _end(_BLANK, text, at)
+    if not found.samples and samples.anchors:
+        found.samples, _ = samples.walk(samples.anchors[0])
+    return found
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def _member_end(text: str, at: int, lines: list[int]) -> int:
+    """Where the value at `at` ends; that of a broken one is where the next member begins for certain."""
+    position = bisect_left(lines, at)
+    limit = lines[position] if position < len(lines) else len(text)
+    piece, base = (text[at:limit], at) if lines else (text, 0)
+    try:
+        return base + int(_DECODER.raw_decode(piece, at - base)[1])
+    except (ValueError, RecursionError) as error:
+        if lines:
+            return limit
+        behind = error.pos if isinstance(error, json.JSONDecodeError) else at
+        known = _KNOWN.search(text, max(behind, at))
+        return known.start() if known else len(text)
+
+
+class _Samples:
+    """Walks along the elements of `samples`."""
+
+    def __init__(self, text: str, anchors: list[int], most_broken: int):
+        self.anchors = anchors
+        """Where a sample begins for certain, if not inside another one."""
+        self._text = text
+        self._most_broken = most_broken
+        self._piece = ""
+        self._base = 0
+
+    def walk(self, at: int) -> tuple[list[Span], int]:
+        """The elements from `at` on, and where the list ends."""
+        spans: list[Span] = []
+        broken = 0
+        searching = False
+        while (at := _end(_BLANK, self._text, at)) < len(self._text):
+            if self._text[at] in "]}" and not searching and self._next(at) == len(self._text):
+                return spans, at + 1
+            end, value = self._element(at)
+            if isinstance(value, list) and self._next(at) < end:
+                # One bracket too many in front of samples.
+                end, value = self._next(at), _BROKEN
+            if searching and not (isinstance(value, dict) and value.keys() >= _FIELDS):
+                # Not a sample of its own, but something in the broken one.
+                at = self._next(end)
+                spans[-1] = (spans[-1][0], at)
+            else:
+                spans.append((at, end))
+                searching = value is _BROKEN
+                at = end
+            broken += not isinstance(value, dict)
+            if broken > self._most_broken:
+                spans.append((at, len(self._text)))
+                break
+        return spans, len(self._text)
+
+    def _element(self, begin: int) -> tuple[int, Any]:
+        """Where the element at `begin` ends, and its value; a broken one ends where the next may begin."""
+        anchor = bisect_left(self.anchors, begin + 1)
+        if not self._base <= begin < self._base + len(self._piece):
+            self._cut(begin, anchor)
+        step = 1
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._piece, begin - self._base)
+            except RecursionError:
+                return self._next(begin + 1), _BROKEN
+            except ValueError as error:
+                # Only pieces are parsed, never the rest of the document: an error counts the lines in front of it.
+                position = error.pos if isinstance(error, json.JSONDecodeError) else 0
+                cut_short = position >= len(self._piece) - _NEAR_END or "Unterminated" in str(error)
+                if cut_short and self._base + len(self._piece) < len(self._text):
+                    self._cut(begin, anchor + step)
+                    step *= 2
+                    continue
+                return self._next(max(begin + 1, self._base + (0 if cut_short else position))), _BROKEN
+            return self._base + end, value
+
+    def _cut(self, begin: int, anchor: int) -> None:
+        end = self.anchors[anchor] if anchor < len(self.anchors) else len(self._text)
+        self._piece, self._base = self._text[begin:end], begin
+
+    def _next(self, at: int) -> int:
+        position = bisect_left(self.anchors, at)
+        return self.anchors[position] if position < len(self.anchors) else len(self._text)
+
+
+_ROW = re.compile(rb"\n    (?=[^ }\]\r\n])")
+_ROW_END = b"\n    }"
+
+
+def rows(data: bytes, begin: int, end: int) -> Iterator[Span]:
+    """The elements of a list that Inspect has laid out, four blanks deep: each begins on a line of its own.
+
+    A raw line break stands in no text, so the lines can be trusted whatever is broken in them. What stands between
+    two elements is handed out too: it is the rest of a broken one.
+    """
+    starts = [match.end() for match in _ROW.finditer(data, begin, end)]
+    for start, limit in zip(starts, [*starts[1:], end], strict=True):
+        at = start
+        if data[start] == ord("{"):
+            close = data.find(_ROW_END, start, limit)
+            at = start + len(data[start:limit].rstrip(b", \r\n")) if close < 0 else close + len(_ROW_END)
+            yield start, at
+        rest = data[at:limit].strip(b", \r\n")
+        if rest:
+            yield at, at + len(data[at:limit].rstrip(b", \r\n"))

@@ -1,0 +1,62 @@
+"""Keys are found in the JSON text that a log is, wherever they stand in it."""
+
+from __future__ import annotations
+
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aigo_bridge.importing.redaction import redaction
+
+LETTERS = string.ascii_letters + string.digits
+KEYS = {
+    "openai or anthropic key": "sk-proj-" + LETTERS,
+    "aws access key id": "AKIA" + "A1B2C3D4E5F6G7H8",
+    "google api key": "AIza" + LETTERS[:35],
+    "github token": "ghp_" + LETTERS[:36],
+    "github fine-grained token": "github_pat_" + LETTERS[:40],
+    "gitlab token": "glpat-" + LETTERS[:20],
+    "hugging face token": "hf_" + LETTERS[:30],
+    "slack token": "xoxb-" + LETTERS[:20],
+}
+WORDS = ["", " ", "\n", "\t", "\r\n", "\b", "\f", "é", "\u2028", "😀", '"', "\\", "\\n", "=", "(", "key:\n"]
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("name", KEYS)
+@given(before=st.sampled_from(WORDS), after=st.sampled_from([*WORDS[:-1], "."]), times=st.integers(0, 2))
+def test_a_key_is_replaced_whatever_stands_before_it(
+    ascii_only: bool, name: str, before: str, after: str, times: int
+) -> None:
+    """Escapes end in letters (`\\n`, `\\u00e9`), which are no part of a word; JSON inside of JSON has them twice."""
+    text = f"words{before}{KEYS[name]}{after}words" if before else f"{KEYS[name]}{after}words"
+    if not after:
+        text = text.removesuffix("words")
+    for _ in range(times):
+        text = json.dumps(text, ensure_ascii=ascii_only)
+    document = json.dumps({"text": text}, ensure_ascii=ascii_only).encode()
+    found = redaction(environment={})
+
+    done = found.apply(document)
+
+    assert KEYS[name].encode() not in done
+    assert f"[redacted: {name}]" in json.loads(done)["text"]
+    assert found.found == {name: 1}
+
+
+@pytest.mark.parametrize("word", ["task-", "risk-", "desk-", "\task-", "\risk-", "xAKIA", "aghp_"])
+def test_words_that_end_like_a_key_begins_stay(word: str) -> None:
+    """A tab and `ask-…`: the letters before decide, not the escape before them."""
+    document = json.dumps(f"do {word}{LETTERS[:40].upper()}").encode()
+    assert redaction(environment={}).apply(document) == document
+
+
+@pytest.mark.parametrize("slash", ["/", "\\/"])
+def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) -> None:
+    secret = "abc/def/ghi+jkl="
+    found = redaction(environment={"MY_API_KEY": secret})
+    done = found.apply(b'{"text": "key ' + secret.replace("/", slash).encode() + b' end"}')
+    assert json.loads(done)["text"] == "key [redacted: value of MY_API_KEY] end"
