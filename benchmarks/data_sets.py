@@ -1,6 +1,6 @@
 """Reading data sets: time and peak memory by format, size and selection, beside the bare parser.
 
-    python benchmarks/datasets.py [--rows 1000000]
+    python benchmarks/data_sets.py [--rows 1000000]
 
 Every measurement runs in a process of its own; memory is the peak above what the imports take.
 """
