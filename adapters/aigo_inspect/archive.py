@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from itertools import pairwise
 
 import zstandard
 
@@ -21,36 +21,30 @@ from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
 
 from .sources import Source
+from .zip_records import (
+    CENTRAL,
+    CENTRAL_SIGN,
+    DEFLATED,
+    END,
+    END64_SIGN,
+    END_SIGN,
+    FULL32,
+    LOCAL,
+    LOCAL_SIGN,
+    LOCATOR64_SIGN,
+    STORED,
+    ZSTD,
+    Member,
+    member_name,
+    zip64_values,
+)
+from .zip_salvage import walk_local_headers
 
-STORED, DEFLATED, ZSTD = 0, 8, 93
-_LOCAL = struct.Struct("<4s5H3L2H")
-_CENTRAL = struct.Struct("<4s6H3L5H2L")
-_END = struct.Struct("<4s4H2LH")
-_LOCAL_SIGN, _CENTRAL_SIGN, _END_SIGN = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
-_END64_SIGN, _LOCATOR64_SIGN = b"PK\x06\x06", b"PK\x06\x07"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SIZE_UNKNOWN = -1
 """What zstandard says of a frame that was written as a stream."""
-_FULL32 = 0xFFFFFFFF
-_CHUNK = 1 << 20
-_LONGEST_NAME = 1 << 12
-"""Longer names (and extra fields) are not written by Inspect; in a search for headers they are noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One file in the archive."""
-
-    name: str
-    offset: int
-    """Byte offset of its local header."""
-    compressed: int
-    """Length in the archive, in bytes; -1 when only unpacking can tell."""
-    size: int
-    """Length unpacked, in bytes; -1 when only unpacking can tell."""
-    method: int
-    crc: int | None
-    """CRC-32 of the unpacked bytes; `None` when it is unknown."""
+_STEP = 16 << 20
+_MOST_ENDS = 16
+"""Records that may be the end of the directory; behind the real one, or in a comment, may be others."""
 
 
 class Archive:
@@ -65,18 +59,54 @@ class Archive:
         """What is wrong with the archive as a whole."""
         self.members: dict[str, Member] = {}
         try:
-            members = list(_directory(source, bounds))
+            self._add(_directory(source, bounds, self.damage))
         except TooLargeError:
             raise
         except EvidenceError as error:
             self.damage.append(Damage("", source.size, str(error)))
-            members = list(_walk_local_headers(source, bounds))
-            if not members:
+            self._add(walk_local_headers(source, bounds))
+            if not self.members:
                 raise EvidenceError(f"{source.name!r} is not an .eval log: {error}") from error
+        self._suspicious = self._is_bomb()
+        self._overlapping = self._overlaps() if self._suspicious else frozenset()
+
+    def _add(self, members: Iterable[Member]) -> None:
         for member in members:
             # Re-inserting moves the name to where its last version was written.
             self.members.pop(member.name, None)
             self.members[member.name] = member
+
+    def _is_bomb(self) -> bool:
+        """Whether all members together unpack to so much that none is believed any more."""
+        total = sum(member.size for member in self.members.values() if member.size > 0)
+        return total > max(self._bounds.together_from, self._bounds.ratio * self._source.size)
+
+    def _overlaps(self) -> frozenset[str]:
+        """Names of members in whose data others begin: bytes that are unpacked many times."""
+        members = sorted(self.members.values(), key=lambda member: member.offset)
+        return frozenset(
+            member.name
+            for member, following in pairwise(members)
+            if following.offset < member.offset + LOCAL.size + max(member.compressed, 0)
+        )
+
+    def recover(self) -> list[str]:
+        """Look for members that the directory has lost, and give back their names.
+
+        A wrong byte in a name of the directory is seen by nobody but those who miss the member; its own header still has
+        the name.
+        """
+        local = {member.offset: member for member in walk_local_headers(self._source, self._bounds)}
+        by_offset = {member.offset: member for member in self.members.values()}
+        found = []
+        for offset, member in local.items():
+            known = self.members.get(member.name)
+            if known is not None and known.offset in local and local[known.offset].name == member.name:
+                continue
+            listed = by_offset.get(offset)
+            self._add([member if listed is None else listed._replace(name=member.name)])
+            found.append(member.name)
+        return found
 
     def read(self, name: str) -> bytes:
         """The unpacked bytes of a member, checked against length and CRC.
@@ -88,7 +118,9 @@ class Archive:
         if member is None:
             raise EvidenceError(f"the archive has no member {name!r}")
         if member.compressed >= 0:
-            self._bounds.check_member(name, member.size, member.compressed)
+            self._bounds.check_member(name, member.size, member.compressed, any_size=self._suspicious)
+        if name in self._overlapping:
+            raise TooLargeError(f"member {name!r} has another one in its data: it looks like a zip bomb")
         packed = self._packed(member)
         data = self._unpack(name, member.method, packed, member.size)
         if member.crc is not None and zlib.crc32(data) != member.crc:
@@ -96,15 +128,25 @@ class Archive:
         return data
 
     def _packed(self, member: Member) -> bytes:
+        if member.compressed > self._source.size:
+            raise EvidenceError(
+                f"member {member.name!r} is damaged: the archive is shorter than its {member.compressed:,} bytes"
+            )
         # Header and data at once: their distance is nearly always that of a header without extra fields.
-        ahead = _LOCAL.size + len(member.name)
+        ahead = LOCAL.size + len(member.name)
         head = self._source.read_at(member.offset, ahead + max(member.compressed, 0))
-        if len(head) < _LOCAL.size or head[:4] != _LOCAL_SIGN:
+        if len(head) < LOCAL.size or head[:4] != LOCAL_SIGN:
             raise EvidenceError(f"member {member.name!r} is damaged: no local header at byte {member.offset}")
-        fields = _LOCAL.unpack_from(head)
+        fields = LOCAL.unpack_from(head)
         if fields[2] & 1:
             raise EvidenceError(f"member {member.name!r} is encrypted")
-        behind = _LOCAL.size + fields[9] + fields[10]
+        raw = head[LOCAL.size : LOCAL.size + fields[9]]
+        if len(raw) < fields[9]:
+            raw = self._source.read_at(member.offset + LOCAL.size, fields[9])
+        if member_name(raw, fields[2]) != member.name:
+            own = member_name(raw, fields[2])
+            raise EvidenceError(f"the zip directory calls the member {member.name!r}, its own header {own!r}")
+        behind = LOCAL.size + fields[9] + fields[10]
         start = member.offset + behind
         length = member.compressed if member.compressed >= 0 else self._source.size - start
         if len(head) == behind + length:
@@ -155,170 +197,93 @@ class Archive:
             return reader.read(limit + 1)
         parts: list[bytes] = []
         total = 0
-        while total <= limit and (part := reader.read(16 * _CHUNK)):
+        while total <= limit and (part := reader.read(_STEP)):
             parts.append(part)
             total += len(part)
         return b"".join(parts)
 
 
-def _directory(source: Source, bounds: Bounds) -> Iterator[Member]:
+def _directory(source: Source, bounds: Bounds, damage: list[Damage]) -> list[Member]:
+    """The members that the directory lists; raises `EvidenceError` when it gives none."""
     tail_start = max(0, source.size - 65_557)
     tail = source.read_at(tail_start, source.size - tail_start)
-    at = tail.rfind(_END_SIGN)
-    if at < 0 or at + _END.size > len(tail):
-        raise EvidenceError("the zip directory is missing")
-    end_offset = tail_start + at
-    fields = _END.unpack_from(tail, at)
+    at = len(tail)
+    problem: EvidenceError | None = None
+    for _ in range(_MOST_ENDS):
+        at = tail.rfind(END_SIGN, 0, at)
+        if at < 0:
+            break
+        if at + END.size > len(tail):
+            continue
+        try:
+            members, count = _listed(source, bounds, tail_start + at, END.unpack_from(tail, at))
+        except TooLargeError:
+            raise
+        except EvidenceError as error:
+            # Behind the end of the directory may be what looks like another one.
+            problem = problem or error
+            continue
+        # Some count in sixteen bits, however many there are.
+        if (len(members) - count) % 65_536:
+            reason = f"the zip directory has {len(members):,} members, {count:,} are announced"
+            damage.append(Damage("", tail_start + at, reason))
+        return members
+    raise problem or EvidenceError("the zip directory is missing")
+
+
+def _listed(
+    source: Source, bounds: Bounds, end_offset: int, fields: tuple[int, ...]
+) -> tuple[list[Member], int]:
+    """The members of the directory that ends at `end_offset`, and how many it says it has."""
     count, length, start = fields[4], fields[5], fields[6]
     directory_end = end_offset
     locator = source.read_at(end_offset - 20, 20) if end_offset >= 20 else b""
-    if locator[:4] == _LOCATOR64_SIGN:
+    if locator[:4] == LOCATOR64_SIGN:
         end64_offset = struct.unpack_from("<Q", locator, 8)[0]
-        end64 = source.read_at(end64_offset, 56)
-        if len(end64) < 56 or end64[:4] != _END64_SIGN:
+        end64 = source.read_at(end64_offset, 56) if end64_offset < end_offset else b""
+        if len(end64) < 56 or end64[:4] != END64_SIGN:
             raise EvidenceError("the zip64 directory is missing")
         count, length, start = struct.unpack_from("<Q", end64, 32)[0], *struct.unpack_from("<QQ", end64, 40)
         directory_end = end64_offset
-    if count > bounds.members:
-        raise TooLargeError(f"the archive has {count:,} members, the bound 'members' is {bounds.members:,}")
     # Bytes in front of the archive shift every offset by the same amount.
     shift = directory_end - length - start
     if shift < 0:
         raise EvidenceError("the zip directory is damaged: it claims to start before the file")
+    if length // CENTRAL.size > bounds.members:
+        raise TooLargeError(
+            f"the archive has {count:,} members or room for them, the bound 'members' is {bounds.members:,}"
+        )
     directory = source.read_at(start + shift, length)
     if len(directory) < length:
         raise EvidenceError("the zip directory is cut off")
-    yield from _entries(directory, shift)
+    members = _entries(directory, shift, source.size)
+    if not members:
+        raise EvidenceError("the zip directory is empty")
+    if len(members) > bounds.members:
+        raise TooLargeError(
+            f"the archive has {len(members):,} members, the bound 'members' is {bounds.members:,}"
+        )
+    if not any(source.read_at(member.offset, 4) == LOCAL_SIGN for member in members[:_MOST_ENDS]):
+        raise EvidenceError("the zip directory is damaged: no member is where it says")
+    return members, count
 
 
-def _entries(directory: bytes, shift: int) -> Iterator[Member]:
+def _entries(directory: bytes, shift: int, end: int) -> list[Member]:
     at = 0
+    members = []
     while at < len(directory):
-        if directory[at : at + 4] != _CENTRAL_SIGN or at + _CENTRAL.size > len(directory):
+        if directory[at : at + 4] != CENTRAL_SIGN or at + CENTRAL.size > len(directory):
             raise EvidenceError("the zip directory is damaged")
-        fields = _CENTRAL.unpack_from(directory, at)
+        fields = CENTRAL.unpack_from(directory, at)
         flags, method, crc, compressed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
         name_length, extra_length, comment_length, offset = fields[10], fields[11], fields[12], fields[16]
-        name_at = at + _CENTRAL.size
+        name_at = at + CENTRAL.size
         raw_name = directory[name_at : name_at + name_length]
         extra = directory[name_at + name_length : name_at + name_length + extra_length]
-        if _FULL32 in (size, compressed, offset):
-            size, compressed, offset = _zip64(extra, size, compressed, offset)
-        yield Member(_name(raw_name, flags), offset + shift, compressed, size, method, crc)
+        if FULL32 in (size, compressed, offset):
+            size, compressed, offset = zip64_values(extra, size, compressed, offset)
+        # Offsets of 64 bits may be more than a file can have.
+        offset = min(offset + shift, end)
+        members.append(Member(member_name(raw_name, flags), offset, compressed, size, method, crc))
         at = name_at + name_length + extra_length + comment_length
-
-
-def _name(raw: bytes, flags: int) -> str:
-    return raw.decode("utf-8", errors="replace") if flags & 0x800 else raw.decode("cp437")
-
-
-def _zip64(extra: bytes, *values: int) -> tuple[int, int, int]:
-    """Fill the values that are 0xFFFFFFFF from the zip64 extra field, in their fixed order."""
-    found = list(values)
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, at)
-        if kind == 1:
-            numbers = [int(n) for n in struct.unpack_from(f"<{length // 8}Q", extra, at + 4)]
-            for position, value in enumerate(found):
-                if value == _FULL32 and numbers:
-                    found[position] = numbers.pop(0)
-        at += 4 + length
-    found += [0] * (3 - len(found))
-    return found[0], found[1], found[2]
-
-
-def _walk_local_headers(source: Source, bounds: Bounds) -> Iterator[Member]:
-    """The members of a file whose directory is lost: cut off while writing, or overwritten."""
-    end = 0
-    # What all members together may unpack to while their lengths are found: hostile headers overlap.
-    budget = int(max(bounds.ratio_from, source.size * bounds.ratio))
-    for count, at in enumerate(_places(source, _LOCAL_SIGN)):
-        if count > bounds.members:
-            raise TooLargeError(f"the archive has more members than the bound 'members', {bounds.members:,}")
-        if at < end:
-            continue
-        found = _local_member(source, at)
-        if found is None:
-            continue
-        member, start = found
-        if member.compressed >= 0:
-            yield member
-            end = start + member.compressed
-            continue
-        length, produced = _stream_length(source, start, member.method, budget)
-        if produced > budget:
-            yield replace(member, compressed=length or 0, size=produced)
-            return
-        budget -= produced
-        # Without a length it is left for `read`, which says what is wrong with it.
-        yield member if length is None else replace(member, compressed=length, size=produced)
-        end = start + (length or 0)
-
-
-def _local_member(source: Source, at: int) -> tuple[Member, int] | None:
-    """The member whose local header is at `at`, and where its data starts; `None` when it is no header of a log."""
-    head = source.read_at(at, _LOCAL.size)
-    if len(head) < _LOCAL.size:
-        return None
-    fields = _LOCAL.unpack(head)
-    flags, method, crc, compressed, size = fields[2], fields[3], fields[6], fields[7], fields[8]
-    if (
-        method not in (STORED, DEFLATED, ZSTD)
-        or not 0 < fields[9] <= _LONGEST_NAME
-        or fields[10] > _LONGEST_NAME
-    ):
-        return None
-    rest = source.read_at(at + _LOCAL.size, fields[9] + fields[10])
-    if len(rest) < fields[9] + fields[10]:
-        return None
-    name = _name(rest[: fields[9]], flags)
-    if _FULL32 in (size, compressed):
-        size, compressed, _ = _zip64(rest[fields[9] :], size, compressed)
-    start = at + _LOCAL.size + len(rest)
-    if compressed or not (flags & 8 or size == 0):
-        return Member(name, at, compressed, size, method, crc), start
-    return Member(name, at, -1, -1, method, None), start
-
-
-def _stream_length(source: Source, start: int, method: int, budget: int) -> tuple[int | None, int]:
-    """Compressed length of a stream whose header does not tell, by unpacking it, and how much that produced.
-
-    The length is `None` if the stream does not end or is damaged. It is that of what was unpacked, which is then more
-    than `budget` bytes, if the stream is a bomb.
-    """
-    at = start
-    produced = 0
-    while True:
-        unpacker = (
-            zlib.decompressobj(-15) if method == DEFLATED else zstandard.ZstdDecompressor().decompressobj()
-        )
-        # Small steps: a step unpacks to at most about 30 MB, even in a bomb.
-        step = 1 << 15 if method == DEFLATED else 1 << 10
-        while not unpacker.eof:
-            chunk = source.read_at(at, step)
-            if not chunk or method == STORED:
-                return None, produced
-            try:
-                produced += len(unpacker.decompress(chunk))
-            except (zlib.error, zstandard.ZstdError):
-                return None, produced
-            at += len(chunk) - len(unpacker.unused_data)
-            if produced > budget:
-                return at - start, produced
-        if method != ZSTD or source.read_at(at, 4) != _ZSTD_MAGIC:
-            return at - start, produced
-
-
-def _places(source: Source, needle: bytes) -> Iterator[int]:
-    """Offsets of `needle` in the file; every byte is read once."""
-    base = 0
-    carried = b""
-    while chunk := source.read_at(base + len(carried), _CHUNK):
-        data = carried + chunk
-        at = data.find(needle)
-        while at >= 0:
-            yield base + at
-            at = data.find(needle, at + len(needle))
-        carried = data[-(len(needle) - 1) :]
-        base += len(data) - len(carried)
+    return members

@@ -19,7 +19,6 @@ from inspect_ai.log import (
 from aigo_bridge.benchmarks import BenchmarkMetric, BenchmarkOutcome, BenchmarkRun
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_inspect.importing import ImportSettings, import_file
-from aigo_inspect.running import _model
 
 MAX_ERRORS = 5
 """Failed samples that are named in an outcome; all are in the evidence."""
@@ -33,7 +32,9 @@ def unreturned(logs: Sequence[EvalLog], written: set[Path]) -> list[EvalLog]:
     ]
 
 
-def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int) -> BenchmarkOutcome:
+def outcome_of(
+    log: EvalLog, request: BenchmarkRun, name: str, reused: int, asked: str | None
+) -> BenchmarkOutcome:
     """Import a log and say what the run came to.
 
     Args:
@@ -41,6 +42,7 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int) -> B
         request: what was asked for.
         name: of the evidence's file, without its suffix.
         reused: trials that were taken over from an earlier run.
+        asked: Inspect's name of the model that was asked for; `None`: none was.
 
     Raises:
         EngineError: there is no log.
@@ -69,7 +71,7 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int) -> B
         reused=reused,
         num_stopped=_stopped(log, path),
         num_unscored=max(_unscored(log).values(), default=0),
-        warnings=_warnings(log, path, request),
+        warnings=_warnings(log, path, asked),
         file=log.eval.task_file,
     )
 
@@ -93,13 +95,12 @@ def _unscored(log: EvalLog) -> dict[str, int]:
     return {score.scorer: score.unscored_samples for score in scores if score.unscored_samples}
 
 
-def _warnings(log: EvalLog, path: Path, request: BenchmarkRun) -> tuple[str, ...]:
+def _warnings(log: EvalLog, path: Path, asked: str | None) -> tuple[str, ...]:
     """What makes the numbers doubtful, or different from what was asked for."""
     found = [
         f"scorer {scorer}: {count} samples were not scored, and are in none of its metrics"
         for scorer, count in _unscored(log).items()
     ]
-    asked = None if request.model is None else str(_model(request.model, {}))
     if asked is not None and log.eval.model != asked:
         found.append(f"the task names a model of its own: {log.eval.model!r} was evaluated, not {asked!r}")
     return (*found, *_judging(log, path))

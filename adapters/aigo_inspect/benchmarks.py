@@ -61,6 +61,7 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
     with contextlib.redirect_stdout(sys.stderr):
         model = None if request.model is None else _model(request.model, {})
         roles = {role: _model(name, {}) for role, name in request.roles.items()}
+    asked = None if model is None else str(model)
     try:
         request.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -111,7 +112,7 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
         log.eval.task_id: count for log, count in zip(earlier, reused, strict=True) if log is not None
     }
     return [
-        outcome_of(log, request, file_name(log.eval.task, taken), taken_over.get(log.eval.task_id, 0))
+        outcome_of(log, request, file_name(log.eval.task, taken), taken_over.get(log.eval.task_id, 0), asked)
         for log in logs
     ]
 

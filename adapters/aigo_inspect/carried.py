@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.errors import EvidenceError
+
 from .reading import LogReader
 
 INDEX, FRAME, SAMPLES = "_aigo/index.json", "_aigo/frame.json", "_aigo/samples/"
@@ -22,10 +24,16 @@ def carries_evidence(log: LogReader) -> bool:
     checksums = log.checksums()
     if INDEX not in checksums:
         return False
-    index = log.read_member(INDEX)
+    try:
+        index = log.read_member(INDEX)
+    except EvidenceError as error:
+        log.note(INDEX, error)
+        return False
     written = index.get("checksums") if isinstance(index, dict) else None
     own = {name: crc for name, crc in checksums.items() if not name.startswith("_aigo/")}
-    return bool(written == own) and FRAME in checksums
+    samples = sum(name.startswith(SAMPLES) for name in checksums)
+    whole = not log.damage and samples == log.header["eval"]["dataset"].get("samples")
+    return bool(written == own) and FRAME in checksums and whole
 
 
 def carried_frame(log: LogReader) -> dict[str, Any]:

@@ -73,5 +73,8 @@ def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed)
     sample["attachments"] = {str(index): text for index, text in enumerate(sequences["attachments"])}
     if "messages" not in sample:
         # Copies: the conversation is resolved on its own, and must not share lists with the pool.
-        sample["messages"] = expand_refs(sample.pop("message_refs", None) or [], sequences["messages"])
+        found, unknown = expand_refs(sample.pop("message_refs", None) or [], sequences["messages"])
+        sample["messages"] = found
+        if unknown:
+            changes["conversation: messages that the log does not contain left out"] += unknown
     return Parsed(sample, non_finite, changes)

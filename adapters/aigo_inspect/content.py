@@ -15,10 +15,18 @@ from typing import Any, Protocol
 from aigo_bridge.importing.encoding import json_text
 from aigo_bridge.importing.loss import LossReport
 
-from .parts import Part, answer_part, input_part, text_of, tool_result
+from .parts import Part, add_rest, answer_part, input_part, text_of, tool_result
+from .shapes import MALFORMED, listed
 
 Item = dict[str, Any]
 _ROLES = frozenset({"system", "user", "assistant", "developer"})
+_FIELDS = frozenset({"id", "role", "content", "source", "metadata", "tool_call_id", "model"})
+_TOOL_FIELDS = _FIELDS | {"function", "error"}
+_ANSWER_FIELDS = _FIELDS | {"tool_calls"}
+"""Fields of messages that have a place, or are counted where they are left out; any other is kept beside the item."""
+USUAL_SOURCES = frozenset({"input", "generate"})
+SOURCE_LEFT_OUT = "message: source (input, generate) and name of the model left out"
+"""The calls of the models tell both: a message that a model generated is among their answers."""
 _NO_PROBABILITY = -9999.0
 """What providers write for a token that cannot occur; stands for minus infinity, which JSON cannot say."""
 
@@ -42,14 +50,27 @@ def items_from_message(
     if not isinstance(message, dict):
         loss.changed["message that is no object: kept as custom message"] += 1
         return [{"type": "custom_task_input_message", "content": message}]
+    try:
+        return _items(message, loss, status, logprobs)
+    except MALFORMED:
+        loss.changed["message of an unexpected shape: kept as custom message"] += 1
+        return [{"type": "custom_task_input_message", "content": message}]
+
+
+def _items(
+    message: dict[str, Any], loss: LossReport, status: str, logprobs: list[dict[str, Any]] | None
+) -> list[Item]:
     role = message.get("role")
     message_id = message.get("id") or content_id(message)
     if role == "tool":
-        return [_tool_output(message, str(message_id), loss)]
+        output = _tool_output(message, str(message_id), loss)
+        _count_source(message, loss)
+        return [output]
     if role not in _ROLES:
         loss.changed["message of unknown role: kept as custom message"] += 1
         return [{"type": "custom_task_input_message", "content": message}]
     extra = _message_extra(message)
+    _count_source(message, loss)
     if role != "assistant":
         parts = [input_part(part, loss) for part in _parts(message.get("content"))]
         return [_message(str(message_id), role, parts, status, extra)]
@@ -117,9 +138,29 @@ def _message_extra(message: dict[str, Any]) -> dict[str, Any] | None:
         extra = {"metadata": message["metadata"]}
     if message.get("tool_call_id"):
         extra = {**(extra or {}), "tool_call_id": message["tool_call_id"]}
-    if message.get("source") == "operator":
-        extra = {**(extra or {}), "source": "operator"}
-    return extra
+    rest = _rest(message, _ANSWER_FIELDS if message.get("role") == "assistant" else _FIELDS)
+    return {**(extra or {}), **rest} if rest else extra
+
+
+def _rest(message: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """What a message has besides the known fields; a source and a model that say more than is usual."""
+    rest = {
+        key: value
+        for key, value in message.items()
+        if key not in known and value is not None and value != [] and value != ""
+    }
+    source, model = message.get("source"), message.get("model")
+    if source is not None and (type(source) is not str or source not in USUAL_SOURCES):
+        rest["source"] = source
+    if model is not None and type(model) is not str:
+        rest["model"] = model
+    return rest
+
+
+def _count_source(message: dict[str, Any], loss: LossReport) -> None:
+    source, model = message.get("source"), message.get("model")
+    if (type(source) is str and source in USUAL_SOURCES) or (type(model) is str and model):
+        loss.changed[SOURCE_LEFT_OUT] += 1
 
 
 def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> Item:
@@ -130,6 +171,10 @@ def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> 
         extra["error"] = error
         # The model saw the error's text; the content is empty then.
         output = output or text_of(error.get("message", ""))
+    elif error is not None:
+        extra["error"] = error
+    if rest := _rest(message, _TOOL_FIELDS):
+        extra |= rest
     item: Item = {
         "type": "function_call_output",
         "id": message_id,
@@ -154,7 +199,7 @@ def _assistant_items(
     loss: LossReport,
 ) -> list[Item]:
     content = message.get("content")
-    tool_calls = message.get("tool_calls") or []
+    tool_calls = listed(message.get("tool_calls"))
     items: list[Item] = []
     answers = 0
     if isinstance(content, str):
@@ -166,8 +211,9 @@ def _assistant_items(
             items.append(_message(message_id, "assistant", [part], status, extra))
             answers = 1
     else:
-        texts = sum(isinstance(part, dict) and part.get("type") == "text" for part in content or [])
-        for kind, parts in _runs(content or []):
+        content = listed(content)
+        texts = sum(isinstance(part, dict) and part.get("type") == "text" for part in content)
+        for kind, parts in _runs(content):
             if kind == "reasoning":
                 items.append(_reasoning_message(message_id, parts, status, len(items), loss))
             elif kind == "tool_use":
@@ -219,6 +265,7 @@ def _reasoning_message(
             mapped.append({"type": "summary_text", "text": text_of(part.get("summary") or "")})
         if part.get("signature"):
             loss.changed["reasoning: provider's signature left out"] += 1
+        add_rest(mapped[-1], part, _REASONING)
     suffix = "reasoning" if position == 0 else f"reasoning:{position}"
     return _message(
         f"{message_id}:{suffix}", "assistant", mapped, status, {"redacted": True} if redacted else None
@@ -250,8 +297,13 @@ def _server_tool_items(message_id: str, parts: list[Part]) -> list[Item]:
         }
         if part.get("error"):
             output["inspect"] = {"error": part["error"]}
+        add_rest(call, part, _SERVER_TOOL)
         items += [call, output]
     return items
+
+
+_REASONING = frozenset({"type", "reasoning", "summary", "signature", "redacted"})
+_SERVER_TOOL = frozenset({"type", "id", "name", "arguments", "result", "error", "tool_type", "context"})
 
 
 def _function_call(call: Any, message_id: str, position: int, loss: LossReport) -> Item:
@@ -271,30 +323,38 @@ def _function_call(call: Any, message_id: str, position: int, loss: LossReport) 
         "status": "completed",
     }
     extra = {key: call[key] for key in ("parse_error", "view") if call.get(key)}
-    if call.get("type") == "custom":
-        extra["type"] = "custom"
+    if call.get("type") not in (None, "function"):
+        extra["type"] = call["type"]
     if extra:
         item["inspect"] = extra
+    add_rest(item, call, _CALL)
     return item
+
+
+_CALL = frozenset({"id", "function", "arguments", "type", "parse_error", "view"})
 
 
 # Log probabilities
 
 
 def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]] | None:
-    """AI GO log probabilities of a choice; `None` when the log has none."""
+    """AI GO log probabilities of a choice; `None` when the log has none, or none of the usual shape."""
     found = choice.get("logprobs")
-    tokens = found.get("content") if isinstance(found, dict) else None
-    if not isinstance(tokens, list) or not tokens:
+    if found is None:
         return None
-    return [
-        {
-            **_logprob(token, loss),
-            "top_logprobs": [_logprob(top, loss) for top in token.get("top_logprobs") or []],
-        }
-        for token in tokens
-        if isinstance(token, dict)
-    ]
+    try:
+        if found.keys() - {"content"}:
+            raise TypeError("more than the tokens")
+        return [
+            {
+                **_logprob(token, loss),
+                "top_logprobs": [_logprob(top, loss) for top in listed(token.get("top_logprobs"))],
+            }
+            for token in listed(found["content"])
+        ] or None
+    except MALFORMED:
+        loss.changed["log probabilities of an unexpected shape: kept as they are"] += 1
+        return None
 
 
 def _logprob(token: dict[str, Any], loss: LossReport) -> dict[str, Any]:
@@ -302,4 +362,13 @@ def _logprob(token: dict[str, Any], loss: LossReport) -> dict[str, Any]:
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         loss.changed[f"log probability that is not finite: written as {_NO_PROBABILITY}"] += 1
         value = _NO_PROBABILITY
-    return {"token": text_of(token.get("token", "")), "logprob": value, "bytes": token.get("bytes") or []}
+    octets = listed(token.get("bytes"))
+    if not all(type(octet) is int for octet in octets):
+        raise TypeError("bytes that are no numbers")
+    mapped = {"token": text_of(token.get("token", "")), "logprob": value, "bytes": octets}
+    if not _LOGPROB.issuperset(token):
+        add_rest(mapped, token, _LOGPROB)
+    return mapped
+
+
+_LOGPROB = frozenset({"token", "logprob", "bytes", "top_logprobs"})

@@ -15,7 +15,9 @@ from msgspec import Meta, Raw, Struct
 
 from aigo_bridge.importing.redaction import Redaction
 
-Number = int | float
+Whole = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+"""A number that fits into any column or field; others are kept beside it."""
+Number = Whole | float
 Id = Annotated[str, Meta(min_length=1, max_length=44)]
 """An id that Inspect made; shorter than any reference to a text that was taken out."""
 Name = Annotated[str, Meta(min_length=1)]
@@ -241,8 +243,8 @@ class Compaction(Custom, tag="compaction", kw_only=True):
 
     type: str
     role: str | None = None
-    tokens_before: int | None = None
-    tokens_after: int | None = None
+    tokens_before: Whole | None = None
+    tokens_after: Whole | None = None
     source: str | None = None
 
 

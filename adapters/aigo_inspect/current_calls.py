@@ -11,7 +11,7 @@ from .clock import seconds_between
 from .content import Item
 from .current import UnusualError
 from .current_messages import Messages, text_of_answer
-from .model_calls import STATUS_OF_STOP, ModelCalls, model_usage
+from .model_calls import RAW_FIELDS, STATUS_OF_STOP, ModelCalls, keep_rest, model_usage
 from .ordering import Event
 from .pools import Walker, expand_request, has_references
 from .repeated import Repeated
@@ -31,7 +31,9 @@ class CallConstants:
 def _tools(value: Any) -> tuple[list[Any], list[str]]:
     if not isinstance(value, list) or has_references(value):
         raise UnusualError
-    return value, [str(tool.get("name")) for tool in value if isinstance(tool, dict) and tool.get("name")]
+    if not all(isinstance(tool, dict) for tool in value):
+        raise UnusualError
+    return value, [str(tool["name"]) for tool in value if tool.get("name")]
 
 
 def _given(value: Any) -> dict[str, Any]:
@@ -60,6 +62,8 @@ class CurrentCalls:
         self._walker = walker
         self._messages = messages
         self._constants = constants
+        self._text = ""
+        """Text of the answer of the last call."""
         self._calls = ModelCalls(messages, loss)
         self.caller = self._calls.caller
         self._pool: list[current.Message] = []
@@ -68,6 +72,13 @@ class CurrentCalls:
             self._pool = [messages.put_back(message) for message in pools.messages]
             self._raw_pool = pools.calls
             walker.walk(self._raw_pool)
+
+    def check_contexts(self, natives: list[current.Model]) -> None:
+        """Refuse contexts that come to far more than the sample; raises `TooLargeError`."""
+        self._walker.check_contexts([native.input_refs for native in natives], self._pool)
+        if self._raw_pool:
+            raw = [native.call.get("call_refs") for native in natives if native.call is not None]
+            self._walker.check_contexts(raw, self._raw_pool)
 
     def event(self, native: current.Model, time: str) -> Event:
         """The event of a model call."""
@@ -82,6 +93,7 @@ class CurrentCalls:
         event["model"] = native.model
         event["input_context"] = self._calls.context(span, walker.expand(native.input_refs, self._pool))
         usage = model_usage(output.usage)
+        self._text = ""
         event["output_items"] = items = self._answer(choices[0], span, usage) if choices else []
         if usage is not None:
             event["usage"] = usage
@@ -96,13 +108,15 @@ class CurrentCalls:
         if native.call is not None:
             walker.walk(native.call)
             expand_request(native.call, self._raw_pool, walker)
+            keep_rest(event["metadata"]["inspect"], "call", native.call, RAW_FIELDS)
             self.natives.append(native)
         return event
 
     def _answer(self, choice: current.Choice, span: str | None, usage: dict[str, int] | None) -> list[Item]:
         messages = self._messages
         message = messages.put_back(choice.message)
-        self.answers.append((span, chat_answers([text_of_answer(message)], usage)))
+        self._text = text_of_answer(message)
+        self.answers.append((span, chat_answers([self._text], usage)))
         status = STATUS_OF_STOP.get(choice.stop_reason, "completed")
         return messages.of(message) if status == "completed" else messages.broken_off(message, status)
 
@@ -134,13 +148,11 @@ class CurrentCalls:
             notes["working_time"] = native.working_time
         if given := self._constants.config.of(native.config):
             notes["config"] = given
-        self._add_output_notes(output, notes)
-        if output.model and output.model != native.model:
-            notes["output_model"] = output.model
-        if output.choices:
-            notes["stop_reason"] = output.choices[0].stop_reason
+        self._add_output_notes(native.model, output, notes)
+        if native.error and output.error:
+            notes["output_error"] = text(output.error)
 
-    def _add_output_notes(self, output: current.Output, notes: dict[str, Any]) -> None:
+    def _add_output_notes(self, model: str, output: current.Output, notes: dict[str, Any]) -> None:
         if output.usage is not None:
             notes["usage"] = output.usage
         if output.input_context_tokens is not None:
@@ -155,6 +167,12 @@ class CurrentCalls:
             notes["output_metadata"] = output.metadata
         if output.response_id is not None:
             notes["response_id"] = self._walker.text(output.response_id)
+        if output.model and output.model != model:
+            notes["output_model"] = output.model
+        if output.choices:
+            notes["stop_reason"] = output.choices[0].stop_reason
+        if output.completion and (completion := self._walker.text(output.completion)) != self._text:
+            notes["completion"] = completion
 
 
 def base(native: Any, kind: str, time: str, walker: Walker) -> Event:

@@ -85,6 +85,7 @@ class CurrentEvents:
         times = utc_all([native.timestamp for native in natives])
         if times is None:
             raise UnusualError
+        self.calls.check_contexts([native for native in natives if type(native) is current.Model])
         loss = self._loss
         counts: defaultdict[type, int] = defaultdict(int)
         append = self._events.append
@@ -140,6 +141,8 @@ class CurrentEvents:
         caller = self.calls.caller(native.span_id, native.id)
         if caller is not None:
             event["model_call_id"] = caller
+        if native.type not in (None, "function"):
+            notes["type"] = native.type
         for field in _TOOL_NOTES:
             if (value := getattr(native, field)) is not None:
                 notes[field] = value
@@ -190,7 +193,7 @@ class CurrentEvents:
         return self._of_span(native, "span_end", time)
 
     def _of_span(self, native: current.SpanBegin | current.SpanEnd, kind: str, time: str) -> Event:
-        if native.span_id and not native.metadata:
+        if native.span_id == native.id and not native.metadata:
             # As `base`, for a third of all events.
             metadata = {"inspect": {"working_start": native.working_start}}
             return {
@@ -201,6 +204,8 @@ class CurrentEvents:
                 "metadata": metadata,
             }
         event = base(native, kind, time, self._walker)
+        if native.span_id and native.span_id != native.id:
+            event["metadata"]["inspect"]["span_id"] = native.span_id
         event["span_id"] = native.id
         return event
 

@@ -11,10 +11,10 @@ import msgspec
 from aigo_bridge.importing.encoding import json_text
 from aigo_bridge.importing.loss import LossReport
 
-from .content import Item, items_from_message
+from .content import SOURCE_LEFT_OUT, USUAL_SOURCES, Item, items_from_message
 from .current import Message
+from .model_calls import answer_text
 from .pools import Walker
-from .samples import answer_text
 
 
 class Messages:
@@ -63,6 +63,8 @@ class Messages:
     def broken_off(self, message: Message, status: str) -> list[Item]:
         """The items of an answer that may not be complete."""
         if _is_plain(message):
+            if message.source is not None or message.model:
+                self._loss.changed[SOURCE_LEFT_OUT] += 1
             return _plain_items(message, status)
         return items_from_message(msgspec.to_builtins(message), self._loss, status=status)
 
@@ -85,12 +87,19 @@ def text_of_answer(message: Message) -> str:
 def _is_plain(message: Message) -> bool:
     if type(message.content) is not str or message.metadata or message.error:
         return False
-    if message.role != "tool" and (message.tool_call_id or message.source == "operator"):
+    if message.source is not None and message.source not in USUAL_SOURCES:
         return False
-    return not message.tool_calls or all(
-        type(call.arguments) is dict and call.type != "custom" and not call.view and not call.parse_error
+    if message.role != "tool" and (message.tool_call_id or message.function):
+        return False
+    if not message.tool_calls:
+        return True
+    return message.role == "assistant" and all(
+        type(call.arguments) is dict and call.type in _FUNCTION and not call.view and not call.parse_error
         for call in message.tool_calls
     )
+
+
+_FUNCTION = (None, "function")
 
 
 def _plain_items(message: Message, status: str) -> list[Item]:

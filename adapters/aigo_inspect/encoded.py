@@ -26,33 +26,27 @@ _SHORT = 4 << 20
 """Bytes of a sample in the log up to which its evidence may be one text."""
 
 
-def sample_pieces(
-    group: list[MappedTrial], aggregated: list[dict[str, Any]] | None, context: ContextChoice = "full"
-) -> Iterator[Piece]:
-    """The JSON text of one sample's evidence.
+SAMPLE_END = b"]}"
+
+
+def sample_start(sample_id: str | int, aggregated: list[dict[str, Any]] | None) -> bytes:
+    """The beginning of the JSON text of one sample's evidence; the texts of its trials follow, and `SAMPLE_END`.
 
     Args:
-        group: the sample's trials.
+        sample_id: the sample's id.
         aggregated: its scores over all trials, if any.
-        context: how much of the models' inputs is written.
     """
-    head = {
-        "sample_id": group[0].sample_id,
-        "sample": None,
-        "solver": None,
-        "scores": aggregated,
-        "errors": [],
-    }
-    yield dumps(head)[:-1] + b',"trials":['
-    for position, trial in enumerate(group):
-        if position:
-            yield b","
-        whole = _short_trial(trial, context)
-        if whole is None:
-            yield from _trial(trial, context)
-        else:
-            yield whole
-    yield b"]}"
+    head = {"sample_id": sample_id, "sample": None, "solver": None, "scores": aggregated, "errors": []}
+    return dumps(head)[:-1] + b',"trials":['
+
+
+def trial_pieces(trial: MappedTrial, context: ContextChoice = "full") -> Iterator[Piece]:
+    """The JSON text of one trial, with as much of the models' inputs as is wanted."""
+    whole = _short_trial(trial, context)
+    if whole is None:
+        yield from _trial(trial, context)
+    else:
+        yield whole
 
 
 def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 from aigo_bridge.importing.loss import LossReport
 
@@ -73,3 +74,19 @@ def started_tools(events: list[Event]) -> Iterator[tuple[Event, Event]]:
     for before, event in pairwise(events):
         if event["type"] == "function_call_event" and before["type"] == "span_begin":
             yield before, event
+
+
+def odd_base(native: dict[str, Any], time: str | None) -> dict[str, Any] | None:
+    """What every event has, where it is not of the usual shape."""
+    get = native.get
+    found = {field: get(field) for field in ("uuid", "span_id") if type(get(field)) not in _TEXT_OR_NONE}
+    if type(get("event")) not in _TEXT_OR_NONE:
+        found["event"] = get("event")
+    if time is None and get("timestamp") is not None:
+        found["timestamp"] = get("timestamp")
+    if get("metadata") and not isinstance(get("metadata"), dict):
+        found["metadata"] = get("metadata")
+    return found or None
+
+
+_TEXT_OR_NONE = (str, type(None))

@@ -17,11 +17,11 @@ from aigo_bridge.importing.loss import LossReport
 
 from .clock import utc
 from .content import SharedItems
-from .event_repairs import fill_times, link_agents, mend_parents, started_tools
-from .model_calls import ModelCalls
+from .event_repairs import fill_times, link_agents, mend_parents, odd_base, started_tools
+from .model_calls import KNOWN_FIELDS, ModelCalls, keep_rest
 from .ordering import Event
 from .parts import tool_result
-from .shapes import MALFORMED, number, tokens
+from .shapes import MALFORMED, listed, number, tokens
 from .spans import Spans
 
 EventChoice = Literal["all", "default", "minimal"]
@@ -48,6 +48,30 @@ COMPACTIONS = frozenset({"summary", "trim"})
 """Strategies that are a boundary for AI GO; where tool results are blanked in place, the context goes on."""
 BROKEN_OFF = frozenset({"cancelled", "limit", "approval"})
 _TOOL_FIELDS = frozenset({"view", "truncated", "completed", "message_id", "failed"})
+_KNOWN: dict[str, frozenset[str]] = {
+    "model": _BASE_FIELDS | KNOWN_FIELDS,
+    "tool": _BASE_FIELDS
+    | _TOOL_FIELDS
+    | {
+        "type",
+        "id",
+        "function",
+        "arguments",
+        "result",
+        "error",
+        "events",
+        "working_time",
+        "agent",
+        "agent_span_id",
+    },
+    "span_begin": _BASE_FIELDS | {"id", "parent_id", "type", "name"},
+    "span_end": _BASE_FIELDS | {"id"},
+    "step": _BASE_FIELDS | {"action", "type", "name"},
+    "compaction": _BASE_FIELDS | {"type", "role", "source", "tokens_before", "tokens_after"},
+    "error": _BASE_FIELDS | {"error"},
+}
+"""Kind of event → its fields that have a place of their own; any other is kept as `other`."""
+_ERROR_FIELDS = frozenset({"message", "traceback", "traceback_ansi"})
 
 
 def sample_key(eval_id: object, sample_id: object, epoch: object) -> str:
@@ -153,6 +177,7 @@ class _Mapping:
                 before = len(mapped)
                 try:
                     mapper(native, event)
+                    self._keep_rest(kind, native, event)
                 except MALFORMED:
                     # Whatever the mapper had filled in is dropped with it.
                     del mapped[before:]
@@ -160,6 +185,11 @@ class _Mapping:
                     mapped.append(self._custom(kind, native, event))
                     self._loss.changed[f"event {kind} of an unexpected shape: kept as custom event"] += 1
             counts[kind] = counts.get(kind, 0) + 1
+
+    def _keep_rest(self, kind: str, native: dict[str, Any], event: Event) -> None:
+        known = _KNOWN.get(kind)
+        if known is not None and event["type"] != "custom":
+            keep_rest(event["metadata"]["inspect"], "other", native, known)
 
     def _left_out(self, kind: str, native: dict[str, Any]) -> str | None:
         if kind in ("state", "store"):
@@ -190,8 +220,11 @@ class _Mapping:
         inspect: dict[str, Any] = {}
         if "working_start" in native:
             inspect["working_start"] = native["working_start"]
-        if native.get("pending"):
-            inspect["pending"] = True
+        if (odd := odd_base(native, time)) is not None:
+            inspect["unreadable"] = odd
+            self._loss.changed["event with an id, span or time of an unexpected shape: kept beside it"] += 1
+        if pending := native.get("pending"):
+            inspect["pending"] = pending
         metadata = get("metadata")
         if metadata and isinstance(metadata, dict):
             event["metadata"] = {**metadata, "inspect": inspect}
@@ -208,11 +241,11 @@ class _Mapping:
         self._events.append(event)
 
     def _tool(self, native: dict[str, Any], event: Event) -> None:
-        nested = native.get("events")
-        if nested and isinstance(nested, list):
+        if nested := listed(native.get("events")):
             self._nest(native, event, nested, "tool", native.get("function"))
         error = native.get("error")
-        error = error if isinstance(error, dict) else None
+        if error is not None and not isinstance(error, dict):
+            raise TypeError("an error that is no object")
         call_id = str(native.get("id") or "")
         arguments = native.get("arguments")
         result = native.get("result")
@@ -224,8 +257,11 @@ class _Mapping:
         )
         event["result"] = result if type(result) is str else tool_result(result, self._loss)
         event["status"] = _tool_status(native, error)
+        extra = event["metadata"]["inspect"]
         if (seconds := number(native.get("working_time"))) is not None:
             event["working_time"] = seconds
+        elif native.get("working_time") is not None:
+            extra["working_time"] = native["working_time"]
         if error is not None:
             message = error.get("message", "")
             event["error"] = message if isinstance(message, str) else json_text(message)
@@ -235,15 +271,25 @@ class _Mapping:
         caller = self._calls.caller(event.get("span_id"), call_id)
         if caller is not None:
             event["model_call_id"] = caller
-        extra = event["metadata"]["inspect"]
-        for field, value in native.items():
-            if field in _TOOL_FIELDS and value is not None:
-                extra[field] = value
+        self._add_tool_notes(native, error, extra)
+        self._events.append(event)
+
+    def _add_tool_notes(
+        self, native: dict[str, Any], error: dict[str, Any] | None, extra: dict[str, Any]
+    ) -> None:
+        for field in ("agent", "agent_span_id"):
+            if native.get(field) is not None and not isinstance(native[field], str):
+                extra[field] = native[field]
+        if native.get("type") not in (None, "function"):
+            extra["type"] = native["type"]
+        extra |= {
+            field: value for field, value in native.items() if field in _TOOL_FIELDS and value is not None
+        }
         if error is not None:
             extra["error"] = {key: value for key, value in error.items() if key != "message"}
+        result = native.get("result")
         if result is not None and not isinstance(result, (str, list, dict)):
             extra["result"] = result
-        self._events.append(event)
 
     def _compaction(self, native: dict[str, Any], event: Event) -> None:
         strategy = native.get("type") or "summary"
@@ -255,6 +301,8 @@ class _Mapping:
         for field in ("tokens_before", "tokens_after"):
             if number(native.get(field)) is not None:
                 event[field] = tokens(native[field])
+            elif native.get(field) is not None:
+                event["metadata"]["inspect"][field] = native[field]
         extra = event["metadata"]["inspect"]
         extra |= {field: native[field] for field in ("role", "source") if native.get(field)}
         self._events.append(event)
@@ -292,9 +340,10 @@ class _Mapping:
         self._events.append(spans.made_end(span_id, utc(native.get("completed")) or last))
 
     def _subtask(self, native: dict[str, Any], event: Event) -> None:
-        nested = native.pop("events", None)
-        if nested and isinstance(nested, list):
-            self._nest(native, event, nested, "subtask", native.get("name"))
+        if isinstance(nested := native.get("events"), list):
+            del native["events"]
+            if nested:
+                self._nest(native, event, nested, "subtask", native.get("name"))
         self._events.append(self._custom("subtask", native, event))
 
     # The rest
@@ -307,6 +356,9 @@ class _Mapping:
         event["message"] = message if isinstance(message, str) else json_text(message)
         if isinstance(error.get("traceback"), str):
             event["traceback"] = error["traceback"]
+        elif error.get("traceback") is not None:
+            event["metadata"]["inspect"]["traceback"] = error["traceback"]
+        keep_rest(event["metadata"]["inspect"], "error", error, _ERROR_FIELDS)
         if error.get("traceback_ansi"):
             self._loss.changed["error event: coloured copy of the traceback left out"] += 1
         self._events.append(event)

@@ -47,23 +47,33 @@ class Totals:
     """Names of the scorers met, in order."""
     started_at: str | None = None
     completed_at: str | None = None
+    _failed: bool = False
+    """The sample whose trial was added last has a trial with an error."""
 
-    def count(self, group: list[MappedTrial]) -> None:
+    def count(self, group: Iterable[MappedTrial]) -> None:
         """Add one sample with its trials."""
-        self.samples += 1
-        self.failed += any(trial.failed for trial in group)
-        for trial in group:
-            self.trials += 1
-            self.with_model += bool(trial.usage)
-            for model, usage in trial.usage.items():
-                for name, tokens in (model_usage(usage) or {}).items():
-                    self.usage[model, name] += tokens
-            for score in trial.scores or []:
-                self.scorers.setdefault(score["scorer_name"])
-            if trial.started_at:
-                self.started_at = min(self.started_at or trial.started_at, trial.started_at)
-            if trial.completed_at:
-                self.completed_at = max(self.completed_at or trial.completed_at, trial.completed_at)
+        for position, trial in enumerate(group):
+            self.count_trial(trial, first=not position)
+
+    def count_trial(self, trial: MappedTrial, *, first: bool) -> None:
+        """Add one trial: the first of its sample, or another one of the sample whose trial was added last."""
+        if first:
+            self.samples += 1
+            self._failed = False
+        if trial.failed and not self._failed:
+            self.failed += 1
+            self._failed = True
+        self.trials += 1
+        self.with_model += bool(trial.usage)
+        for model, usage in trial.usage.items():
+            for name, tokens in (model_usage(usage) or {}).items():
+                self.usage[model, name] += tokens
+        for score in trial.scores or []:
+            self.scorers.setdefault(score["scorer_name"])
+        if trial.started_at:
+            self.started_at = min(self.started_at or trial.started_at, trial.started_at)
+        if trial.completed_at:
+            self.completed_at = max(self.completed_at or trial.completed_at, trial.completed_at)
 
     def add(self, other: Totals) -> None:
         """Add the totals of other samples of the same log."""

@@ -146,7 +146,7 @@ def import_own(
     out.mkdir(parents=True, exist_ok=True)
     names = set() if taken is None else taken
     before = set(names)
-    target = out / f"{result_stem(log, names)}.tasklog.{options.output_format}"
+    target = out / f"{result_stem(secrets.text(log), names)}.tasklog.{options.output_format}"
     try:
         tally, _ = write_evidence(evidence, target, engine="inspect")
     except EvidenceError:

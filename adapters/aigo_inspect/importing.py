@@ -75,14 +75,14 @@ def import_logs(
     settings = ImportSettings(
         context, output_format, keep, jobs or os.cpu_count() or 1, redact, tuple(patterns), bounds, max_loss
     )
-    settings.redaction()
+    secrets = settings.redaction()
     logs = find_logs(locations)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     results = []
     names = set(taken)
     for log in logs:
-        result = import_file(log, folder / result_stem(log, names), settings)
+        result = import_file(log, folder / result_stem(secrets.text(log), names), settings)
         results.append(result)
         if on_result is not None:
             on_result(result)
@@ -110,13 +110,13 @@ def import_file(
         with open_log(location, bounds=settings.bounds, redaction=secrets) as reader:
             return _import_open(reader, target, settings)
     except EvidenceError as error:
-        reason = str(error)
+        reason = secrets.text(str(error))
     except _out_of_memory():
         hint = "" if settings.jobs == 1 else f" with {settings.jobs} processes (fewer need less: --jobs)"
         reason = f"memory ran out{hint}"
     damage = (Damage("", None, reason),)
     return ImportResult(
-        location, None, None, "", 0, 0, 0, damage, LossReport(), secrets.found, PARTIAL, reason
+        secrets.text(location), None, None, "", 0, 0, 0, damage, LossReport(), secrets.found, PARTIAL, reason
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog, Trace
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
@@ -54,9 +55,13 @@ def import_log(
     totals = Totals()
     with open_log(location, bounds=bounds, redaction=redaction) as log:
         if carries_evidence(log):
-            carried = carried_frame(log)
-            carried["evidence"] = {**(carried["evidence"] or {}), "samples": list(carried_samples(log))}
-            return TaskResultLog.model_validate(carried)
+            try:
+                carried = carried_frame(log)
+                carried["evidence"] = {**(carried["evidence"] or {}), "samples": list(carried_samples(log))}
+                return TaskResultLog.model_validate(carried)
+            except EvidenceError as error:
+                # Inspect's members are sound all the same.
+                log.note("_aigo/", error)
         samples = list(_samples(log, keep, loss, totals))
         frame = frame_of(log.header, totals, log.damage, loss)
     frame["evidence"]["samples"] = samples

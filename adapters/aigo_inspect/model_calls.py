@@ -10,20 +10,29 @@ from aigo_bridge.importing.loss import LossReport
 from .clock import seconds_between
 from .content import Item, ItemsOf, items_from_message, logprobs_of
 from .ordering import Event
-from .shapes import tokens
+from .shapes import listed, tokens
 
 STATUS_OF_STOP = {"max_tokens": "incomplete", "model_length": "incomplete", "content_filter": "incomplete"}
 _CALL_FIELDS = frozenset(
     {
         "role", "requested_model", "retries", "request_ids", "tool_choice", "cache", "completed", "working_time",
-        "traceback",
+        "traceback", "input_refs",
     }
 )  # fmt: skip
+KNOWN_FIELDS = _CALL_FIELDS | {
+    "model", "input", "tools", "config", "output", "error", "call", "traceback_ansi",
+}  # fmt: skip
+"""Fields of a model event that have a place of their own."""
 _OUTPUT_FIELDS = {
     **{name: name for name in ("usage", "fallback", "response_id", "input_context_tokens")},
     **{name: f"output_{name}" for name in ("time", "metadata")},
 }
 """Field of the output → its name beside those of the call."""
+RAW_FIELDS = frozenset({"request", "response"})
+"""What `direct_ios` takes from a raw call; the rest of it stays with the model call."""
+_KNOWN_OUTPUT = frozenset(_OUTPUT_FIELDS) | {"model", "choices", "completion", "error"}
+_CHOICE_FIELDS = ("stop_reason", "stop_details", "prompt_logprobs")
+_KNOWN_CHOICE = frozenset(_CHOICE_FIELDS) | {"message", "logprobs"}
 
 
 class ModelCalls:
@@ -36,17 +45,19 @@ class ModelCalls:
         self._callers: dict[tuple[str | None, str], str] = {}
         self._tools: Any = None
         self._names: list[str] = []
+        self._unread: Any = None
 
     def fill(self, native: dict[str, Any], event: Event) -> None:
-        """Make `event` the model call that `native` tells of."""
-        output = native.get("output")
-        output = output if isinstance(output, dict) else {}
-        choices = [choice for choice in output.get("choices") or () if isinstance(choice, dict)]
+        """Make `event` the model call that `native` tells of; raises any of `shapes.MALFORMED` when it cannot be one."""
+        output = _object(native.get("output"))
+        choices = [_object(choice) for choice in listed(output.get("choices"))]
+        _object(native.get("config"))
+        _object(native.get("call"))
         span = event.get("span_id")
         event["type"] = "model_call_event"
         event["model"] = str(native.get("model") or output.get("model") or "unknown")
-        messages = native.get("input")
-        event["input_context"] = self.context(span, messages if isinstance(messages, list) else [])
+        event["input_context"] = self.context(span, listed(native.get("input")))
+        self._unread = None
         items = event["output_items"] = self._answer(native, choices[0]) if choices else []
         if (usage := model_usage(output.get("usage"))) is not None:
             event["usage"] = usage
@@ -75,6 +86,8 @@ class ModelCalls:
         status = "in_progress" if native.get("pending") else status
         logprobs = logprobs_of(choice, self._loss) if choice.get("logprobs") else None
         message = choice.get("message")
+        if logprobs is None or not _single_text(message):
+            self._unread = choice.get("logprobs") or None
         if status == "completed" and logprobs is None:
             return self._items.of(message)
         return items_from_message(message, self._loss, status=status, logprobs=logprobs)
@@ -92,10 +105,8 @@ class ModelCalls:
     def _tool_names(self, tools: Any) -> list[str]:
         # Calls with equal tools have the same list of them (see `pools`).
         if tools is not self._tools:
+            self._names = [str(tool["name"]) for tool in map(_object, listed(tools)) if tool.get("name")]
             self._tools = tools
-            self._names = [
-                str(tool.get("name")) for tool in tools or () if isinstance(tool, dict) and tool.get("name")
-            ]
         return self._names
 
     def _add_extras(
@@ -105,11 +116,20 @@ class ModelCalls:
         for field, value in native.items():
             if field in _CALL_FIELDS and value is not None:
                 extra[field] = value
-        config = native.get("config")
-        if config and isinstance(config, dict):
+        if config := native.get("config"):
             given = {key: value for key, value in config.items() if value is not None}
             if given:
                 extra["config"] = given
+        self._add_output_extras(output, choices, event)
+        if native.get("error") and output.get("error"):
+            extra["output_error"] = output["error"]
+        keep_rest(extra, "output", output, _KNOWN_OUTPUT)
+        keep_rest(extra, "call", native.get("call") or {}, RAW_FIELDS)
+        if native.get("traceback_ansi"):
+            self._loss.changed["model event: coloured copy of the traceback left out"] += 1
+
+    def _add_output_extras(self, output: dict[str, Any], choices: list[dict[str, Any]], event: Event) -> None:
+        extra = event["metadata"]["inspect"]
         for field, value in output.items():
             if field in _OUTPUT_FIELDS and value is not None:
                 extra[_OUTPUT_FIELDS[field]] = value
@@ -117,15 +137,46 @@ class ModelCalls:
             extra["output_model"] = served
         if choices:
             choice = choices[0]
-            for field in ("stop_reason", "stop_details", "prompt_logprobs"):
+            for field in _CHOICE_FIELDS:
                 if choice.get(field) is not None:
                     extra[field] = choice[field]
-            if choice.get("logprobs") and not _single_text(choice.get("message")):
-                extra["logprobs"] = choice["logprobs"]
+            if self._unread is not None:
+                extra["logprobs"] = self._unread
             if len(choices) > 1:
                 extra["choices"] = choices[1:]
-        if native.get("traceback_ansi"):
-            self._loss.changed["model event: coloured copy of the traceback left out"] += 1
+            keep_rest(extra, "choice", choice, _KNOWN_CHOICE)
+        completion = output.get("completion")
+        if completion and completion != answer_text(choices[0].get("message") if choices else None):
+            extra["completion"] = completion
+
+
+def keep_rest(extra: dict[str, Any], name: str, given: dict[str, Any], known: frozenset[str]) -> None:
+    """Keep the fields of `given` that are not known together, under a name."""
+    rest = {key: value for key, value in given.items() if key not in known and value is not None}
+    if rest:
+        extra[name] = rest
+
+
+def answer_text(message: Any) -> str:
+    """The text of an assistant message without its reasoning, as Inspect's `message.text`."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return content
+    texts = [
+        part["text"]
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    ]
+    return "\n".join(texts)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """`value` as an object, an empty one for `None`; anything else is a `TypeError`."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError(f"expected an object, found {type(value).__name__}")
+    return value
 
 
 def model_usage(usage: Any) -> dict[str, int] | None:

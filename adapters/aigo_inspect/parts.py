@@ -20,6 +20,13 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
+def add_rest(found: dict[str, Any], given: dict[str, Any], known: frozenset[str]) -> None:
+    """Keep the fields of `given` that are not known under the key `inspect` of what was made of it."""
+    rest = {key: value for key, value in given.items() if key not in known and value is not None}
+    if rest:
+        found["inspect"] = {**found.get("inspect", {}), **rest}
+
+
 # Parts of the input
 
 
@@ -27,10 +34,14 @@ def input_part(part: Any, loss: LossReport) -> Part:
     """One part of a user, system or tool message."""
     kind = _kind(part)
     if kind == "text":
-        return {"type": "input_text", "text": text_of(part.get("text", ""))}
+        found: Part = {"type": "input_text", "text": text_of(part.get("text", ""))}
+        add_rest(found, part, _TEXT_FIELDS)
+        return found
     mapper = _MAPPERS.get(kind)
     if mapper is not None:
-        return mapper(part, loss)
+        found = mapper(part, loss)
+        add_rest(found, part, _FIELDS[kind])
+        return found
     loss.changed[f"content of type {kind or type(part).__name__}: kept as JSON text"] += 1
     return {"type": "input_text", "text": json_text(part)}
 
@@ -108,6 +119,16 @@ _MAPPERS: dict[str, Callable[[Part, LossReport], Part]] = {
     "data": _data,
     "reasoning": _reasoning_in_input,
 }
+_TEXT_FIELDS = frozenset({"type", "text"})
+_FIELDS: dict[str, frozenset[str]] = {
+    "image": frozenset({"type", "image", "detail"}),
+    "audio": frozenset({"type", "audio", "format"}),
+    "video": frozenset({"type", "video", "format"}),
+    "document": frozenset({"type", "document", "filename", "mime_type"}),
+    "data": frozenset({"type", "data"}),
+    "reasoning": frozenset({"type", "reasoning"}),
+}
+"""Kind of part → its fields that have a place."""
 
 
 # Tool results
@@ -126,7 +147,9 @@ def tool_result(result: Any, loss: LossReport) -> str | list[Part]:
 
 def _output_part(part: Any, loss: LossReport) -> Part:
     if isinstance(part, dict) and part.get("type") == "video":
-        return _video_file(part, loss)
+        found = _video_file(part, loss)
+        add_rest(found, part, _FIELDS["video"])
+        return found
     return input_part(part, loss)
 
 
@@ -135,13 +158,14 @@ def _output_part(part: Any, loss: LossReport) -> Part:
 
 def answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | None) -> Part:
     """One part of an assistant's message that is neither reasoning nor a tool on the provider's side."""
-    if _kind(part) != "text":
-        found = input_part(part, loss)
-        # Texts of an answer are never input.
-        return {**found, "type": "text"} if found["type"] == "input_text" else found
+    kind = _kind(part)
+    if kind != "text":
+        return input_part(part, loss) if kind in _MEDIA else _json_file(part, kind, loss)
     text = text_of(part.get("text", ""))
     if part.get("refusal"):
-        return {"type": "refusal", "refusal": text}
+        refusal: Part = {"type": "refusal", "refusal": text}
+        add_rest(refusal, part, _REFUSAL_FIELDS if part["refusal"] is True else _TEXT_FIELDS)
+        return refusal
     citations = part.get("citations") or []
     if not isinstance(citations, list):
         loss.changed["citations that are no list: taken for one citation"] += 1
@@ -150,6 +174,30 @@ def answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | No
     found = {"type": "output_text", "text": text, "annotations": annotations}
     if logprobs:
         found["logprobs"] = logprobs
+    add_rest(found, part, _ANSWER_FIELDS)
+    return found
+
+
+_MEDIA = frozenset({"image", "audio", "video", "document"})
+_REFUSAL_FIELDS = frozenset({"type", "text", "refusal"})
+_ANSWER_FIELDS = _REFUSAL_FIELDS | {"citations"}
+
+
+def _json_file(part: Any, kind: str, loss: LossReport) -> Part:
+    """What a model said that is neither text nor media. As text it would change the answer: Inspect leaves it out as well."""
+    # Late: hardly any log has such parts.
+    from urllib.parse import quote
+
+    loss.changed[f"content of type {kind or type(part).__name__} in an answer: written as input_file"] += 1
+    value = part.get("data") if kind == "data" else part
+    found: Part = {
+        "type": "input_file",
+        "filename": "data.json",
+        "file_url": "data:application/json," + quote(json_text(value)),
+    }
+    if kind == "data":
+        found["inspect"] = {"type": "data"}
+        add_rest(found, part, _FIELDS["data"])
     return found
 
 
@@ -160,7 +208,7 @@ def _citation(citation: Any, text: str, loss: LossReport) -> Part:
     title = citation.get("title")
     if citation.get("type") == "url":
         start, end = 0, 0
-        if isinstance(cited, list) and len(cited) == 2 and all(isinstance(n, int) for n in cited):
+        if isinstance(cited, list) and _is_range(cited):
             start, end = cited
         elif isinstance(cited, str) and cited and (at := text.find(cited)) >= 0:
             start, end = at, at + len(cited)
@@ -176,11 +224,27 @@ def _citation(citation: Any, text: str, loss: LossReport) -> Part:
         }
         if isinstance(cited, str):
             found["cited_text"] = cited
-        return found
-    if isinstance(cited, list):
-        cited = (
-            text[cited[0] : cited[1]] if len(cited) == 2 and all(isinstance(n, int) for n in cited) else None
+        add_rest(
+            found,
+            citation,
+            _URL_FIELDS if _is_range(cited) or isinstance(cited, str) else _URL_FIELDS - {"cited_text"},
         )
+        return found
+    known = (
+        _CITATION_FIELDS if citation.get("type") in ("document", "content") else _CITATION_FIELDS - {"type"}
+    )
+    if isinstance(cited, list):
+        known -= {"cited_text"}
+        cited = text[cited[0] : cited[1]] if _is_range(cited) else None
     found = {"type": "text_citation", "content": text_of(cited or title or "")}
     found |= {key: citation[key] for key in ("title", "range") if citation.get(key)}
+    add_rest(found, citation, known)
     return found
+
+
+def _is_range(cited: Any) -> bool:
+    return isinstance(cited, list) and len(cited) == 2 and all(type(number) is int for number in cited)
+
+
+_URL_FIELDS = frozenset({"type", "url", "title", "cited_text"})
+_CITATION_FIELDS = frozenset({"type", "title", "cited_text", "range"})

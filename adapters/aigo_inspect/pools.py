@@ -16,26 +16,36 @@ import orjson
 
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 
+from .pool_sizes import check_contexts
+
 _PREFIXES = ("attachment://", "tc://")
 
 
-def expand_refs(refs: Any, pool: list[Any], most: float = math.inf) -> list[Any]:
+def expand_refs(refs: Any, pool: list[Any], most: float = math.inf) -> tuple[list[Any], int]:
     """The items of `pool` that a list of half-open `[start, end]` ranges names, in the order of the ranges.
 
     Once they are more than `most`, the ranges that are left are not looked at.
+
+    Returns:
+        The items, and how many of the ranges are none, or not within the pool.
     """
+    if type(refs) is not list:
+        return [], 1
     found: list[Any] = []
+    unknown = 0
     for ref in refs:
-        if type(ref) is list and len(ref) == 2:
-            start, end = ref
-            if type(start) is int and type(end) is int and start >= 0 and end >= 0:
-                found += pool[start:end]
-                if len(found) > most:
-                    break
-    return found
+        start, end = ref if type(ref) is list and len(ref) == 2 else (None, None)
+        if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(pool):
+            unknown += 1
+            if type(start) is not int or type(end) is not int or start < 0:
+                continue
+        found += pool[start:end]
+        if len(found) > most:
+            break
+    return found, unknown
 
 
-def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_BOUNDS) -> int:
+def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_BOUNDS) -> Walker:
     """Resolve attachments and pools of a sample, in place.
 
     Afterwards every `ModelEvent` has its full `input` (and raw `call.request`), no `input_refs`, and there is no
@@ -48,7 +58,7 @@ def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_B
         bounds: how much a few bytes of references may become.
 
     Returns:
-        The number of references whose text the sample does not have; they stay as they are.
+        What counted the references to texts and messages that the sample does not have; they stay as they are.
 
     Raises:
         TooLargeError: the sample would become larger than the bounds allow.
@@ -56,8 +66,10 @@ def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_B
     attachments = sample.pop("attachments", None)
     pools = sample.pop("events_data", None)
     pools = pools if isinstance(pools, dict) else {}
-    messages = pools.get("messages") or []
-    calls = pools.get("calls") or []
+    if pools.get("malformed"):
+        sample["malformed"] = {**(sample.get("malformed") or {}), "events_data": pools["malformed"]}
+    messages = _pool(pools, "messages")
+    calls = _pool(pools, "calls")
     walker = Walker(attachments if isinstance(attachments, dict) else {}, size, bounds)
     # Shared message dictionaries are walked here, once, and not again through the events.
     walker.walk_messages(messages)
@@ -74,7 +86,12 @@ def resolve(sample: dict[str, Any], *, size: int = 0, bounds: Bounds = DEFAULT_B
                     _resolve_events(retry["events"], messages, calls, walker)
         else:
             sample[key] = resolve_field(key, value, walker)
-    return walker.missing
+    return walker
+
+
+def _pool(pools: dict[str, Any], name: str) -> list[Any]:
+    found = pools.get(name)
+    return found if isinstance(found, list) else []
 
 
 def resolve_field(key: str, value: Any, walker: Walker) -> Any:
@@ -111,9 +128,13 @@ def _resolve_events(events: list[Any], messages: list[Any], calls: list[Any], wa
         if kind == "model":
             models.append((event, event.pop("tools", None), event.pop("config", None)))
             texts.append(event)
-        elif kind not in _WITHOUT_TEXTS or event.get("metadata"):
+        elif type(kind) is not str or kind not in _WITHOUT_TEXTS or event.get("metadata"):
             texts.append(event)
     walker.walk(texts)
+    natives = [event for event, _, _ in models]
+    walker.check_contexts([event.get("input_refs") for event in natives], messages)
+    raw = [event["call"].get("call_refs") for event in natives if type(event.get("call")) is dict]
+    walker.check_contexts(raw, calls)
     for event, tools, config in models:
         event["config"] = config
         # The definitions of the tools stand in every call and hardly ever change.
@@ -136,6 +157,11 @@ class Walker:
 
     def __init__(self, texts: dict[str, Any], size: int, bounds: Bounds):
         self.missing = 0
+        """References to texts that the sample does not have."""
+        self.unknown = 0
+        """Ranges of messages that the sample does not have."""
+        self._size = size
+        self._bounds = bounds
         self._texts = texts
         self._room = bounds.room(size)
         self._growth = bounds.growth
@@ -163,7 +189,8 @@ class Walker:
 
     def expand(self, refs: Any, pool: list[Any]) -> list[Any]:
         """`expand_refs`, within the bounds."""
-        found = expand_refs(refs, pool, self._messages)
+        found, unknown = expand_refs(refs, pool, self._messages)
+        self.unknown += unknown
         self._messages -= len(found)
         if self._messages < 0:
             raise TooLargeError(
@@ -171,6 +198,12 @@ class Walker:
                 " (raise it if the log is yours)"
             )
         return found
+
+    def check_contexts(self, named: list[Any], pool: list[Any]) -> None:
+        """Refuse contexts that come to far more than the sample; raises `TooLargeError`."""
+        if self._size and pool:
+            put_back = self._bounds.room(self._size) - self._room
+            check_contexts(named, pool, self._size, put_back, self._bounds)
 
     def walk_messages(self, messages: list[Any]) -> None:
         """Replace every reference in messages; their ids, roles and names are never taken out."""
@@ -232,8 +265,9 @@ def _share_messages(
     walker: Walker,
 ) -> None:
     """Expand a model event's pool references; in logs without a pool equal messages are shared all the same."""
-    refs = event.pop("input_refs", None)
+    refs = event.get("input_refs")
     found = event.get("input")
+    before = walker.unknown
     if refs and not found:
         event["input"] = walker.expand(refs, messages)
     elif isinstance(found, list):
@@ -243,6 +277,9 @@ def _share_messages(
                 same = known.setdefault(key, message)
                 if same is not message and same == message:
                     found[index] = same
+    if walker.unknown == before:
+        # Others stay: what they may have meant is for the reader to judge.
+        event.pop("input_refs", None)
     call = event.get("call")
     if type(call) is dict:
         expand_request(call, calls, walker)

@@ -11,11 +11,10 @@ Layouts: `.eval` is a zip with `header.json`, `_journal/start.json`, `summaries.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -24,34 +23,22 @@ from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
+from .account import check_reductions, check_samples
 from .archive import Archive
 from .chunked import chunked_samples, read_chunked
-from .legacy import lift_header, lift_sample
+from .identities import Identities, is_settled
+from .legacy import STATUS_UNKNOWN, lift_header, lift_sample
 from .parsing import Parsed, parse_json
+from .sample_refs import Order, SampleRef, in_order, named_samples
+from .shapes import set_aside
 from .sources import Source, open_source
 
 if TYPE_CHECKING:
     from .json_log import JsonLog
 
-Order = Literal["epoch", "sample"]
 Made = TypeVar("Made")
+_SUMMARIES = "summaries.json"
 _PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zX", "7-Zip": b"7z\xbc\xaf"}
-_SAMPLE_NAME = re.compile(r"samples/(.*)_epoch_(\d+)\.json", re.DOTALL)
-_CHUNKED_NAME = re.compile(r"samples/(.*)_epoch_(\d+)/sample\.json", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRef:
-    """Where one sample stands in the log, known without reading it."""
-
-    key: str
-    """Member name in an archive, `samples[3]` in a `.json` log."""
-    id_text: str
-    """The sample's id as text, as far as the name tells; `""` when unknown."""
-    epoch: int
-    """1-based epoch as far as the name tells; 0 when unknown."""
-    index: int
-    """Position in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +91,10 @@ class LogReader:
     def __init__(
         self, source: Source, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
     ):
-        self.location = source.name
-        """The location as the user named it."""
+        self.location = redaction.text(source.name)
+        """The location as the user named it, without secrets."""
+        self.address = source.name
+        """The location to open it at."""
         self.damage: list[Damage] = []
         """What could not be read, so far: grows while samples are read."""
         self.format: Literal["eval", "json"]
@@ -115,6 +104,8 @@ class LogReader:
         """What reading header and samples had to change, so far."""
         self._source = source
         self._deadline = bounds.deadline()
+        self._refs: list[SampleRef] | None = None
+        self._identities: Identities | None = None
         try:
             self._open()
         except BaseException:
@@ -137,14 +128,16 @@ class LogReader:
             from .json_log import JsonLog
 
             self._json = JsonLog(self._source, self.bounds, self.redaction)
-            self.damage += self._json.damage
+            self.note_damage(*self._json.damage)
             self.changes.update(self._json.changes)
         else:
             self.format = "eval"
             self._archive = Archive(self._source, self.bounds)
-            self.damage += self._archive.damage
+            self.note_damage(*self._archive.damage)
         self.header = self._read_header()
         """`EvalLog` without samples and reductions: version, status, eval, plan, results, stats, error …"""
+        check_samples(self)
+        check_reductions(self)
 
     def __enter__(self) -> Self:
         return self
@@ -162,31 +155,40 @@ class LogReader:
 
     def _read_header(self) -> dict[str, Any]:
         if self._json is not None:
-            return lift_header(self._json.header)
-        for name, finished in (("header.json", True), ("_journal/start.json", False)):
+            return self._lifted(self._json.header)
+        # The header is written when the run ends: where it is, but broken, how it ended is not known.
+        status = STATUS_UNKNOWN if "header.json" in self.members() else "started"
+        found: dict[str, Any] = {}
+        for name in ("header.json", "_journal/start.json"):
             if name not in self.members():
                 continue
             try:
                 header = self._member(name).value
-            except TooLargeError:
-                raise
             except EvidenceError as error:
                 self.note(name, error)
                 continue
-            if not isinstance(header, dict):
-                self.note(name, EvidenceError(f"expected an object, found {type(header).__name__}"))
-                continue
-            if not finished:
-                header = {"status": "started", **header}
-            return lift_header(header)
+            if isinstance(header, dict):
+                found = {**header, **found}
+                found["status"] = found.get("status") or status
+                if isinstance(found.get("eval"), dict):
+                    return self._lifted(found)
+                found.pop("eval", None)
+            self.note(name, EvidenceError("expected an object with an object 'eval'"))
         if not self.sample_refs():
+            reason = f" ({self.damage[0]})" if self.damage else ""
             raise EvidenceError(
-                f"{self.location!r} is a zip, but not an Inspect log: no header and no samples"
+                f"{self.location!r} is a zip, but not an Inspect log: no header and no samples{reason}"
             )
-        self.damage.append(
+        self.note_damage(
             Damage("header.json", None, "the log has no header; what is known comes from its samples")
         )
-        return lift_header({"status": "started", "eval": {}})
+        return self._lifted({"status": status, **found, "eval": {}})
+
+    def _lifted(self, header: dict[str, Any]) -> dict[str, Any]:
+        lift_header(header)
+        for part in (header, *(header.get(name) for name in ("eval", "stats", "results", "plan"))):
+            self.changes += set_aside(part)
+        return header
 
     @property
     def finished(self) -> bool:
@@ -207,6 +209,15 @@ class LogReader:
             else {name: member.crc for name, member in self._archive.members.items()}
         )
 
+    def read_raw(self, name: str) -> bytes | None:
+        """The bytes of a member of the archive, secrets included; `None`, and noted in `damage`, when it cannot be read."""
+        assert self._archive is not None
+        try:
+            return self._archive.read(name)
+        except EvidenceError as error:
+            self.note(name, error)
+            return None
+
     def read_member(self, name: str) -> Any:
         """A member of the archive as JSON; raises `EvidenceError` when it cannot be read."""
         return self._member(name).value
@@ -224,40 +235,56 @@ class LogReader:
         offset = None
         if self._archive is not None and name in self._archive.members:
             offset = self._archive.members[name].offset
-        self.damage.append(Damage(name, offset, str(error)))
+        self.note_damage(Damage(name, offset, str(error)))
+
+    def note_damage(self, *found: Damage) -> None:
+        """Note damage, without the secrets that a name or a reason may have."""
+        text = self.redaction.text
+        self.damage += [Damage(text(item.member), item.offset, text(item.reason)) for item in found]
 
     def _optional(self, name: str) -> Any:
         if self._archive is None or name not in self._archive.members:
             return None
         try:
             return self._member(name).value
-        except TooLargeError:
-            raise
         except EvidenceError as error:
             self.note(name, error)
             return None
+
+    def read_list(self, name: str) -> list[Any]:
+        """A member of the archive that is a list; empty, and noted in `damage`, when it is none."""
+        found = self._optional(name)
+        if found is not None and not isinstance(found, list):
+            self.note(name, EvidenceError(f"expected a list, found {type(found).__name__}"))
+        return found if isinstance(found, list) else []
 
     @property
     def has_epochs(self) -> bool:
         """Whether samples were run more than once, so that reduced scores say something the scores do not."""
         epochs = self.header["eval"]["config"].get("epochs")
-        return (isinstance(epochs, int) and epochs > 1) or any(ref.epoch > 1 for ref in self.sample_refs())
+        return (isinstance(epochs, int) and epochs > 1) or any(ref.epoch > 1 for ref in self.written_refs())
 
     def reductions(self) -> list[dict[str, Any]]:
         """`EvalSampleReductions` of the log: scores of samples over their epochs; empty when there are none."""
-        found = self._json.reductions if self._json is not None else self._optional("reductions.json")
+        found = self._json.reductions if self._json is not None else self.read_list("reductions.json")
         return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     def summaries(self) -> list[dict[str, Any]]:
         """`EvalSampleSummary` entries (thinned), also of unfinished logs; empty for `.json` logs."""
+        return [
+            entry
+            for name in self.summary_members()
+            for entry in self.read_list(name)
+            if isinstance(entry, dict)
+        ]
+
+    def summary_members(self) -> list[str]:
+        """The members that list samples: one of a log that ended, one of every few samples otherwise."""
         if self._archive is None:
             return []
-        names = ["summaries.json"] if "summaries.json" in self._archive.members else []
-        names = names or [n for n in self._archive.members if n.startswith("_journal/summaries/")]
-        found = [self._optional(name) for name in names]
-        return [
-            entry for part in found if isinstance(part, list) for entry in part if isinstance(entry, dict)
-        ]
+        if _SUMMARIES in self._archive.members:
+            return [_SUMMARIES]
+        return [name for name in self._archive.members if name.startswith("_journal/summaries/")]
 
     # Samples
 
@@ -266,34 +293,37 @@ class LogReader:
 
         Samples that the header does not list come last, in the order in which they were written.
         """
+        header = getattr(self, "header", {})
+        dataset = (header.get("eval") or {}).get("dataset") or {}
+        return in_order(self.written_refs(), dataset.get("sample_ids"), order)
+
+    def written_refs(self) -> list[SampleRef]:
+        """The samples in the order in which they were written."""
+        if self._refs is not None:
+            return self._refs
         if self._json is not None:
             refs = [SampleRef(f"samples[{i}]", *self._json.identity(i), i) for i in range(len(self._json))]
         else:
-            refs = []
-            for index, name in enumerate(self.members()):
-                match = _SAMPLE_NAME.fullmatch(name) or _CHUNKED_NAME.fullmatch(name)
-                if match:
-                    refs.append(SampleRef(name, match[1], int(match[2]), index))
-        header = getattr(self, "header", {})
-        spec = header.get("eval") or {}
-        ids = (spec.get("dataset") or {}).get("sample_ids") or []
-        rank = {str(sample_id): position for position, sample_id in enumerate(ids)}
-        last = len(rank)
-        if not rank:
-            # Without a list, keep the epochs of one sample together in order of first appearance.
-            for ref in refs:
-                rank.setdefault(ref.id_text, len(rank))
-        if order == "epoch":
-            return sorted(refs, key=lambda ref: (ref.epoch, rank.get(ref.id_text, last), ref.index))
-        first: dict[str, int] = {}
-        for ref in refs:
-            first.setdefault(ref.id_text, ref.index)
-        return sorted(
-            refs, key=lambda ref: (rank.get(ref.id_text, last), first[ref.id_text], ref.epoch, ref.index)
-        )
+            refs = named_samples(self.members())
+            ids = [ref.id_text for ref in refs]
+            if (clean := self.redaction.texts(ids)) is not ids:
+                refs = [replace(ref, id_text=text) for ref, text in zip(refs, clean, strict=True)]
+        self._refs = refs
+        return refs
+
+    def recover(self) -> None:
+        """Look for samples, and other members, that the zip directory has lost; those that are found are noted in `damage`."""
+        if self._archive is None:
+            return
+        for name in self._archive.recover():
+            reason = "the zip directory does not have it; it was found by its own header"
+            self.note(name, EvidenceError(reason))
+            self._refs = None
 
     def __len__(self) -> int:
-        return len(self.sample_refs())
+        return len(self.written_refs())
+
+    # Single samples
 
     def read_sample(self, ref: SampleRef) -> RawSample:
         """One sample.
@@ -329,11 +359,22 @@ class LogReader:
         sample = parsed.value
         if not isinstance(sample, dict):
             raise EvidenceError(f"expected a sample (an object), found {type(sample).__name__}")
+        if not sample.keys() - {"id", "epoch"}:
+            raise EvidenceError("the sample is empty")
         lift_sample(sample, self.header)
-        _check_identity(sample, ref)
+        changes = self._settle(sample, ref)
+        changes += set_aside(sample)
         self.check_counts(ref, sample.get("events"), sample.get("messages"))
         size = self.sample_size(ref)
-        return RawSample(sample, ref.key, parsed.non_finite, parsed.changes, size, self.bounds)
+        return RawSample(sample, ref.key, parsed.non_finite, parsed.changes + changes, size, self.bounds)
+
+    def _settle(self, sample: dict[str, Any], ref: SampleRef) -> Counter[str]:
+        named = self._json is None
+        if named and is_settled(ref, sample.get("id"), sample.get("epoch")):
+            return Counter()
+        if self._identities is None:
+            self._identities = Identities(self.written_refs())
+        return self._identities.settle(sample, ref, named=named)
 
     def check_counts(self, ref: SampleRef, events: object, messages: object) -> None:
         """Refuse a sample with more events or messages than the bounds allow; raises `TooLargeError`."""
@@ -355,7 +396,7 @@ class LogReader:
                 self.note(ref.key, error)
                 if len(self.damage) > self.bounds.damaged:
                     reason = f"more than {self.bounds.damaged:,} parts are unreadable: the rest was not read"
-                    self.damage.append(Damage("", None, f"{reason} (the bound is 'damaged')"))
+                    self.note_damage(Damage("", None, f"{reason} (the bound is 'damaged')"))
                     return
             else:
                 yield made
@@ -379,15 +420,3 @@ class LogReader:
                 if str(found.id) == str(sample_id) and found.epoch == epoch:
                     return found
         raise EvidenceError(f"the log has no sample {sample_id!r} in epoch {epoch}")
-
-
-def _check_identity(sample: dict[str, Any], ref: SampleRef) -> None:
-    """Fill id and epoch from the member's name where the sample lacks them or has no usable ones."""
-    found = sample.get("id")
-    if not isinstance(found, (str, int)) or isinstance(found, bool):
-        if not ref.id_text:
-            raise EvidenceError("the sample has no id")
-        sample["id"] = ref.id_text
-    epoch = sample.get("epoch")
-    if not isinstance(epoch, int) or isinstance(epoch, bool):
-        sample["epoch"] = ref.epoch or 1

@@ -23,8 +23,9 @@ from aigo_bridge.importing.output import PartWriter, append_file
 
 from .frame import Totals
 from .import_settings import ImportSettings
-from .reading import LogReader, SampleRef, open_log
+from .reading import LogReader, open_log
 from .result_writing import write_part, write_samples
+from .sample_refs import SampleRef
 from .sources import local_path
 
 
@@ -47,8 +48,8 @@ def write_in_processes(
     loss: LossReport,
 ) -> None:
     """Write runs of samples to `file`, several at the same time; what each run adds up to is added to the totals."""
-    key = reader.location, settings
-    if local_path(reader.location) is not None:
+    key = reader.address, settings
+    if local_path(reader.address) is not None:
         # A fork has it open already. What is far away is read through a connection, which two cannot share.
         _opened[key] = reader
     try:
@@ -77,7 +78,7 @@ def _write_runs(
             wanted = {ref.id_text for ref in run} if reductions else set()
             own = {key: value for key, value in reductions.items() if key in wanted}
             part = Path(folder) / str(number)
-            parts.append((part, pool.submit(_write_run, reader.location, run, own, part, settings)))
+            parts.append((part, pool.submit(_write_run, reader.address, run, own, part, settings)))
         for run, (part, future) in zip(runs, reversed(parts), strict=True):
             if future.cancel():
                 writer = PartWriter(file, settings.output_format)

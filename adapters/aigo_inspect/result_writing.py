@@ -9,16 +9,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.encoding import dumps
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.output import PartWriter, open_draft
 
 from .carried import carried_frame, carried_samples, carries_evidence
-from .encoded import sample_pieces
+from .encoded import SAMPLE_END, sample_start, trial_pieces
 from .frame import Totals, frame_of
 from .import_settings import ImportSettings
-from .reading import LogReader, SampleRef
-from .samples import grouped
+from .reading import LogReader
+from .sample_refs import SampleRef
+from .samples import marked
 from .scores import aggregated_scores
 from .trials import read_trials
 
@@ -30,7 +32,12 @@ def write_json(reader: LogReader, output: Path, settings: ImportSettings, loss: 
     """Write the result file of an open log; returns what its samples add up to."""
     totals = Totals()
     if carries_evidence(reader):
-        return _write_carried(reader, output, settings, loss)
+        try:
+            return _write_carried(reader, output, settings, loss)
+        except EvidenceError as error:
+            # Inspect's members are sound all the same.
+            reader.note("_aigo/", error)
+            loss.clear()
     refs = reader.sample_refs("sample")
     reductions = aggregated_scores(reader.reductions(), loss) if reader.has_epochs else {}
     runs = _runs(reader, refs, settings.jobs)
@@ -94,14 +101,22 @@ def write_samples(
 ) -> None:
     """Write samples, each on a line of its own; a comma goes in front when `totals` has counted others before."""
     trials = read_trials(reader, refs, keep=settings.keep, loss=loss)
-    separator = b",\n" if totals.samples else b"\n"
+    begun = False
     _keep_freed_memory()
     with _no_cycle_collection():
-        for group in grouped(trials):
-            totals.count(group)
-            writer.write([separator])
-            writer.write(sample_pieces(group, reductions.get(str(group[0].sample_id)), settings.context))
-            separator = b",\n"
+        for trial, first in marked(trials):
+            if first:
+                end = SAMPLE_END + b",\n" if begun else b",\n" if totals.samples else b"\n"
+                begun = True
+                writer.write([end, sample_start(trial.sample_id, reductions.get(str(trial.sample_id)))])
+            else:
+                writer.write([b","])
+            totals.count_trial(trial, first=first)
+            writer.write(trial_pieces(trial, settings.context))
+            # Freed before the next one is made, not after.
+            del trial
+        if begun:
+            writer.write([SAMPLE_END])
 
 
 _LARGE_BLOCK = 31 << 20

@@ -13,7 +13,7 @@ from aigo_bridge.importing.loss import LossReport
 
 from .direct_ios import direct_io
 from .events import EventChoice
-from .model_calls import model_usage
+from .model_calls import answer_text, model_usage
 from .reading import RawSample
 from .scores import scores_of
 from .shapes import MALFORMED
@@ -65,6 +65,8 @@ def map_trial(
     loss = loss if loss is not None else LossReport()
     try:
         return _mapped_trial(raw, header, location, keep, loss)
+    except EvidenceError:
+        raise
     except MALFORMED as error:
         raise EvidenceError(f"the sample has an unexpected shape: {type(error).__name__}: {error}") from error
 
@@ -179,9 +181,10 @@ def raw_outputs_of(answers: Iterable[dict[str, Any] | None], final: Any) -> list
 
 def chat_output(output: Any) -> dict[str, Any] | None:
     """A model's output as AI GO keeps it; `None` when it has no answer."""
-    if not isinstance(output, dict) or not output.get("choices"):
+    choices = output.get("choices") if isinstance(output, dict) else None
+    if not isinstance(output, dict) or not isinstance(choices, list):
         return None
-    messages = [choice.get("message") if isinstance(choice, dict) else None for choice in output["choices"]]
+    messages = [choice.get("message") if isinstance(choice, dict) else None for choice in choices]
     texts = [answer_text(message) for message in messages if isinstance(message, dict)]
     return chat_answers(texts, model_usage(output.get("usage"))) if texts else None
 
@@ -196,30 +199,26 @@ def chat_answers(texts: list[str], usage: dict[str, int] | None) -> dict[str, An
     return found
 
 
-def answer_text(message: dict[str, Any]) -> str:
-    """The text of an assistant message without its reasoning, as Inspect's `message.text`."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    texts = [
-        part["text"]
-        for part in content or []
-        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
-    ]
-    return "\n".join(texts)
-
-
 # Typed
 
 
-def grouped(trials: Iterable[MappedTrial]) -> Iterator[list[MappedTrial]]:
-    """Trials of one sample together; they stand next to each other when read sample by sample."""
-    group: list[MappedTrial] = []
+def marked(trials: Iterable[MappedTrial]) -> Iterator[tuple[MappedTrial, bool]]:
+    """Trials, each with whether it is the first of its sample; those of a sample stand next to each other."""
+    before: tuple[type, str | int] | None = None
     for trial in trials:
-        if group and (type(trial.sample_id), trial.sample_id) != (
-            type(group[0].sample_id),
-            group[0].sample_id,
-        ):
+        sample = type(trial.sample_id), trial.sample_id
+        first = sample != before
+        before = sample
+        yield trial, first
+        # Freed before the next one is made, not after.
+        del trial
+
+
+def grouped(trials: Iterable[MappedTrial]) -> Iterator[list[MappedTrial]]:
+    """Trials of one sample together, for whoever wants whole samples: all of them are in memory."""
+    group: list[MappedTrial] = []
+    for trial, first in marked(trials):
+        if first and group:
             yield group
             group = []
         group.append(trial)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
@@ -34,7 +35,11 @@ _RESULTS: dict[str, type | tuple[type, ...]] = {"scores": list}
 def settle_sample(sample: dict[str, Any]) -> None:
     """Move fields of the wrong kind to `sample["malformed"]`, in place."""
     _settle(sample, _SAMPLE)
-    _settle(sample.get("events_data"), _POOLS)
+    pools = sample.get("events_data")
+    _settle(pools, _POOLS)
+    if isinstance(pools, dict) and isinstance(aside := pools.pop("malformed", None), dict):
+        # Pools are put back into the events, and are not there afterwards.
+        sample.setdefault("malformed", {})["events_data"] = aside
 
 
 def settle_header(header: dict[str, Any]) -> None:
@@ -45,6 +50,15 @@ def settle_header(header: dict[str, Any]) -> None:
     _settle(header.get("results"), _RESULTS)
     plan = header.get("plan")
     _settle(plan, {"steps": list})
+
+
+def set_aside(settled: Any) -> Counter[str]:
+    """What was moved there in a sample, a header or a part of one: to be counted as changed."""
+    aside = settled.get("malformed") if isinstance(settled, dict) else None
+    changes: Counter[str] = Counter()
+    if isinstance(aside, dict):
+        changes.update({f"{name} of an unexpected kind: kept under 'malformed'": 1 for name in aside})
+    return changes
 
 
 def _settle(found: Any, kinds: dict[str, type | tuple[type, ...]]) -> None:
@@ -60,10 +74,23 @@ def _settle(found: Any, kinds: dict[str, type | tuple[type, ...]]) -> None:
 
 
 def number(value: Any) -> float | int | None:
-    """`value` if it is a finite number, otherwise `None`."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return value
-    return None
+    """`value` if it is a finite number that a float can hold, otherwise `None`."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:
+        # An integer of more than three hundred digits.
+        return None
+
+
+def listed(value: Any) -> list[Any]:
+    """`value` as a list, an empty one for `None`; anything else is a `TypeError`, never taken for a list of its parts."""
+    if value is None:
+        return []
+    if type(value) is not list:
+        raise TypeError(f"expected a list, found {type(value).__name__}")
+    return value
 
 
 def tokens(value: Any) -> int:

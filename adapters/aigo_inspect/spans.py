@@ -35,7 +35,7 @@ class Spans:
             self._loss.changed["span that begins twice or has no id: kept as custom event"] += 1
             return False
         event["type"] = "span_begin"
-        event["span_id"] = span_id
+        _keep_place(native, event, span_id)
         parent = native.get("parent_id") or self.step
         if parent and type(parent) is str:
             event["parent_span_id"] = parent
@@ -43,6 +43,8 @@ class Spans:
         kind = native.get("type")
         if type(kind) is str:
             event["span_type"] = kind
+        elif kind is not None:
+            event["metadata"]["inspect"]["type"] = kind
         self.begun[span_id] = event
         return True
 
@@ -53,7 +55,7 @@ class Spans:
             self._loss.changed["span end without a begin: kept as custom event"] += 1
             return False
         event["type"] = "span_end"
-        event["span_id"] = span_id
+        _keep_place(native, event, span_id)
         self._ended.add(span_id)
         return True
 
@@ -110,3 +112,11 @@ class Spans:
             self._loss.changed["span without an end: closed at the last event"] += len(still_open)
         self.steps.clear()
         return [self.made_end(span_id, time) for span_id in reversed(still_open)]
+
+
+def _keep_place(native: dict[str, Any], event: Event, span_id: str) -> None:
+    """An event that begins or ends a span stands in that span; where the log has another one, that is noted."""
+    place = native.get("span_id")
+    if place and type(place) is str and place != span_id:
+        event["metadata"]["inspect"]["span_id"] = place
+    event["span_id"] = span_id

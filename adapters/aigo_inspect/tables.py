@@ -24,7 +24,7 @@ from aigo_bridge.importing.loss import LossReport
 from .events import EventChoice
 from .frame import Totals, frame_of
 from .reading import LogReader
-from .samples import MappedTrial, grouped
+from .samples import MappedTrial, marked
 from .scores import aggregated_scores
 from .trials import read_trials
 
@@ -81,10 +81,11 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
     draft.mkdir(parents=True)
     try:
         with _Tables(draft) as tables:
-            for group in grouped(read_trials(log, keep=keep, loss=loss)):
-                totals.count(group)
-                for trial in group:
-                    tables.add(trial)
+            for trial, first in marked(read_trials(log, keep=keep, loss=loss)):
+                totals.count_trial(trial, first=first)
+                tables.add(trial)
+                # Freed before the next one is made, not after.
+                del trial
             if tables.too_big:
                 loss.changed["number that does not fit its column: null there, kept as text"] += (
                     tables.too_big

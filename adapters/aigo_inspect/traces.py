@@ -13,12 +13,13 @@ from aigo_bridge.importing.loss import LossReport
 from .clock import utc
 from .content import Item, ItemsOf, SharedItems
 from .events import EventChoice, map_events, sample_key, without_patches
+from .keys import STORE_KEY
 from .main_span import main_span_id
-from .model_calls import model_usage
+from .model_calls import answer_text, model_usage
 from .ordering import Event, ordered_by_span
 from .pools import resolve
 from .reading import RawSample
-from .shapes import number
+from .shapes import listed, number
 from .spoken import spoken
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class LastMessages(Struct, frozen=True):
 
 def last_messages(sample: Mapping[str, Any], items: ItemsOf) -> LastMessages:
     """The messages of a resolved sample."""
-    messages = sample.get("messages") or []
+    messages = listed(sample.get("messages"))
     last = messages[-1] if messages and isinstance(messages[-1], dict) else {}
     found = [item for message in messages for item in items.of(message)]
     return LastMessages(len(messages), found, answer_id(last.get("role"), last.get("id")))
@@ -177,17 +178,7 @@ def _metadata(
     loss: LossReport,
 ) -> dict[str, Any]:
     spec = (header or {}).get("eval") or {}
-    inspect = {
-        name: value
-        for name, value in sample.items()
-        if value is not None and name not in _IN_EVIDENCE and value not in ({}, [])
-    }
-    for retry in inspect.get("error_retries") or []:
-        if isinstance(retry, dict) and retry.pop("traceback_ansi", None):
-            loss.changed["error of an earlier attempt: coloured copy of the traceback left out"] += 1
-    for name in ("store", "timelines"):
-        if sample.get(name):
-            loss.dropped[f"sample.{name}: derived from events"] += 1
+    inspect = _without_a_place(sample, loss)
     metadata: dict[str, Any] = {
         "trace_id": str(sample.get("uuid") or key_of_sample(sample, header)),
         "source_type": "inspect_ai",
@@ -204,6 +195,8 @@ def _metadata(
     started = utc(sample.get("started_at"))
     if started is not None:
         metadata["created_at"] = started
+    elif sample.get("started_at"):
+        inspect["started_at"] = sample["started_at"]
     if (seconds := number(sample.get("total_time"))) is not None:
         metadata["total_time"] = seconds
     tokens = [model_usage(usage) for usage in (sample.get("model_usage") or {}).values()]
@@ -216,13 +209,60 @@ def _metadata(
     return metadata
 
 
+def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]:
+    """What a sample says besides what stands elsewhere in the evidence."""
+    found = {
+        name: value
+        for name, value in sample.items()
+        if value is not None and name not in _IN_EVIDENCE and value not in ({}, [])
+    }
+    if rest := _output_rest(sample.get("output")):
+        found["output"] = rest
+    for retry in found.get("error_retries") or []:
+        if isinstance(retry, dict) and retry.pop("traceback_ansi", None):
+            loss.changed["error of an earlier attempt: coloured copy of the traceback left out"] += 1
+    for name in ("store", "timelines"):
+        if sample.get(name):
+            loss.dropped[f"sample.{name}: derived from events"] += 1
+    return found
+
+
+_OUTPUT_ELSEWHERE = frozenset(
+    # In the model calls, and in the raw outputs.
+    {
+        "model", "choices", "completion", "usage", "time", "response_id", "input_context_tokens", "fallback",
+    }
+)  # fmt: skip
+
+
+def _output_rest(output: Any) -> dict[str, Any]:
+    """What only the sample's own output says: solvers change it after the last model call."""
+    if not isinstance(output, dict):
+        return {}
+    rest = {key: value for key, value in output.items() if key not in _OUTPUT_ELSEWHERE and value is not None}
+    if isinstance(metadata := rest.get("metadata"), dict) and STORE_KEY in metadata:
+        # What our own solver came to is read from there, and stands in the evidence as the solver's output.
+        rest["metadata"] = {key: value for key, value in metadata.items() if key != STORE_KEY}
+        if not rest["metadata"]:
+            del rest["metadata"]
+    choices = output.get("choices")
+    if choices and not isinstance(choices, list):
+        rest["choices"] = choices
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    if (completion := output.get("completion")) and completion != answer_text(message):
+        rest["completion"] = completion
+    return rest
+
+
 def _offers(events: list[Any]) -> Iterator[list[Any]]:
     """The lists of tools that the models were offered, those of neighbouring calls once where they are the same object."""
     seen: Any = None
     for event in events:
         if type(event) is dict and event.get("event") == "model" and event.get("tools") is not seen:
             seen = event.get("tools")
-            yield seen or []
+            if isinstance(seen, list):
+                yield seen
 
 
 def tools_of(offers: Iterable[list[Any]]) -> dict[str, Any]:
@@ -247,9 +287,11 @@ def prepare(sample: RawSample, loss: LossReport, keep: EventChoice = "default") 
     if keep != "all" and isinstance(data.get("events"), list):
         # Patches repeat whole conversations: not resolving them saves more than anything else.
         data["events"] = without_patches(data["events"], loss)
-    missing = resolve(data, size=sample.size, bounds=sample.bounds)
-    if missing:
-        loss.dropped["attachment: the log does not contain it"] += missing
+    resolved = resolve(data, size=sample.size, bounds=sample.bounds)
+    if resolved.missing:
+        loss.dropped["attachment: the log does not contain it"] += resolved.missing
+    if resolved.unknown:
+        loss.dropped["messages named by number: the log does not contain them"] += resolved.unknown
     if sample.non_finite:
         scores = data.pop("scores", None)
         data, count = without_non_finite(data)

@@ -13,8 +13,10 @@ from .current_events import Constants, CurrentEvents
 from .current_messages import Messages
 from .direct_ios import direct_io
 from .events import EventChoice
+from .identities import is_settled
 from .pools import NOT_TAKEN_OUT, Walker
-from .reading import LogReader, SampleRef
+from .reading import LogReader
+from .sample_refs import SampleRef
 from .samples import DATA_FIELDS, MappedTrial, map_trial, raw_outputs_of
 from .scores import scores_of
 from .shapes import MALFORMED
@@ -57,7 +59,7 @@ def _current_trial(
 ) -> MappedTrial | None:
     """The trial in `data`, or `None` when the sample has to be mapped the general way; then the counts mean nothing."""
     sample = parse_current(data, log.redaction)
-    if sample is None:
+    if sample is None or not is_settled(ref, sample.id, sample.epoch):
         return None
     size = log.sample_size(ref)
     walker = Walker(sample.attachments, size, log.bounds)
@@ -67,7 +69,7 @@ def _current_trial(
     except (UnusualError, EvidenceError, *MALFORMED):
         # What is wrong with it, the general way finds as well, and says it.
         return None
-    return None if walker.missing else trial
+    return None if walker.missing or walker.unknown else trial
 
 
 def _mapped(

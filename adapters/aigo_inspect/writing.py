@@ -25,10 +25,9 @@ from aigo_bridge.results.reading import read_log
 from .carried import FRAME, INDEX, SAMPLES, index_of
 from .events import sample_key
 from .native_messages import error_of, events_of, messages_of
+from .sample_refs import name_of
 
 Native = dict[str, Any]
-_LONGEST_ID = 10_000
-"""Characters; a name in a zip has 65,535 bytes at most."""
 
 
 def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
@@ -74,7 +73,8 @@ def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native
         for position, sample in enumerate(samples):
             for native in _native_samples(sample, plain):
                 ids.setdefault(native["id"])
-                add(_member_name(native["id"], native["epoch"]), dumps(native))
+                # The sample has the true id, also where no zip can name it.
+                add(f"samples/{name_of(native['id'])}_epoch_{native['epoch']}.json", dumps(native))
                 summaries.append(_summary(native))
             add(f"{SAMPLES}{position}.json", dumps(sample))
         header = _header(plain, list(ids), summaries)
@@ -83,22 +83,6 @@ def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native
         add("header.json", dumps(header))
         add(FRAME, dumps(plain))
         add(INDEX, index_of(checksums))
-
-
-def _member_name(sample_id: object, epoch: int) -> str:
-    """Inspect's name for a sample's member; ids that no zip can name are spelled otherwise, the sample has the true one."""
-    text = str(sample_id)
-    if "\0" in text or len(text) > _LONGEST_ID or not _encodable(text):
-        text = f"{text[:40].replace(chr(0), '').encode('utf-8', 'replace').decode()}-{_id('sample', text)}"
-    return f"samples/{text}_epoch_{epoch}.json"
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _file_name(frame: TaskResultLog, result: Path) -> str:

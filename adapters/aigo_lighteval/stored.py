@@ -35,7 +35,12 @@ class Solved:
 
     def to_json(self) -> Json:
         """As it stands in the details."""
-        kept = dump_solution(self.result, postprocessed=self.postprocessed)
+        try:
+            kept = dump_solution(self.result, postprocessed=self.postprocessed)
+        except (ValueError, RecursionError) as error:
+            # Author's code can nest its output deeper than can be written: that sample fails, and no other.
+            message = f"the output cannot be written as JSON: {error}"
+            kept = dump_solution(Failure("solver", "InvalidSolverOutput", message), postprocessed=False)
         return {**kept, "record": self.record.to_json()}
 
 

@@ -353,3 +353,40 @@ def test_a_metric_without_a_value_has_its_own_name(aigo: Run, task: Path, tmp_pa
 
     assert done.code == 1
     assert [line.split()[:2] for line in done.out.splitlines()[3:5]] == [["Accuracy", "–"], ["x_max", "–"]]
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_an_output_nested_too_deeply_costs_its_own_sample_only(
+    aigo: Run, tmp_path: Path, result_of: Load, engine: str
+) -> None:
+    (tmp_path / "t.yaml").write_text(
+        """key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+  solver:
+    type: python
+    run_solver_snippet: |
+      async def run_solver(sample, model, trace):
+          deep = []
+          for _ in range(400 if sample["q"] == "deep" else 1):
+              deep = [deep]
+          said = {"type": "output_text", "text": "x", "annotations": []}
+          item = {"type": "message", "role": "assistant", "id": "a", "status": "completed", "content": [said]}
+          return {"trace": {"items": [{**item, "deep": deep}]}, "raw_outputs": []}
+  scorers: [{type: string_equals, value: x, ground_truth: x}]
+"""
+    )
+    (tmp_path / "d.jsonl").write_text('{"q": "deep"}\n{"q": "flat"}\n')
+
+    model = write_script(tmp_path / "m.jsonl", default(text="x"))
+
+    done = aigo("run", "t.yaml", "--model", model, "--out", "out", "--engine", engine)
+
+    assert done.code == 1, done.out + done.err
+    evidence = result_of(tmp_path / "out" / "t.tasklog.json")["evidence"]
+    assert evidence["failures"] == {"num_errors": 1, "num_total": 2}
+    deep, flat = (sample["trials"][0] for sample in evidence["samples"])
+    assert [len(deep["errors"]), len(flat["errors"])] == [1, 0]
+    assert flat["scores"][0]["values"] == {"is_correct": 1.0}

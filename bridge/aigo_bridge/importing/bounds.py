@@ -27,7 +27,9 @@ class Bounds:
     ratio: float = 200.0
     """Largest uncompressed/compressed ratio of a member above `ratio_from` bytes. Real logs reach about 30."""
     ratio_from: int = 32 << 20
-    """Members smaller than this (uncompressed bytes) may have any ratio."""
+    """Members smaller than this (uncompressed bytes) may have any ratio, as long as all together are below `together_from`."""
+    together_from: int = 128 << 20
+    """Bytes that all members may unpack to, whatever their ratio; beyond, and beyond `ratio` times the archive, each is judged."""
     members: int = 2_000_000
     """Most entries of the archive's directory."""
     events: int = 5_000_000
@@ -42,6 +44,9 @@ class Bounds:
     """Most times its own size that a sample's attachments may come to when they are put back, beyond `growth_from`."""
     growth_from: int = 64 << 20
     """Characters that may be put back into any sample."""
+    context_growth: float = 1000.0
+    """Most times its own size that the inputs of a sample's model calls may come to, beyond `growth_from`. They grow with the
+    square of the turns: a thousand calls may come to five hundred times the size."""
     context_messages: int = 10_000_000
     """Most messages in the inputs of all model calls of one sample together; a log names them by number."""
     seconds: float = 24 * 3600.0
@@ -57,14 +62,21 @@ class Bounds:
                 raise UsageError(f"found {value!r} for the bound {name!r}, expected a number from 0")
         return replace(self, **{name: known[name](value) for name, value in limits.items()})
 
-    def check_member(self, name: str, size: int, compressed: int) -> None:
-        """Refuse a member by what its directory entry claims; raises `TooLargeError`."""
+    def check_member(self, name: str, size: int, compressed: int, *, any_size: bool = False) -> None:
+        """Refuse a member by what its directory entry claims; raises `TooLargeError`.
+
+        Args:
+            name: of the member.
+            size: its length in bytes when it is unpacked.
+            compressed: its length in the archive, in bytes.
+            any_size: the ratio matters for members of any size, as all of them together are too large.
+        """
         if size > self.member_bytes:
             raise TooLargeError(
                 f"member {name!r} is {size:,} bytes unpacked, the limit is {self.member_bytes:,}"
                 " (raise the bound 'member_bytes' if the log is yours)"
             )
-        if size > self.ratio_from and size > self.ratio * max(compressed, 1):
+        if (any_size or size > self.ratio_from) and size > self.ratio * max(compressed, 1):
             raise TooLargeError(
                 f"member {name!r} unpacks to {size:,} bytes from {compressed:,}, more than {self.ratio:g} times:"
                 " it looks like a zip bomb (raise the bound 'ratio' if the log is yours)"

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic_core import SchemaValidator
 
@@ -70,6 +70,19 @@ class Redaction:
                 data = replaced
                 self.found[name] += count
         return data
+
+    def text(self, text: str) -> str:
+        """As `apply`, for a text of Python."""
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self.apply(data)
+        return text if clean is data else clean.decode("utf-8", "surrogatepass")
+
+    def texts(self, texts: list[str]) -> list[str]:
+        """As `text`, for many short ones, which are searched at once; for names of what is counted elsewhere: not counted."""
+        if not texts or not self.suspects("\n".join(texts).encode("utf-8", "replace")):
+            return texts
+        uncounted = replace(self, found=Counter())
+        return [uncounted.text(text) for text in texts]
 
 
 _UTF8 = SchemaValidator({"type": "str"})

@@ -118,6 +118,8 @@ def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[s
             means[name] = value
         else:
             is_number = any(isinstance(value, bool | int | float) for value in values)
+            if not is_number:
+                problem = f"{name!r} is no number ({short(values[0])}); labels have no aggregated score"
             missing[name] = NoAggregate(problem, is_number)
     return means, missing
 

@@ -200,3 +200,37 @@ def test_options_without_a_meaning_are_refused(aigo: Run, benchmarks: Path, opti
     done = aigo("run", f"inspect:{benchmarks / 'others.py'}@no_model", *option)
     assert done.code == 2
     assert option[0] in done.err
+
+
+def test_the_evaluated_model_is_made_once(aigo: Run, tmp_path: Path) -> None:
+    """Weights are loaded when a model is made, and what it prints is not for standard output."""
+    write(
+        tmp_path / "t.py",
+        """
+from inspect_ai.model import ModelAPI, ModelOutput, modelapi
+
+@modelapi("counted")
+class Counted(ModelAPI):
+    def __init__(self, model_name, base_url=None, api_key=None, config=None, **rest):
+        super().__init__(model_name, base_url, api_key, [], config)
+        print("MADE")
+    async def generate(self, input, tools, tool_choice, config):
+        return ModelOutput.from_content("counted", "x")
+
+@task
+def one():
+    return Task(dataset=[Sample(input="?", target="x")], solver=generate(), scorer=exact())
+
+@task
+def two():
+    return Task(dataset=[Sample(input="?", target="x")], solver=generate(), scorer=exact())
+""",
+    )
+    aigo("run", "inspect:t.py", "--model", "mockllm/model", "--out", "first")  # registers the provider
+
+    done = aigo("run", "inspect:t.py", "--model", "counted/m", "--json")
+
+    assert done.code == 0, done.err
+    assert "MADE" not in done.out
+    assert done.err.count("MADE") == 1
+    assert [outcome["warnings"] for outcome in done.json] == [[], []]

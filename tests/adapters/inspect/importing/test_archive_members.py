@@ -8,9 +8,10 @@ from tests.adapters.inspect.importing import malformed
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import redaction
-from aigo_inspect.archive import ZSTD, Archive
+from aigo_inspect.archive import Archive
 from aigo_inspect.parsing import parse_json
 from aigo_inspect.sources import BytesSource
+from aigo_inspect.zip_records import ZSTD
 
 TEXT = b'{"id": 1, "text": "' + b"abc " * 5000 + b'"}'
 

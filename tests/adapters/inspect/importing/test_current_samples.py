@@ -16,11 +16,13 @@ from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, redaction
 from aigo_inspect import trials
+from aigo_inspect.content import SOURCE_LEFT_OUT
 from aigo_inspect.current import parse_current
 from aigo_inspect.current_events import Constants
-from aigo_inspect.encoded import sample_pieces
+from aigo_inspect.encoded import trial_pieces
 from aigo_inspect.importing import ImportSettings, import_file
-from aigo_inspect.reading import LogReader, SampleRef, open_log
+from aigo_inspect.reading import LogReader, open_log
+from aigo_inspect.sample_refs import SampleRef
 from aigo_inspect.samples import MappedTrial, map_trial
 
 Written = tuple[bytes, dict[str, dict[str, int]]]
@@ -34,7 +36,7 @@ ODD = (
 
 
 def written(trial: MappedTrial, loss: LossReport) -> Written:
-    return b"".join(sample_pieces([trial], None)), loss.as_dict()
+    return b"".join(trial_pieces(trial)), loss.as_dict()
 
 
 def quick(log: LogReader, ref: SampleRef, data: bytes) -> Written | None:
@@ -129,7 +131,8 @@ def test_a_way_that_fails_counts_nothing_twice(logs: dict[str, Path]) -> None:
         assert parse_current(open_ended, NO_REDACTION) is not None
         assert quick(log, ref, open_ended) is None
         assert general(log, ref, open_ended)[1]["changed"] == {
-            "span without an end: closed at the last event": 1
+            "span without an end: closed at the last event": 1,
+            SOURCE_LEFT_OUT: 2,
         }
 
 

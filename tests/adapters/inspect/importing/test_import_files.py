@@ -179,7 +179,7 @@ def test_a_sample_that_was_written_leaves_no_cycles(logs: dict[str, Path]) -> No
     """Nobody looks for cycles during an import: one per sample, and the memory grows with the log."""
     import gc
 
-    from aigo_inspect.encoded import sample_pieces
+    from aigo_inspect.encoded import trial_pieces
     from aigo_inspect.trials import read_trials
 
     for name in ("agents", "summarised", "parallel tools"):
@@ -189,7 +189,7 @@ def test_a_sample_that_was_written_leaves_no_cycles(logs: dict[str, Path]) -> No
                 gc.disable()
                 try:
                     for trial in read_trials(log):
-                        assert sum(len(piece) for piece in sample_pieces([trial], None, context)) > 1000
+                        assert sum(len(piece) for piece in trial_pieces(trial, context)) > 1000
                     del trial
                     assert gc.collect() < 10
                 finally:

@@ -119,3 +119,10 @@ def test_a_sample_without_its_output_is_an_error_not_a_gap(log: Path) -> None:
     assert record.scores == ()
     (error,) = record.errors
     assert (error.error_type, error.stage and error.stage.value) == ("MissingOutput", "solver")
+
+
+def test_what_the_solver_left_stands_in_the_evidence_once(log: Path) -> None:
+    """The text that carries it is our own means, and no fact of the run."""
+    result = next(log.parent.glob("*.tasklog.json")).read_text("utf-8")
+    assert '"aigo_bridge":' not in result
+    assert "raw_outputs" in result
