@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aigo_bridge.datasets import Selection, load_file
@@ -141,6 +141,8 @@ _cells = st.text(
 
 
 @given(st.lists(_cells, min_size=1, max_size=8))
+@example(["True"])
+@example(["007", "1e5"])
 def test_every_cell_is_recovered_or_typed_without_loss(
     tmp_path_factory: pytest.TempPathFactory, cells: list[str]
 ) -> None:
@@ -150,4 +152,7 @@ def test_every_cell_is_recovered_or_typed_without_loss(
     path.write_bytes(buffer.getvalue().encode())
     found = [row.data["x"] for row in load_file(path).rows]
     for cell, value in zip(cells, found, strict=True):
-        assert value == cell or float(cell) == value or str(value).lower() == cell.lower()
+        if isinstance(value, bool):
+            assert str(value).lower() == cell.lower()
+        else:
+            assert value == (cell if isinstance(value, str) else float(cell))
