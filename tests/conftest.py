@@ -12,8 +12,13 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import settings
 from tests.support.commands import TASKS, Finished, Run
 from tests.support.endpoint import Endpoint
+
+# The same examples in every run: whether a change is sound must not depend on chance. `make fuzz` looks for new ones.
+settings.register_profile("repeatable", derandomize="AIGO_FUZZ_EXAMPLES" not in os.environ)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture
