@@ -10,7 +10,9 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.context import BaseContext
@@ -38,6 +40,18 @@ class _RunResult:
     changes: Counter[str]
 
 
+@contextmanager
+def _kept_open(reader: LogReader, settings: ImportSettings) -> Iterator[None]:
+    """Let forks use the log that is open already. What is far away is read through a connection, which two cannot share."""
+    key = reader.address, settings
+    if local_path(reader.address) is not None:
+        _opened[key] = reader
+    try:
+        yield
+    finally:
+        _opened.pop(key, None)
+
+
 def write_in_processes(
     reader: LogReader,
     runs: list[list[SampleRef]],
@@ -48,26 +62,8 @@ def write_in_processes(
     loss: LossReport,
 ) -> None:
     """Write runs of samples to `file`, several at the same time; what each run adds up to is added to the totals."""
-    key = reader.address, settings
-    if local_path(reader.address) is not None:
-        # A fork has it open already. What is far away is read through a connection, which two cannot share.
-        _opened[key] = reader
-    try:
-        _write_runs(reader, runs, reductions, file, settings, totals, loss)
-    finally:
-        _opened.pop(key, None)
-
-
-def _write_runs(
-    reader: LogReader,
-    runs: list[list[SampleRef]],
-    reductions: dict[str, list[dict[str, Any]]],
-    file: Any,
-    settings: ImportSettings,
-    totals: Totals,
-    loss: LossReport,
-) -> None:
     with (
+        _kept_open(reader, settings),
         tempfile.TemporaryDirectory(prefix=".aigo-import-", dir=Path(file.name).parent) as folder,
         ProcessPoolExecutor(min(settings.jobs, len(runs)) - 1, mp_context=_processes()) as pool,
     ):

@@ -205,7 +205,6 @@ def test_the_death_of_a_process_is_want_of_memory() -> None:
 def test_a_url_nobody_may_read_is_an_error_with_the_address(
     aigo: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pytest.importorskip("s3fs")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
