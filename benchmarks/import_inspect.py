@@ -20,6 +20,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+Measured = Callable[[str, str], None]
+"""Does something with a log; what it writes goes to a folder."""
+
 SETS = {"big": (300, 40, 5), "long": (20, 250, 0), "small": (3000, 2, 0)}
 """Name → samples, model calls of the main agent, calls of sub-agents (two model calls each)."""
 
@@ -32,6 +35,7 @@ def make(folder: Path, scale: float, names: list[str]) -> None:
     from inspect_ai import eval as run_eval
     from inspect_ai.agent import Agent, AgentState, agent, as_tool, react
     from inspect_ai.dataset import Sample
+    from inspect_ai.log import transcript
     from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
     from inspect_ai.scorer import includes
     from inspect_ai.tool import ToolCall, tool
@@ -71,8 +75,9 @@ def make(folder: Path, scale: float, names: list[str]) -> None:
             """
             await sandbox().write_file("out.txt", text(1500))
             await sandbox().exec(["true", cmd])
+            transcript().info({"cmd": cmd})
             store().set("last", cmd)
-            return text(2600)
+            return text(5400)
 
         return execute
 
@@ -91,7 +96,7 @@ def make(folder: Path, scale: float, names: list[str]) -> None:
     def answers(calls: int, helpers: int) -> Callable[..., ModelOutput]:
         def answer(messages: list[ChatMessage], tools: list, choice: object, config: object) -> ModelOutput:
             turn = sum(message.role == "assistant" for message in messages)
-            output = ModelOutput.from_content("mockllm/model", text(900))
+            output = ModelOutput.from_content("mockllm/model", text(1100))
             output.usage = ModelUsage(input_tokens=1000 + turn, output_tokens=90, total_tokens=1090 + turn)
             if not any(t.name == "submit" for t in tools):
                 return output
@@ -128,10 +133,11 @@ def make(folder: Path, scale: float, names: list[str]) -> None:
         print(name, (folder / f"{name}.eval").stat().st_size)
 
 
-# Measuring: every function runs in a process of its own
+# Measuring: every function runs in a process of its own, whose results go to a folder that is deleted when it has ended:
+# taking gigabytes off the disk again is no part of an import
 
 
-def floor(path: str) -> None:
+def floor(path: str, out: str) -> None:
     import zipfile
 
     import orjson
@@ -143,33 +149,32 @@ def floor(path: str) -> None:
                 orjson.loads(archive.read(name))
 
 
-def import_as(context: str, jobs: int = 1) -> Callable[[str], None]:
-    def run(path: str) -> None:
+def import_as(context: str, jobs: int = 1) -> Measured:
+    def run(path: str, out: str) -> None:
         from aigo_inspect.importing import import_logs
 
-        with tempfile.TemporaryDirectory() as out:
-            (result,) = import_logs([path], out, context=context, jobs=jobs)  # type: ignore[arg-type]
-            assert result.exit_code == 0, result.reason
-            assert result.output is not None
-            print(json.dumps({"bytes": result.output.stat().st_size, "samples": result.samples}))
+        (result,) = import_logs([path], out, context=context, jobs=jobs)  # type: ignore[arg-type]
+        assert result.exit_code == 0, result.reason
+        assert result.output is not None
+        print(json.dumps({"bytes": result.output.stat().st_size, "samples": result.samples}))
 
     return run
 
 
-def read_eval_log(path: str) -> None:
+def read_eval_log(path: str, out: str) -> None:
     from inspect_ai.log import read_eval_log as read
 
     read(path)
 
 
-def read_eval_log_samples(path: str) -> None:
+def read_eval_log_samples(path: str, out: str) -> None:
     from inspect_ai.log import read_eval_log_samples as read
 
     for _ in read(path, all_samples_required=False):
         pass
 
 
-def scout(path: str) -> None:
+def scout(path: str, out: str) -> None:
     import asyncio
 
     from inspect_scout import transcripts_db, transcripts_from
@@ -178,12 +183,12 @@ def scout(path: str) -> None:
         async with transcripts_db(folder) as db:
             await db.insert(transcripts_from(logs))
 
-    with tempfile.TemporaryDirectory() as logs, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as logs:
         shutil.copy(path, logs)
-        asyncio.run(insert(logs, folder))
+        asyncio.run(insert(logs, out))
 
 
-MEASURED: dict[str, Callable[[str], None]] = {
+MEASURED: dict[str, Measured] = {
     "floor": floor,
     "import full": import_as("full"),
     "import delta": import_as("delta"),
@@ -191,7 +196,7 @@ MEASURED: dict[str, Callable[[str], None]] = {
     "import full, 2 processes": import_as("full", 2),
     "import delta, 2 processes": import_as("delta", 2),
 }
-PEERS: dict[str, Callable[[str], None]] = {
+PEERS: dict[str, Measured] = {
     "read_eval_log": read_eval_log,
     "read_eval_log_samples": read_eval_log_samples,
 }
@@ -208,17 +213,18 @@ def measured(
     name: str, path: Path, environment: dict[str, str], python: str = sys.executable
 ) -> tuple[float, float, float, str]:
     """CPU seconds, wall seconds, peak MB (largest process) and output of one fresh process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    done = subprocess.run(
-        [python, __file__, "one", name, str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as out:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.perf_counter()
+        done = subprocess.run(
+            [python, __file__, "one", name, str(path), out],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        wall = time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if done.returncode:
         return cpu, wall, 0.0, (done.stderr.strip().splitlines() or ["failed"])[-1][:80]
@@ -229,13 +235,15 @@ def measured(
 def at_once(name: str, path: Path, environment: dict[str, str], processes: int) -> float:
     """Wall seconds of independent processes that start together."""
     command = [sys.executable, __file__, "one", name, str(path)]
-    start = time.perf_counter()
-    started = [
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) for _ in range(processes)
-    ]
-    for process in started:
-        process.wait()
-    return time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        outs = [str(Path(folder, str(number))) for number in range(processes)]
+        start = time.perf_counter()
+        started = [
+            subprocess.Popen([*command, out], stdout=subprocess.DEVNULL, env=environment) for out in outs
+        ]
+        for process in started:
+            process.wait()
+        return time.perf_counter() - start
 
 
 def scaling(context: str, path: Path, environment: dict[str, str], repeat: int) -> None:
@@ -296,8 +304,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
     if options.verb == "one":
-        name, path = options.arguments
-        ({**MEASURED, **PEERS, SCOUT: scout})[name](path)
+        name, path, out = options.arguments
+        ({**MEASURED, **PEERS, SCOUT: scout})[name](path, out)
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         print(max(own, children) / 1024)
