@@ -89,24 +89,24 @@ def is_list(data: bytes) -> bool:
     return True
 
 
-def planned(header: dict[str, Any]) -> set[Identity]:
-    """The samples that a log must have, as it ended with success; empty when it does not say which."""
+def planned(header: dict[str, Any]) -> list[Identity]:
+    """The samples that a log must have, as it ended with success, in its order; none when it does not say which."""
     spec, results = header["eval"], header.get("results")
     ids, epochs = spec["dataset"].get("sample_ids"), _count(spec["config"].get("epochs")) or 1
     if not _must_be_whole(header) or not isinstance(ids, list) or epochs > 100_000:
-        return set()
+        return []
     results = results if isinstance(results, dict) else {}
     stopped = results.get("early_stopping")
     stops = stopped.get("early_stops") if isinstance(stopped, dict) else None
     total = _count(results.get("total_samples"))
     if results.get("logged_samples") is not None or total not in (None, 0, len(ids) * epochs):
         # It was ended before its time, or its samples did not all run equally often.
-        return set()
-    found = {(str(name), epoch) for name in ids for epoch in range(1, epochs + 1)}
+        return []
+    found = dict.fromkeys((str(name), epoch) for name in ids for epoch in range(1, epochs + 1))
     for stop in stops if isinstance(stops, list) else ():
         if isinstance(stop, dict):
-            found.discard((str(stop.get("id")), _count(stop.get("epoch")) or 0))
-    return found
+            found.pop((str(stop.get("id")), _count(stop.get("epoch")) or 0), None)
+    return list(found)
 
 
 def planned_count(header: dict[str, Any]) -> int:

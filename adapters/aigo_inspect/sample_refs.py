@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,6 +45,9 @@ def name_of(sample_id: object) -> str:
     text = str(sample_id)
     if len(text) <= _LONGEST_ID and "\0" not in text and _encodable(text):
         return text
+    # Late: hardly any log needs it.
+    import hashlib
+
     digest = hashlib.blake2b(
         json_text(["sample", text]).encode("utf-8", "backslashreplace"), digest_size=11
     ).hexdigest()

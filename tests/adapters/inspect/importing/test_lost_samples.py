@@ -228,6 +228,11 @@ def test_a_sample_that_was_never_finished_is_not_missed(head: bytes, tmp_path: P
     assert (result.exit_code, said(result)) == (0, "")
 
 
+def test_lost_samples_are_named_in_the_order_of_the_log(tmp_path: Path) -> None:
+    found = imported(zipped({**log(1), "header.json": header([f"s{n}" for n in range(60)], total=60)}), tmp_path)
+    assert [item.reason.split("'")[1] for item in found.damage] == [f"s{n}" for n in range(1, 60)]
+
+
 def test_thousands_of_lost_samples_are_told_in_a_hundred_lines(tmp_path: Path) -> None:
     lost = [f"s{number}" for number in range(5_000)]
     result = imported(zipped({"header.json": header(lost, total=5_000), name_of(0): sample("s0")}), tmp_path)
