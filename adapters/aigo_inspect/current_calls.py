@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from aigo_bridge.importing.loss import LossReport
 
@@ -42,6 +42,25 @@ def _given(value: Any) -> dict[str, Any]:
     return {key: item for key, item in value.items() if item is not None}
 
 
+class _Context(NamedTuple):
+    refs: list[list[int]]
+    length: int
+    """Messages that the ranges name."""
+    items: list[Item]
+
+
+def _continuation(before: list[list[int]], refs: list[list[int]]) -> list[list[int]] | None:
+    """The ranges of messages by which `refs` goes on behind `before`; `None` where it is another conversation."""
+    last = len(before) - 1
+    if len(refs) <= last or refs[:last] != before[:last]:
+        return None
+    # What is wrong with a range is found where it is expanded.
+    (start, end), (first, *ends) = before[last], refs[last]
+    if first != start or len(ends) != 1 or ends[0] < end:
+        return None
+    return [[end, ends[0]], *refs[last + 1 :]]
+
+
 class CurrentCalls:
     """Maps the model calls of one sample."""
 
@@ -64,6 +83,8 @@ class CurrentCalls:
         self._constants = constants
         self._text = ""
         """Text of the answer of the last call."""
+        self._contexts: dict[str | None, _Context] = {}
+        """The input of the last call in each span."""
         self._calls = ModelCalls(messages, loss)
         self.caller = self._calls.caller
         self._pool: list[current.Message] = []
@@ -91,7 +112,7 @@ class CurrentCalls:
         self.offers[id(definitions)] = definitions
         event = base(native, "model_call_event", time, walker)
         event["model"] = native.model
-        event["input_context"] = self._calls.context(span, walker.expand(native.input_refs, self._pool))
+        event["input_context"] = self._context(span, native.input_refs)
         usage = model_usage(output.usage)
         self._text = ""
         event["output_items"] = items = self._answer(choices[0], span, usage) if choices else []
@@ -111,6 +132,21 @@ class CurrentCalls:
             keep_rest(event["metadata"]["inspect"], "call", native.call, RAW_FIELDS)
             self.natives.append(native)
         return event
+
+    def _context(self, span: str | None, refs: list[list[int]]) -> list[Item]:
+        """The items of a call's input: nearly always those of the call before in the same span, and some more."""
+        before = self._contexts.get(span)
+        rest = None if before is None else _continuation(before.refs, refs)
+        if before is None or rest is None:
+            messages = self._walker.expand(refs, self._pool)
+            length, context = len(messages), []
+        else:
+            messages = self._walker.expand(rest, self._pool, before.length)
+            length, context = before.length + len(messages), before.items[:]
+        for message in messages:
+            context += self._messages.of(message)
+        self._contexts[span] = _Context(refs, length, context)
+        return context
 
     def _answer(self, choice: current.Choice, span: str | None, usage: dict[str, int] | None) -> list[Item]:
         messages = self._messages

@@ -7,8 +7,9 @@ mapped the general way.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, get_args
 
 import msgspec
@@ -38,7 +39,8 @@ _CUSTOM: dict[type, tuple[str, ...]] = {
     if issubclass(kind, current.Custom)
 }
 """Kind of event that AI GO has no type for → the fields that are its content."""
-_TOOL_NOTES = ("view", "truncated", "completed", "failed", "message_id")
+_timestamp = attrgetter("timestamp")
+_PATCHES = (current.StatePatch, current.StorePatch)
 
 
 class Constants(CallConstants):
@@ -54,6 +56,30 @@ def _options(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise UnusualError
     return None if has_references(value) else value
+
+
+def _is_quiet(native: current.NativeEvent) -> bool:
+    return type(native) is current.Logger and native.message.get("level") not in LOUD
+
+
+def _add_tool_notes(native: current.Tool, result: Any, notes: dict[str, Any]) -> None:
+    if native.type not in (None, "function"):
+        notes["type"] = native.type
+    # One by one, as in `current_calls`.
+    if native.view is not None:
+        notes["view"] = native.view
+    if native.truncated is not None:
+        notes["truncated"] = native.truncated
+    if native.completed is not None:
+        notes["completed"] = native.completed
+    if native.failed is not None:
+        notes["failed"] = native.failed
+    if native.message_id is not None:
+        notes["message_id"] = native.message_id
+    if native.error is not None:
+        notes["error"] = {key: value for key, value in native.error.items() if key != "message"}
+    if result is not None and not isinstance(result, (str, list, dict)):
+        notes["result"] = result
 
 
 class CurrentEvents:
@@ -82,23 +108,24 @@ class CurrentEvents:
     def run(self) -> list[Event]:
         """The events in the order of the log."""
         natives = self._sample.events
-        times = utc_all([native.timestamp for native in natives])
+        times = utc_all(list(map(_timestamp, natives)))
         if times is None:
             raise UnusualError
         self.calls.check_contexts([native for native in natives if type(native) is current.Model])
         loss = self._loss
-        counts: defaultdict[type, int] = defaultdict(int)
-        append = self._events.append
+        counts = Counter(map(type, natives))
+        for patch in _PATCHES:
+            if left_out := counts.pop(patch, 0):
+                loss.dropped[f"event {_NAMES[patch]}: {PATCH_LEFT_OUT}"] += left_out
+        quiet = sum(map(_is_quiet, natives)) if current.Logger in counts else 0
+        if quiet:
+            loss.dropped[f"event logger: {QUIET}"] += quiet
+            counts[current.Logger] -= quiet
+        append, mappers = self._events.append, _MAPPERS
         for native, time in zip(natives, times, strict=True):
-            kind = type(native)
-            mapper = _MAPPERS.get(kind)
-            if mapper is None:
-                loss.dropped[f"event {_NAMES[kind]}: {PATCH_LEFT_OUT}"] += 1
-            elif isinstance(native, current.Logger) and native.message.get("level") not in LOUD:
-                loss.dropped[f"event logger: {QUIET}"] += 1
-            else:
+            mapper = mappers.get(type(native))
+            if mapper is not None and not (quiet and _is_quiet(native)):
                 append(mapper(self, native, time))
-                counts[kind] += 1
         if len(self._ended) < len(self._begun):
             raise UnusualError
         # Together: starting a walk costs more than walking most events does.
@@ -107,7 +134,8 @@ class CurrentEvents:
             mend_parents(self._begun, loss)
         link_agents(self._starts, self._begun)
         for kind, count in counts.items():
-            loss.kept[_KEPT[kind]] += count
+            if count:
+                loss.kept[_KEPT[kind]] += count
         return self._events
 
     # Kinds of events
@@ -122,7 +150,6 @@ class CurrentEvents:
             raise UnusualError
         error, result = native.error, self._put_back(native)
         event = base(native, "function_call_event", time, self._walker)
-        notes = event["metadata"]["inspect"]
         event["call_id"] = native.id
         event["function"] = native.function
         event["arguments"] = json_text(native.arguments)
@@ -141,15 +168,7 @@ class CurrentEvents:
         caller = self.calls.caller(native.span_id, native.id)
         if caller is not None:
             event["model_call_id"] = caller
-        if native.type not in (None, "function"):
-            notes["type"] = native.type
-        for field in _TOOL_NOTES:
-            if (value := getattr(native, field)) is not None:
-                notes[field] = value
-        if error is not None:
-            notes["error"] = {key: value for key, value in error.items() if key != "message"}
-        if result is not None and not isinstance(result, (str, list, dict)):
-            notes["result"] = result
+        _add_tool_notes(native, result, event["metadata"]["inspect"])
         if self._events and self._events[-1]["type"] == "span_begin":
             self._starts.append((self._events[-1], event))
         return event
@@ -226,26 +245,28 @@ class CurrentEvents:
 
     def sandbox(self, native: current.Sandbox, time: str) -> Event:
         """A command in the sandbox, or a file: the most frequent of the events that AI GO has no type for."""
-        text = self._walker.text
-        data: dict[str, Any] = {"action": text(native.action)}
-        if native.cmd is not None:
-            data["cmd"] = text(native.cmd)
+        text, lengths = self._walker.text, self._walker.lengths
+        # Looking at the length here saves a call for nearly every text.
+        action = native.action
+        data: dict[str, Any] = {"action": text(action) if len(action) in lengths else action}
+        if (cmd := native.cmd) is not None:
+            data["cmd"] = text(cmd) if len(cmd) in lengths else cmd
         if native.options != current.NULL:
             options = self._constants.options.of(native.options)
             if options is None:
                 options = msgspec.json.decode(native.options)
                 self._contents.append(options)
             data["options"] = options
-        if native.file is not None:
-            data["file"] = text(native.file)
-        if native.input is not None:
-            data["input"] = text(native.input)
+        if (file := native.file) is not None:
+            data["file"] = text(file) if len(file) in lengths else file
+        if (given := native.input) is not None:
+            data["input"] = text(given) if len(given) in lengths else given
         if native.result is not None:
             data["result"] = native.result
-        if native.output is not None:
-            data["output"] = text(native.output)
-        if native.completed is not None:
-            data["completed"] = text(native.completed)
+        if (output := native.output) is not None:
+            data["output"] = text(output) if len(output) in lengths else output
+        if (completed := native.completed) is not None:
+            data["completed"] = text(completed) if len(completed) in lengths else completed
         event = base(native, "custom", time, self._walker)
         event["name"] = "sandbox"
         event["data"] = data

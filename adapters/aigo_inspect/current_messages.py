@@ -31,13 +31,18 @@ class Messages:
     def put_back(self, message: Message) -> Message:
         """The message, with the texts that were taken out of it (its id, role and names are never)."""
         walker = self._walker
-        content = message.content
+        content, lengths = message.content, walker.lengths
         if isinstance(content, str):
-            message.content = walker.text(content)
+            # Most texts are no references: that is seen here, as calling a function takes longer than looking.
+            if len(content) in lengths:
+                message.content = walker.text(content)
         else:
             walker.walk(content)
         for call in message.tool_calls or ():
-            call.id, call.function = walker.text(call.id), walker.text(call.function)
+            if len(call.id) in lengths:
+                call.id = walker.text(call.id)
+            if len(call.function) in lengths:
+                call.function = walker.text(call.function)
             if type(call.arguments) is dict and not call.view and not call.parse_error:
                 walker.walk(call.arguments)
             else:
@@ -52,13 +57,20 @@ class Messages:
 
     def of(self, message: Message) -> list[Item]:
         """The items of a message that is put back; the list is shared and must not be changed."""
-        found = self._by_object.get(id(message))
-        if found is None:
-            found = self._by_id.get(message.id)
-            if found is None or found[0] != message:
-                found = self._by_id[message.id] = (message, self.broken_off(message, "completed"))
-            self._by_object[id(message)] = (message, found[1])
-        return found[1]
+        known = self._by_id.get(message.id)
+        if known is not None:
+            if known[0] is message:
+                return known[1]
+            if known[0] == message:
+                self._by_id[message.id] = (message, known[1])
+                return known[1]
+            # Two messages of one id.
+            self._by_object[id(known[0])] = known
+            known = self._by_object.get(id(message))
+        if known is None:
+            known = (message, self.broken_off(message, "completed"))
+        self._by_id[message.id] = known
+        return known[1]
 
     def broken_off(self, message: Message, status: str) -> list[Item]:
         """The items of an answer that may not be complete."""
@@ -71,11 +83,8 @@ class Messages:
     def last(self, messages: list[Message]) -> list[Item]:
         """The items of the sample's messages as it left them."""
         items: list[Item] = []
-        known = self._by_id
         for message in messages:
-            self.put_back(message)
-            found = known.get(message.id)
-            items += found[1] if found is not None and found[0] == message else self.of(message)
+            items += self.of(self.put_back(message))
         return items
 
 

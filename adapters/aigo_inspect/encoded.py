@@ -26,6 +26,8 @@ _SHORT = 4 << 20
 """Bytes of a sample in the log up to which its evidence may be one text."""
 
 
+_ROOM = 4096
+"""Bytes that the encoder makes room for at first."""
 SAMPLE_END = b"]}"
 
 
@@ -114,7 +116,9 @@ def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
         return
     yield b',"solver":{"output":{"trace":{"items":['
     texts = _ItemTexts()
-    yield texts.joined(trial.trace.items)
+    items = trial.trace.items
+    for start in range(0, len(items), _BATCH):
+        yield (b"," if start else b"") + b",".join(texts.of(items[start : start + _BATCH]))
     yield b"]," + dumps(trial.trace.head())[1:-1] + b',"events":['
     if context == "full":
         yield from _events_in_full(trial.trace.events, texts)
@@ -164,8 +168,8 @@ def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
     A context is nearly always the one before in the same span and some more: such calls share one text, of which each has the
     beginning. Nothing is handed out before the texts have stopped growing.
     """
-    growing: dict[str | None, tuple[list[Item], bytearray]] = {}
-    ends: list[tuple[bytearray, int]] = []
+    growing: dict[str | None, tuple[list[Item], _Growing]] = {}
+    ends: list[tuple[_Growing, int]] = []
     for event in events:
         if event["type"] != "model_call_event":
             continue
@@ -173,13 +177,41 @@ def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
         before, text = growing.get(span, ([], None))
         known = len(before)
         if text is None or context[:known] != before:
-            text = bytearray(texts.joined(context))
-        elif len(context) > known:
-            text += (b"," if known else b"") + texts.joined(context[known:])
+            text, known = _Growing(), 0
+        text.add(texts.of(context[known:]))
         growing[span] = (context, text)
-        ends.append((text, len(text)))
-    for text, end in ends:
-        yield memoryview(text)[:end]
+        ends.append((text, text.length))
+    # A text lives until its last beginning is written: contexts that share nothing are never all in memory.
+    growing.clear()
+    ends.reverse()
+    while ends:
+        text, end = ends.pop()
+        yield text.start(end)
+
+
+class _Growing:
+    """A text of items with commas between them, of which many beginnings are wanted."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        """Bytes so far."""
+        self._parts: list[bytes] = []
+        self._joined: memoryview | None = None
+
+    def add(self, parts: list[bytes]) -> None:
+        """Add the texts of more items."""
+        if parts:
+            commas = len(parts) if self._parts else len(parts) - 1
+            self._parts += parts
+            self.length += sum(map(len, parts)) + commas
+
+    def start(self, end: int) -> memoryview:
+        """The first `end` bytes; nothing can be added any more."""
+        if self._joined is None:
+            # Joined once: a text that grows in place is copied again and again.
+            self._joined = memoryview(b",".join(self._parts))
+            self._parts.clear()
+        return self._joined[:end]
 
 
 class _ItemTexts:
@@ -188,12 +220,17 @@ class _ItemTexts:
     def __init__(self) -> None:
         self._known: dict[int, bytes] = {}
 
-    def joined(self, items: list[Item]) -> bytes:
-        """The texts of these items, with commas between them."""
-        return b",".join([self._text(item) for item in items])
-
-    def _text(self, item: Item) -> bytes:
-        text = self._known.get(id(item))
-        if text is None:
-            text = self._known[id(item)] = dumps(item)
-        return text
+    def of(self, items: list[Item]) -> list[bytes]:
+        """The texts of these items."""
+        known = self._known
+        found = []
+        for item in items:
+            text = known.get(id(item))
+            if text is None:
+                text = dumps(item)
+                if len(text) < _ROOM:
+                    # A copy of just its size: what the encoder leaves of its block is of no use among thousands of others.
+                    text = bytes(memoryview(text))
+                known[id(item)] = text
+            found.append(text)
+        return found

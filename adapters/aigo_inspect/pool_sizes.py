@@ -6,7 +6,7 @@ agents grow with the square of their turns; they hardly ever name one message tw
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
@@ -45,18 +45,15 @@ def check_contexts(named: list[Any], pool: list[Any], size: int, put_back: int, 
 
 def _ascends(refs: Any) -> bool:
     """Whether no message is named twice, as far as its ranges show at once."""
-    if type(refs) is list and len(refs) == 1:
-        # Most calls go on where the one before stopped.
-        return True
-    reached = 0
-    for start, end in _ranges(refs, None):
-        if start < reached:
-            return False
-        reached = end
-    return True
+    try:
+        ends = list(chain.from_iterable(refs))
+        return ends == sorted(ends)
+    except TypeError:
+        # Not what it should be: the messages are counted one by one.
+        return False
 
 
-def _ranges(refs: Any, length: int | None) -> list[tuple[int, int]]:
+def _ranges(refs: Any, length: int) -> list[tuple[int, int]]:
     """The ranges among `refs` that lie within a pool; others are found where they are expanded."""
     return [
         (ref[0], ref[1])
@@ -65,8 +62,7 @@ def _ranges(refs: Any, length: int | None) -> list[tuple[int, int]]:
         and len(ref) == 2
         and type(ref[0]) is int
         and type(ref[1]) is int
-        and 0 <= ref[0] <= ref[1]
-        and (length is None or ref[1] <= length)
+        and 0 <= ref[0] <= ref[1] <= length
     ]
 
 

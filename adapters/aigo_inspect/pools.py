@@ -169,13 +169,14 @@ class Walker:
         # Hardly any other text has the length of a reference: looking at the length first saves most comparisons. Most
         # references are hashes of 32 digits, also those whose texts are missing.
         names = {32, *map(len, texts)}
-        self._lengths = {len(prefix) + name for name in names for prefix in _PREFIXES}
+        self.lengths = {len(prefix) + name for name in names for prefix in _PREFIXES}
+        """Lengths that a reference may have."""
 
     def text(self, value: str) -> str:
         """The text behind a reference; the value itself when it is none."""
-        if len(value) not in self._lengths or not value.startswith(_PREFIXES):
+        if len(value) not in self.lengths or not value.startswith(_PREFIXES):
             return value
-        found = self._texts.get(value.partition("://")[2])
+        found = self._texts.get(value[value.index("/") + 2 :])
         if not isinstance(found, str):
             self.missing += 1
             return value
@@ -187,11 +188,11 @@ class Walker:
             )
         return found
 
-    def expand(self, refs: Any, pool: list[Any]) -> list[Any]:
-        """`expand_refs`, within the bounds."""
+    def expand(self, refs: Any, pool: list[Any], before: int = 0) -> list[Any]:
+        """`expand_refs`, within the bounds; `before` messages of the same context are known already."""
         found, unknown = expand_refs(refs, pool, self._messages)
         self.unknown += unknown
-        self._messages -= len(found)
+        self._messages -= before + len(found)
         if self._messages < 0:
             raise TooLargeError(
                 "the sample's model calls have more messages than the bound 'context_messages' allows"
@@ -207,7 +208,7 @@ class Walker:
 
     def walk_messages(self, messages: list[Any]) -> None:
         """Replace every reference in messages; their ids, roles and names are never taken out."""
-        lengths = self._lengths
+        lengths = self.lengths
         for message in messages:
             if type(message) is not dict:
                 continue
@@ -216,25 +217,23 @@ class Walker:
                 if not value:
                     continue
                 if type(value) is str:
-                    if len(value) in lengths and value.startswith(_PREFIXES):
+                    if len(value) in lengths:
                         message[key] = self.text(value)
                 elif type(value) is dict or type(value) is list:
                     self.walk(value)
 
     def walk(self, root: dict[str, Any] | list[Any]) -> None:
         """Replace every reference below `root`."""
-        # An explicit stack: logs nest as deeply as their authors like.
-        stack: list[dict[str, Any] | list[Any]] = [root]
-        push = stack.append
-        lengths = self._lengths
-        pop = stack.pop
-        while stack:
-            node = pop()
+        # A list that grows while it is gone through: logs nest as deeply as their authors like.
+        nodes: list[dict[str, Any] | list[Any]] = [root]
+        push = nodes.append
+        lengths = self.lengths
+        for node in nodes:
             if type(node) is dict:
                 for key, value in node.items():
                     kind = type(value)
                     if kind is str:
-                        if len(value) in lengths and value.startswith(_PREFIXES):
+                        if len(value) in lengths:
                             node[key] = self.text(value)
                     elif (kind is dict or kind is list) and value:
                         push(value)
@@ -242,7 +241,7 @@ class Walker:
                 for index, value in enumerate(node):
                     kind = type(value)
                     if kind is str:
-                        if len(value) in lengths and value.startswith(_PREFIXES):
+                        if len(value) in lengths:
                             node[index] = self.text(value)
                     elif (kind is dict or kind is list) and value:
                         push(value)
