@@ -4,8 +4,8 @@ Nearly all logs are of this shape, and records are made in half the time of dict
 What the records do not allow is not an error: such a sample (an older shape, a failed call, a field that this version has
 never heard of, a secret) is read the general way, by `parsing` and `events`, which understands all that a log can hold.
 
-Nothing in a document is skipped, so what gives a record is UTF-8 throughout; what is left as text here, because it is the same
-in thousands of events, is parsed by `current_events` and `current_calls`, all of it.
+What gives a record is UTF-8 throughout: what is left as text here, because it is the same in thousands of events, is parsed by
+`current_events` and `current_calls`, all of it, and patches, which nobody wants, are at least looked through.
 """
 
 from typing import Annotated, Any, Literal
@@ -153,13 +153,13 @@ class SpanEnd(_Event, tag="span_end", kw_only=True):
 class StatePatch(_Event, tag="state", kw_only=True):
     """A change of the state."""
 
-    changes: list[Any]
+    changes: Raw
 
 
 class StorePatch(_Event, tag="store", kw_only=True):
     """A change of the store."""
 
-    changes: list[Any]
+    changes: Raw
 
 
 class Custom(_Event, kw_only=True):

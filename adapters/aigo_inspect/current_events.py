@@ -8,11 +8,12 @@ mapped the general way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, get_args
 
 import msgspec
+from msgspec import Raw
 
 from aigo_bridge.importing.encoding import json_text
 from aigo_bridge.importing.loss import LossReport
@@ -56,6 +57,14 @@ def _options(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise UnusualError
     return None if has_references(value) else value
+
+
+def _check_utf8(left_out: Iterable[Raw]) -> None:
+    """Refuse what is not UTF-8: whether there are secrets in a document is only known of one that is UTF-8 throughout."""
+    try:
+        b"".join(map(bytes, left_out)).decode()
+    except UnicodeDecodeError as error:
+        raise UnusualError from error
 
 
 def _is_quiet(native: current.NativeEvent) -> bool:
@@ -115,8 +124,9 @@ class CurrentEvents:
         loss = self._loss
         counts = Counter(map(type, natives))
         for patch in _PATCHES:
-            if left_out := counts.pop(patch, 0):
-                loss.dropped[f"event {_NAMES[patch]}: {PATCH_LEFT_OUT}"] += left_out
+            if patch in counts:
+                loss.dropped[f"event {_NAMES[patch]}: {PATCH_LEFT_OUT}"] += counts.pop(patch)
+                _check_utf8(native.changes for native in natives if type(native) is patch)
         quiet = sum(map(_is_quiet, natives)) if current.Logger in counts else 0
         if quiet:
             loss.dropped[f"event logger: {QUIET}"] += quiet

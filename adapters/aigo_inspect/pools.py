@@ -163,6 +163,9 @@ class Walker:
         self._size = size
         self._bounds = bounds
         self._texts = texts
+        self._by_reference = {
+            f"attachment://{name}": text for name, text in texts.items() if type(text) is str
+        }
         self._room = bounds.room(size)
         self._growth = bounds.growth
         self._messages = bounds.context_messages
@@ -174,12 +177,16 @@ class Walker:
 
     def text(self, value: str) -> str:
         """The text behind a reference; the value itself when it is none."""
-        if len(value) not in self.lengths or not value.startswith(_PREFIXES):
+        if len(value) not in self.lengths:
             return value
-        found = self._texts.get(value[value.index("/") + 2 :])
-        if not isinstance(found, str):
-            self.missing += 1
-            return value
+        found = self._by_reference.get(value)
+        if found is None:
+            if not value.startswith(_PREFIXES):
+                return value
+            found = self._texts.get(value[value.index("/") + 2 :])
+            if not isinstance(found, str):
+                self.missing += 1
+                return value
         self._room -= len(found)
         if self._room < 0:
             raise TooLargeError(

@@ -120,6 +120,18 @@ def test_messages_and_tools_are_looked_at_before_they_are_trusted(logs: dict[str
                 assert secret not in general(log, ref, broken)[0]
 
 
+def test_patches_are_left_out_but_not_unseen(logs: dict[str, Path]) -> None:
+    """Secrets are only looked for in what is UTF-8: one odd byte in a patch must not hide them."""
+    secret = b"sk-abcdefghijklmnopqrstuvwxyz012345"
+    ((ref, data), *_) = texts(logs["parallel tools"])
+    broken = data.replace(b'"changes":[{"op":"', b'"changes":[{"op":"\xff', 1)
+    assert broken != data
+    broken = broken.replace(b'"target":"', b'"target":"' + secret, 1)
+    with open_log(logs["parallel tools"], redaction=redaction(environment={})) as log:
+        assert quick(log, ref, broken) is None
+        assert secret not in general(log, ref, broken)[0]
+
+
 def test_a_way_that_fails_counts_nothing_twice(logs: dict[str, Path]) -> None:
     """A sample that turns out to be unusual while it is mapped is mapped again, and stands in the report once."""
     with open_log(logs["plain"]) as log:
