@@ -1,15 +1,14 @@
 """`import`: Inspect logs → result files, sample by sample, without ever holding a log in memory.
 
 One log becomes `<name>.tasklog.json` (or `.json.gz`, `.json.zst`, or a folder of parquet tables) and
-`<name>.loss.json`, which says what was kept, changed and dropped. Several processes read one log, each a run of its
-samples; what they write is joined in the order of the log, so the result does not depend on how many there are.
+`<name>.loss.json`, which says what was kept, changed and dropped. Several processes may read one log; the result does not
+depend on how many there are.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,20 +110,13 @@ def import_file(
             return _import_open(reader, target, settings)
     except EvidenceError as error:
         reason = secrets.text(str(error))
-    except _out_of_memory():
+    except MemoryError:
         hint = "" if settings.jobs == 1 else f" with {settings.jobs} processes (fewer need less: --jobs)"
         reason = f"memory ran out{hint}"
     damage = (Damage("", None, reason),)
     return ImportResult(
         secrets.text(location), None, None, "", 0, 0, 0, damage, LossReport(), secrets.found, PARTIAL, reason
     )
-
-
-def _out_of_memory() -> tuple[type[Exception], ...]:
-    """What is raised in this process, and what the death of another one raises, which the system ends without a word."""
-    # Loaded where there were processes.
-    processes = sys.modules.get("concurrent.futures.process")
-    return (MemoryError,) if processes is None else (MemoryError, processes.BrokenProcessPool)
 
 
 def _import_open(reader: LogReader, target: Path, settings: ImportSettings) -> ImportResult:

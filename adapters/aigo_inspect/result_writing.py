@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.encoding import dumps
 from aigo_bridge.importing.loss import LossReport
-from aigo_bridge.importing.output import PartWriter, open_draft
+from aigo_bridge.importing.output import PartWriter, open_draft, packed
 
 from .carried import carried_frame, carried_samples, carries_evidence
 from .encoded import SAMPLE_END, sample_start, trial_pieces
@@ -24,8 +25,11 @@ from .samples import marked
 from .scores import aggregated_scores
 from .trials import read_trials
 
-_WORTH_A_PROCESS = 24 << 20
-"""Unpacked bytes of samples for which a second process pays for its start."""
+_WORTH_A_PROCESS = 12 << 20
+"""Unpacked bytes of samples for which a process pays for its start."""
+_RUN = 2 << 20
+"""Unpacked bytes of samples that are written as one part of the file: few enough that no process waits long for another."""
+_MOST_RUNS = 1000
 
 
 def write_json(reader: LogReader, output: Path, settings: ImportSettings, loss: LossReport) -> Totals:
@@ -40,21 +44,28 @@ def write_json(reader: LogReader, output: Path, settings: ImportSettings, loss: 
             loss.clear()
     refs = reader.sample_refs("sample")
     reductions = aggregated_scores(reader.reductions(), loss) if reader.has_epochs else {}
-    runs = _runs(reader, refs, settings.jobs)
-    with open_draft(output) as file:
-        write_part(file, settings, b'{"evidence":{"samples":[')
-        if len(runs) < 2:
-            writer = PartWriter(file, settings.output_format)
-            write_samples(reader, refs, reductions, writer, settings, totals, loss)
-            writer.finish()
+    sizes = [reader.sample_size(ref) for ref in refs]
+    runs = _runs(refs, sizes)
+    # Where several processes cannot write into one file, as on Windows, one does it all.
+    together = reader.format == "eval" and hasattr(os, "pwritev")
+    jobs = min(settings.jobs, sum(sizes) // _WORTH_A_PROCESS, len(runs)) if together else 1
+    comma = packed(b",", settings.output_format)
+    with open_draft(output) as file, no_cycle_collection():
+        file.write(packed(b'{"evidence":{"samples":[', settings.output_format))
+        if jobs < 2:
+            write_runs(reader, runs, reductions, file, settings, totals, loss)
         else:
             # Late: most logs need no second process, and what makes processes takes its time to load.
             from .result_processes import write_in_processes
 
-            write_in_processes(reader, runs, reductions, file, settings, totals, loss)
+            write_in_processes(reader, runs, reductions, file, settings, totals, loss, jobs)
+        if totals.samples:
+            file.seek(-len(comma), os.SEEK_END)
+            file.truncate()
         frame = frame_of(reader.header, totals, reader.damage, loss)
         evidence = dumps(frame.pop("evidence"))
-        write_part(file, settings, b"\n]," + evidence[1:] + b"," + dumps(frame)[1:] + b"\n")
+        end = b"\n]," + evidence[1:] + b"," + dumps(frame)[1:] + b"\n"
+        file.write(packed(end, settings.output_format))
     loss.changed.update(reader.changes)
     return totals
 
@@ -83,40 +94,52 @@ def _write_carried(reader: LogReader, output: Path, settings: ImportSettings, lo
     return totals
 
 
-def write_part(file: Any, settings: ImportSettings, data: bytes) -> None:
-    """Append a few bytes, compressed as the settings say."""
-    writer = PartWriter(file, settings.output_format)
-    writer.write([data])
-    writer.finish()
+def write_runs(
+    reader: LogReader,
+    runs: list[list[SampleRef]],
+    reductions: dict[str, list[dict[str, Any]]],
+    file: BinaryIO,
+    settings: ImportSettings,
+    totals: Totals,
+    loss: LossReport,
+) -> None:
+    """Write runs of samples one after the other, each with a comma behind it."""
+    for run in runs:
+        writer = PartWriter(file, settings.output_format)
+        found = write_run(reader, run, reductions, writer, settings, loss)
+        if found.samples:
+            writer.finish()
+            file.write(packed(b",", settings.output_format))
+        totals.add(found)
+        if len(reader.damage) > reader.bounds.damaged:
+            break
 
 
-def write_samples(
+def write_run(
     reader: LogReader,
     refs: list[SampleRef],
     reductions: dict[str, list[dict[str, Any]]],
     writer: PartWriter,
     settings: ImportSettings,
-    totals: Totals,
     loss: LossReport,
-) -> None:
-    """Write samples, each on a line of its own; a comma goes in front when `totals` has counted others before."""
+) -> Totals:
+    """Write samples, each on a line of its own; returns what they add up to."""
+    totals = Totals()
     trials = read_trials(reader, refs, keep=settings.keep, loss=loss)
-    begun = False
     _keep_freed_memory()
-    with _no_cycle_collection():
-        for trial, first in marked(trials):
-            if first:
-                end = SAMPLE_END + b",\n" if begun else b",\n" if totals.samples else b"\n"
-                begun = True
-                writer.write([end, sample_start(trial.sample_id, reductions.get(str(trial.sample_id)))])
-            else:
-                writer.write([b","])
-            totals.count_trial(trial, first=first)
-            writer.write(trial_pieces(trial, settings.context))
-            # Freed before the next one is made, not after.
-            del trial
-        if begun:
-            writer.write([SAMPLE_END])
+    for trial, first in marked(trials):
+        if first:
+            end = SAMPLE_END + b",\n" if totals.samples else b"\n"
+            writer.write([end, sample_start(trial.sample_id, reductions.get(str(trial.sample_id)))])
+        else:
+            writer.write([b","])
+        totals.count_trial(trial, first=first)
+        writer.write(trial_pieces(trial, settings.context))
+        # Freed before the next one is made, not after.
+        del trial
+    if totals.samples:
+        writer.write([SAMPLE_END])
+    return totals
 
 
 _LARGE_BLOCK = 31 << 20
@@ -135,7 +158,7 @@ def _keep_freed_memory() -> None:
 
 
 @contextmanager
-def _no_cycle_collection() -> Iterator[None]:
+def no_cycle_collection() -> Iterator[None]:
     """Samples are trees and die with their last reference; looking for cycles among them costs a quarter of the time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -146,18 +169,13 @@ def _no_cycle_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _runs(reader: LogReader, refs: list[SampleRef], jobs: int) -> list[list[SampleRef]]:
+def _runs(refs: list[SampleRef], sizes: list[int]) -> list[list[SampleRef]]:
     """Cut the samples into runs of about equal bytes, never between the epochs of one sample."""
-    sizes = [reader.sample_size(ref) for ref in refs]
-    total = sum(sizes)
-    if jobs < 2 or reader.format != "eval" or total < 2 * _WORTH_A_PROCESS:
-        return [refs]
-    # More runs than processes, so that none waits long for another; few enough that files stay few.
-    share = max(total / (24 * jobs), _WORTH_A_PROCESS / 8)
-    runs: list[list[SampleRef]] = [[]]
-    filled = 0
+    share = max(_RUN, sum(sizes) / _MOST_RUNS)
+    runs: list[list[SampleRef]] = []
+    filled = share
     for position, (ref, size) in enumerate(zip(refs, sizes, strict=True)):
-        if filled >= share and ref.id_text != refs[position - 1].id_text:
+        if not runs or (filled >= share and ref.id_text != refs[position - 1].id_text):
             runs.append([])
             filled = 0
         runs[-1].append(ref)

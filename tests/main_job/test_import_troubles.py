@@ -9,8 +9,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from tests.support.commands import REPOSITORY, Run
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.locations import remote_errors
-from aigo_inspect.importing import _out_of_memory
 from aigo_inspect.sources import find_logs, open_source
 
 Load = Callable[[Path], dict[str, Any]]
@@ -192,14 +189,6 @@ def test_a_log_for_which_memory_does_not_suffice_costs_itself(tmp_path: Path) ->
     first, second = done.stdout.splitlines()
     assert first.startswith("3 0 memory ran out")
     assert second.startswith("0 1")
-
-
-def test_the_death_of_a_process_is_want_of_memory() -> None:
-    """The system ends a process that takes too much without a word; the others learn only that it is gone."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        future = pool.submit(os._exit, 9)
-        with pytest.raises(_out_of_memory()):
-            future.result()
 
 
 def test_a_url_nobody_may_read_is_an_error_with_the_address(
