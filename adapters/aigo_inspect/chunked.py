@@ -22,13 +22,24 @@ from aigo_bridge.errors import EvidenceError
 from .parsing import Parsed
 from .pools import expand_refs
 
+_SHELL = "/sample.json"
 _SEQUENCES = ("messages", "events", "calls", "attachments")
 
 
-def chunked_samples(members: Iterable[str], shell: str) -> list[str]:
-    """The members that belong to the chunked sample whose shell is `shell`."""
-    prefix = shell.removesuffix("sample.json")
-    return [name for name in members if name.startswith(prefix) and name != shell]
+def chunked_samples(members: Iterable[str]) -> dict[str, list[str]]:
+    """The members that belong to each chunked sample, by the name of its shell."""
+    names = list(members)
+    found: dict[str, list[str]] = {name: [] for name in names if name.endswith(_SHELL)}
+    if not found:
+        return found
+    for name in names:
+        # Ids may have slashes, too.
+        end = name.find("/")
+        while end >= 0:
+            if (shell := name[:end] + _SHELL) != name and shell in found:
+                found[shell].append(name)
+            end = name.find("/", end + 1)
+    return found
 
 
 def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed) -> Parsed:

@@ -126,16 +126,22 @@ class CurrentEvents:
         for patch in _PATCHES:
             if patch in counts:
                 loss.dropped[f"event {_NAMES[patch]}: {PATCH_LEFT_OUT}"] += counts.pop(patch)
-                _check_utf8(native.changes for native in natives if type(native) is patch)
         quiet = sum(map(_is_quiet, natives)) if current.Logger in counts else 0
         if quiet:
             loss.dropped[f"event logger: {QUIET}"] += quiet
             counts[current.Logger] -= quiet
         append, mappers = self._events.append, _MAPPERS
-        for native, time in zip(natives, times, strict=True):
+        left_out: list[Raw] = []
+        # Each is freed when it is mapped: a sample is never in memory twice.
+        natives.reverse()
+        for time in times:
+            native = natives.pop()
             mapper = mappers.get(type(native))
-            if mapper is not None and not (quiet and _is_quiet(native)):
+            if mapper is None:
+                left_out.append(native.changes)  # type: ignore[union-attr]  # only patches are not mapped
+            elif not (quiet and _is_quiet(native)):
                 append(mapper(self, native, time))
+        _check_utf8(left_out)
         if len(self._ended) < len(self._begun):
             raise UnusualError
         # Together: starting a walk costs more than walking most events does.
@@ -245,6 +251,8 @@ class CurrentEvents:
             return self.custom(native, time)
         event = base(native, "compaction", time, self._walker)
         event["strategy"] = strategy
+        if (native.tokens_before or 0) < 0 or (native.tokens_after or 0) < 0:
+            raise UnusualError
         if native.tokens_before is not None:
             event["tokens_before"] = native.tokens_before
         if native.tokens_after is not None:

@@ -109,7 +109,7 @@ def _without_context(event: Event) -> Event:
 
 def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
     head = {"index": trial.index, "sample_id": trial.sample_id, "sample": {"data": trial.data}}
-    yield dumps(head)[:-1]
+    yield memoryview(dumps(head))[:-1]
     tail = dumps({"scores": trial.scores, "errors": trial.errors})[1:]
     if trial.trace is None:
         yield b',"solver":null,' + tail
@@ -119,13 +119,16 @@ def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
     items = trial.trace.items
     for start in range(0, len(items), _BATCH):
         yield (b"," if start else b"") + b",".join(texts.of(items[start : start + _BATCH]))
-    yield b"]," + dumps(trial.trace.head())[1:-1] + b',"events":['
+    yield b"],"
+    yield memoryview(dumps(trial.trace.head()))[1:-1]
+    yield b',"events":['
     if context == "full":
         yield from _events_in_full(trial.trace.events, texts)
     else:
         yield from _events(_with_contexts(trial.trace.events, context))
-    outputs = dumps({"raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios})[1:]
-    yield b"]}," + outputs + b"}," + tail
+    yield b"]},"
+    yield memoryview(dumps({"raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios}))[1:]
+    yield b"}," + tail
 
 
 def _events(events: list[Event]) -> Iterator[Piece]:

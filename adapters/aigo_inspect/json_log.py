@@ -1,32 +1,41 @@
-"""A log in Inspect's `.json` format: one document, cut into its samples.
+"""A log in Inspect's `.json` format: one document, cut into its samples, of which only one at a time is parsed.
 
-Inspect writes these files with an indentation of two, so a sample begins on a line of four blanks and a brace: such
-files are cut by searching those lines, and only one sample at a time becomes Python objects. Files in another
-layout are parsed as a whole; one that is broken is walked by `json_salvage`.
+A log in Inspect's own layout is cut by its lines (`json_rows`) and stays in its file. Any other document is read, but not
+parsed, as a whole; one that is broken is walked by `json_salvage`.
 """
 
 from __future__ import annotations
 
-import copy
 import re
 from collections import Counter
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec import Raw, Struct
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
-from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
-from .json_salvage import IDENTITY, pieces, rows
+from .json_rows import find_rows
+from .json_salvage import IDENTITY, Span, pieces, whole
 from .legacy import STATUS_UNKNOWN
 from .parsing import Parsed, parse_json
-from .sources import Source
+from .sources import BytesSource, Source, local_path
 
-_SAMPLES = re.compile(rb'\n  "samples": \[(?=\r?\n)')
-_SAMPLES_END = re.compile(rb"\n  \](?=,?\r?\n)")
 _IDENTITY = re.compile(rb"\s*+" + IDENTITY, re.DOTALL)
+_HEAD = 4096
+"""Bytes in which a sample's id and epoch stand, unless the id is longer."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class _Identity(Struct, gc=False):
+    """What tells one sample from another; the rest of it is passed over."""
+
+    id: Any = ""
+    epoch: Any = None
 
 
 class JsonLog:
@@ -43,57 +52,101 @@ class JsonLog:
                 f"{source.name!r} is {source.size:,} bytes, the bound 'member_bytes' is {bounds.member_bytes:,}"
             )
         self.damage: list[Damage] = []
-        data = source.read_at(0, source.size)
-        bounds.check_document(source.name, data)
-        self._data = redaction.apply(data)
+        # What is far away is fetched once, not sample by sample.
+        local = local_path(source.name) is not None
+        self._source = source if local else BytesSource(source.read_at(0, source.size), source.name)
         self._bounds = bounds
-        self._spans: list[tuple[int, int]] = []
-        self._values: list[Any] | None = None
-        self._non_finite = False
+        self._redaction = redaction
+        """For the samples, which are as they stand in the log unless it is broken."""
+        self._spans: list[Span] = []
+        self._raws: list[Raw] | None = None
+        """The samples, where they are no spans."""
+        self._identities: list[tuple[str, int]] | None = None
+        """Id and epoch of each sample, where it took no parsing to find them."""
         self.changes: Counter[str] = Counter()
-        """What parsing the document as a whole had to change."""
+        """What parsing the header had to change."""
         header = self._cut()
         if header is None:
-            header = self._parse_whole()
+            header = self._take_apart()
         self.reductions: Any = header.pop("reductions", None) if isinstance(header, dict) else None
         self.header: dict[str, Any] = self._checked(source.name, header)
-        bounds.check_count("samples", len(self), len(data), "the log")
+        self._check_samples(len(self), source.size)
 
     def __len__(self) -> int:
-        return len(self._spans) if self._values is None else len(self._values)
+        return len(self._spans) if self._raws is None else len(self._raws)
+
+    def _check_samples(self, count: int, size: int) -> None:
+        self._bounds.check_count("samples", count, size, "the log")
+
+    # Finding the samples
 
     def _cut(self) -> Any:
-        """Find the samples of a file that is laid out as Inspect does; `None` when it is not."""
-        data = self._data
-        start = _SAMPLES.search(data)
-        if start is None:
+        """The header of a log that is laid out as Inspect does, whose samples are found; `None` when it is not."""
+        source = self._source
+        rows = find_rows(source, self._bounds)
+        if rows is None:
             return None
-        end = _SAMPLES_END.search(data, start.end())
-        if end is None:
-            self.damage.append(Damage("", len(data), "the log is cut off among its samples"))
-        self._spans = list(rows(data, start.end(), len(data) if end is None else end.start()))
-        header = data[: start.end()] + (b"]}" if end is None else data[end.end() - 1 :])
-        parsed = self._parsed(header, "the log without its samples")
+        if rows.end is None:
+            self.damage.append(Damage("", source.size, "the log is cut off among its samples"))
+        self._spans = rows.spans
+        rest = b"]}" if rows.end is None else source.read_at(rows.end, source.size - rows.end)
+        header = source.read_at(0, rows.begin) + rest
+        name = "the log without its samples"
+        self._bounds.check_document(name, header)
+        header = self._redaction.apply(header)
+        parsed = self._parsed(header, name)
         if parsed is None:
             return self._mend(header, self._spans)
         self.changes += parsed.changes
         return parsed.value
 
-    def _parse_whole(self) -> Any:
-        parsed = self._parsed(self._data, "the log")
+    def _take_apart(self) -> Any:
+        """The header of a document in any other layout, whose samples are found."""
+        source = self._source
+        data = source.read_at(0, source.size).removeprefix(_BYTE_ORDER_MARK)
+        members = self._members(data)
+        if members is None:
+            self._bounds.check_document(source.name, data)
+            data = self._redaction.apply(data)
+            self._redaction = NO_REDACTION
+            self._source = BytesSource(data, source.name)
+            members = self._walked(data)
+        if members is None:
+            parsed = self._parsed(data, "the log")
+            return self._mend(data) if parsed is None else parsed.value
+        header = b"{%b}" % b",".join(members)
+        name = "the log without its samples"
+        self._bounds.check_document(name, header)
+        clean = self._redaction.apply(header)
+        parsed = self._parsed(clean, name)
         if parsed is None:
-            return self._mend(self._data)
-        document, self._non_finite = parsed.value, parsed.non_finite
-        self.changes = parsed.changes
-        if isinstance(document, dict):
-            samples = document.pop("samples", None)
-            if samples is not None and not isinstance(samples, list):
-                self.damage.append(
-                    Damage("samples", None, f"expected a list of samples, found {_kind(samples)}")
-                )
-            self._values = samples if isinstance(samples, list) else []
-            self._data = b""
-        return document
+            return self._mend(clean, self._spans)
+        self.changes += parsed.changes
+        if (samples := parsed.value.pop("samples", None)) is not None:
+            self.damage.append(Damage("samples", None, f"expected a list of samples, found {_kind(samples)}"))
+        return parsed.value
+
+    def _members(self, data: bytes) -> list[bytes] | None:
+        """The members of the top level but for the samples; `None` when it is no plain JSON, or of another shape."""
+        try:
+            members = msgspec.json.decode(data, type=dict[str, Raw])
+            samples = members.pop("samples", Raw(b"[]"))
+            found = msgspec.json.decode(samples, type=list[_Identity])
+            self._check_samples(len(found), len(data))
+            self._raws = msgspec.json.decode(samples, type=list[Raw])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        self._identities = [_identity(sample.id, sample.epoch) for sample in found]
+        return [b"%b:%b" % (msgspec.json.encode(name), text) for name, text in members.items()]
+
+    def _walked(self, data: bytes) -> list[bytes] | None:
+        """As `_members`, with NaN and whatever else may stand among the samples."""
+        found = whole(data, self._check_samples)
+        if found is None:
+            return None
+        self._spans = [span for span, _ in found.samples]
+        self._identities = [("", 0) if pair is None else _identity(*pair) for _, pair in found.samples]
+        return [data[begin:end] for begin, end in found.members]
 
     def _parsed(self, data: bytes, name: str, member: str = "") -> Parsed | None:
         """The log, or a member of it; `None`, and damage, when it is broken. The error itself would keep a copy of it alive."""
@@ -103,10 +156,11 @@ class JsonLog:
             self.damage.append(Damage(member, None, str(error)))
             return None
 
-    def _mend(self, data: bytes, spans: list[tuple[int, int]] | None = None) -> dict[str, Any]:
+    def _mend(self, data: bytes, spans: list[Span] | None = None) -> dict[str, Any]:
         """The header of a broken document: every member that is sound; and its samples, unless they are known."""
         found = pieces(data, self._bounds.damaged)
-        self._spans = found.samples if spans is None else spans
+        if spans is None:
+            self._spans = found.samples
         header: dict[str, Any] = {}
         for name, (begin, end) in found.members:
             if (parsed := self._parsed(data[begin:end], name, name)) is not None:
@@ -135,22 +189,24 @@ class JsonLog:
     def _reason(self) -> str:
         return f" ({self.damage[0].reason})" if self.damage else ""
 
+    # Single samples
+
     def size(self, index: int) -> int:
-        """Bytes of a sample's JSON; 0 when the document was parsed as a whole."""
-        if self._values is not None:
-            return 0
+        """Bytes of a sample's JSON."""
+        if self._raws is not None:
+            return len(memoryview(self._raws[index]))
         begin, end = self._spans[index]
         return end - begin
 
     def identity(self, index: int) -> tuple[str, int]:
-        """Id (as text) and epoch of a sample, as far as they can be seen without parsing it; else `("", 0)`."""
-        if self._values is not None:
-            value = self._values[index]
-            if isinstance(value, dict) and isinstance(value.get("epoch"), int):
-                return str(value.get("id", "")), value["epoch"]
-            return "", 0
+        """Id (as text, secrets included) and epoch of a sample, as far as they can be seen; else `("", 0)`."""
+        if self._identities is not None:
+            return self._identities[index]
         begin, end = self._spans[index]
-        match = _IDENTITY.match(self._data, begin, end)
+        head = self._source.read_at(begin, min(_HEAD, end - begin))
+        match = _IDENTITY.match(head)
+        if match is None and len(head) == _HEAD and b'"id"' in head[:64]:
+            match = _IDENTITY.match(self._source.read_at(begin, end - begin))
         if match is None:
             return "", 0
         try:
@@ -160,12 +216,19 @@ class JsonLog:
             return "", 0
 
     def sample(self, index: int) -> Parsed:
-        """One sample; raises `EvidenceError` when it is malformed."""
-        if self._values is not None:
-            # Parsed with the whole document, which also knows what had to be changed.
-            return Parsed(copy.deepcopy(self._values[index]), self._non_finite)
-        begin, end = self._spans[index]
-        return parse_json(self._data[begin:end], f"samples[{index}]")
+        """One sample; raises `EvidenceError` when it is malformed, or asks for more than the bounds allow."""
+        name = f"samples[{index}]"
+        if self._raws is not None:
+            data = bytes(self._raws[index])
+        else:
+            begin, end = self._spans[index]
+            data = self._source.read_at(begin, end - begin)
+        self._bounds.check_document(name, data)
+        return parse_json(data, name, self._redaction)
+
+
+def _identity(sample_id: Any, epoch: Any) -> tuple[str, int]:
+    return (str(sample_id), epoch) if isinstance(epoch, int) else ("", 0)
 
 
 def _kind(value: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,80 @@ class Pieces:
     """Name and value of the top level's members, `samples` left out; broken values too, as far as they reach."""
     samples: list[Span] = field(default_factory=list)
     """Elements of `samples`; broken ones too."""
+
+
+@dataclass
+class Whole:
+    """Where the parts of a sound document stand."""
+
+    members: list[Span] = field(default_factory=list)
+    """Names and values of the top level, without a list of samples."""
+    samples: list[tuple[Span, Any]] = field(default_factory=list)
+    """Elements of `samples`, each with its `id` and `epoch` as a pair, or `None` where it is no object."""
+
+
+_PLAIN = json.JSONDecoder(strict=False)
+_COLON = re.compile(r"\s*:\s*", re.ASCII)
+_SPACE = re.compile(r"\s*", re.ASCII)
+
+
+def whole(data: bytes, most: Callable[[int, int], None]) -> Whole | None:
+    """The parts of a document, one value in memory at a time; `None` when it is no JSON (where NaN is allowed).
+
+    Args:
+        data: the document.
+        most: told how many samples there are in how many bytes, every few thousand; may raise what ends the search.
+    """
+    text = data.decode("latin-1")
+    found = Whole()
+    try:
+        at = _end(_SPACE, text, 0)
+        if text[at] != "{":
+            return None
+        at = _end(_SPACE, text, at + 1)
+        while text[at] != "}":
+            begin = at
+            name, at = _PLAIN.raw_decode(text, at)
+            colon = _COLON.match(text, at)
+            if colon is None or not isinstance(name, str):
+                return None
+            if name == "samples" and text[colon.end()] == "[":
+                found.samples, at = _elements(text, colon.end() + 1, most)
+            else:
+                at = _PLAIN.raw_decode(text, colon.end())[1]
+                found.members.append((begin, at))
+            at = _next(text, at, "}")
+        return found if _end(_SPACE, text, at + 1) == len(text) else None
+    except (ValueError, IndexError, RecursionError):
+        return None
+
+
+def _elements(text: str, at: int, most: Callable[[int, int], None]) -> tuple[list[tuple[Span, Any]], int]:
+    found: list[tuple[Span, Any]] = []
+    begin = at
+    at = _end(_SPACE, text, at)
+    while text[at] != "]":
+        value, end = _PLAIN.raw_decode(text, at)
+        if not text[at:end].isascii():
+            value = _PLAIN.decode(text[at:end].encode("latin-1").decode(errors="replace"))
+        found.append(((at, end), (value.get("id", ""), value.get("epoch")) if type(value) is dict else None))
+        del value
+        if len(found) % 10_000 == 1:
+            most(len(found), end - begin)
+        at = _next(text, end, "]")
+    return found, at + 1
+
+
+def _next(text: str, at: int, close: str) -> int:
+    """Where the value behind the one that ends at `at` begins, or the bracket is."""
+    at = _end(_SPACE, text, at)
+    if text[at] == ",":
+        at = _end(_SPACE, text, at + 1)
+        if text[at] == close:
+            raise ValueError("a comma in front of a closing bracket")
+    elif text[at] != close:
+        raise ValueError("neither a comma nor a closing bracket")
+    return at
 
 
 def pieces(data: bytes, most_broken: int) -> Pieces:
@@ -176,25 +250,3 @@ class _Samples:
     def _next(self, at: int) -> int:
         position = bisect_left(self.anchors, at)
         return self.anchors[position] if position < len(self.anchors) else len(self._text)
-
-
-_ROW = re.compile(rb"\n    (?=[^ }\]\r\n])")
-_ROW_END = b"\n    }"
-
-
-def rows(data: bytes, begin: int, end: int) -> Iterator[Span]:
-    """The elements of a list that Inspect has laid out, four blanks deep: each begins on a line of its own.
-
-    A raw line break stands in no text, so the lines can be trusted whatever is broken in them. What stands between
-    two elements is handed out too: it is the rest of a broken one.
-    """
-    starts = [match.end() for match in _ROW.finditer(data, begin, end)]
-    for start, limit in zip(starts, [*starts[1:], end], strict=True):
-        at = start
-        if data[start] == ord("{"):
-            close = data.find(_ROW_END, start, limit)
-            at = start + len(data[start:limit].rstrip(b", \r\n")) if close < 0 else close + len(_ROW_END)
-            yield start, at
-        rest = data[at:limit].strip(b", \r\n")
-        if rest:
-            yield at, at + len(data[at:limit].rstrip(b", \r\n"))

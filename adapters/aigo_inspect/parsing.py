@@ -1,8 +1,8 @@
 """JSON text as Inspect writes it → Python values, exactly.
 
 Inspect's JSON is not quite JSON: scores may be the bare constants `NaN` and `Infinity`, and texts may hold lone
-surrogates. `orjson` is by far the fastest parser but refuses both, and it silently turns integers beyond 64 bits
-into floats. So `orjson` goes first and the slower, exact parsers take what it cannot do.
+surrogates. `msgspec` is among the fastest parsers and needs no memory but for what it makes, but it refuses both. So it goes
+first, and the slower parser of the standard library takes what it cannot do.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-from pydantic_core import SchemaValidator
+import msgspec
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
-# The Rust regular expressions of pydantic search several GB per second; Python's own would take longer than parsing.
-_LONG_INTEGER = SchemaValidator({"type": "str", "pattern": r"[:,\[]\s*-?[0-9]{19}"})
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _SURROGATE_ESCAPE = rb"\\u[dD][89a-fA-F]"
 _LONE_SURROGATE = "[\ud800-\udfff]"
 
@@ -49,34 +47,18 @@ def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> P
         EvidenceError: it is no JSON, or nested too deeply; the message has the byte offset where that is known.
     """
     try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
+        value = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         clean = redaction.apply(data)
         return _parse_leniently(data, name, error) if clean is data else parse_json(clean, name)
-    # Looked for afterwards: what orjson accepts is UTF-8, and checking that alone takes longer than the search.
+    # Looked for afterwards: what the parser accepts is UTF-8, and checking that alone takes longer than the search.
     if redaction.suspects(data) and (clean := redaction.apply(data)) is not data:
+        del value
         return parse_json(clean, name)
-    # Most long integers stand in texts or fit into 64 bits; only for others is the exact parser worth its time.
-    if _LONG_INTEGER.isinstance_python(data) and _has_big_number(value):
-        return _parse_leniently(data, name, None)
     return Parsed(value)
 
 
-def _has_big_number(value: Any) -> bool:
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        kind = type(node)
-        if kind is dict:
-            stack.extend(node.values())
-        elif kind is list:
-            stack.extend(node)
-        elif kind is float and abs(node) >= 2**63:
-            return True
-    return False
-
-
-def _parse_leniently(data: bytes, name: str, cause: orjson.JSONDecodeError | None) -> Parsed:
+def _parse_leniently(data: bytes, name: str, cause: Exception) -> Parsed:
     changes: Counter[str] = Counter()
     non_finite = False
 
@@ -103,30 +85,38 @@ def _parse_leniently(data: bytes, name: str, cause: orjson.JSONDecodeError | Non
         raise EvidenceError(f"{name} is not valid JSON at byte {offset}: {error.msg}") from error
     except (RecursionError, ValueError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise EvidenceError(f"{name} cannot be read: {reason}") from (cause or error)
+        raise EvidenceError(f"{name} cannot be read: {reason}") from cause
     if re.search(_SURROGATE_ESCAPE, data):
-        value, count = _without_surrogates(value)
+        del text
+        value, count = _take_out_surrogates(value)
         if count:
             changes["lone surrogates written as escapes"] += count
     return Parsed(value, non_finite, changes)
 
 
-def _without_surrogates(value: Any) -> tuple[Any, int]:
+def _take_out_surrogates(root: Any) -> tuple[Any, int]:
+    """The value without lone surrogates, changed in place as far as it is no text, and how many there were."""
     count = 0
 
     def clean(text: str) -> str:
         nonlocal count
+        if text.isascii():
+            return text
         cleaned, found = re.subn(_LONE_SURROGATE, lambda match: f"\\u{ord(match[0]):04x}", text)
         count += found
         return cleaned
 
-    def walk(node: Any) -> Any:
-        if isinstance(node, str):
-            return node if node.isascii() else clean(node)
-        if isinstance(node, list):
-            return [walk(item) for item in node]
-        if isinstance(node, dict):
-            return {walk(key): walk(item) for key, item in node.items()}
-        return node
-
-    return walk(value), count
+    nodes: list[Any] = [[root]]
+    top = nodes[0]
+    while nodes:
+        node = nodes.pop()
+        if type(node) is dict and not all(map(str.isascii, node)):
+            items = list(node.items())
+            node.clear()
+            node.update((clean(key), value) for key, value in items)
+        for key, value in node.items() if type(node) is dict else enumerate(node):
+            if type(value) is str:
+                node[key] = clean(value)
+            elif type(value) is dict or type(value) is list:
+                nodes.append(value)
+    return top[0], count

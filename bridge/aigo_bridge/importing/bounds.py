@@ -7,8 +7,9 @@ reported to Inspect's tracker is about 4 GB) and stop a zip bomb before anything
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from aigo_bridge.errors import EvidenceError, UsageError
@@ -34,8 +35,12 @@ class Bounds:
     """Most entries of the archive's directory."""
     events: int = 5_000_000
     """Most events in one sample."""
-    smallest: int = 32
-    """Bytes of JSON that an event or a message has on average at least, where there are more than ten thousand."""
+    smallest: int = 64
+    """Bytes of JSON that the events, messages, scores and attachments of a sample have on average at least, where there are
+    more than ten thousand."""
+    density: float = 12.0
+    """Most times its own size that the objects and lists of a sample, or of another document, may come to in memory, where it
+    is larger than 16 MiB. The densest real logs, those with log probabilities, have about seven."""
     damaged: int = 10_000
     """Parts that may be unreadable before the rest of the log is not read any more."""
     string_bytes: int = 256 << 20
@@ -97,13 +102,21 @@ class Bounds:
 
         An empty object is two bytes of JSON and forty times as many in memory. Raises `TooLargeError`.
         """
-        if len(data) > _LARGE and _DENSEST * (data.count(b"{") + data.count(b"[")) > len(data):
-            raise TooLargeError(f"member {name!r} has {len(data):,} bytes of hardly anything but brackets")
+        if len(data) > _LARGE and self._is_dense(data):
+            raise TooLargeError(
+                f"member {name!r} has {len(data):,} bytes of hardly anything but brackets"
+                " (raise the bound 'density' if the log is yours)"
+            )
         if _has_text_of(data, self.string_bytes + 1):
             raise TooLargeError(
                 f"member {name!r} has a text of more than {self.string_bytes:,} bytes"
                 " (raise the bound 'string_bytes' if the log is yours)"
             )
+
+    def _is_dense(self, data: bytes) -> bool:
+        most = self.density * len(data)
+        # Brackets in texts cost nothing, but only where there are many is it worth looking which of them are.
+        return _weight(data) > most and sum(map(_weight, _without_texts(data))) > most
 
     def room(self, size: int) -> int:
         """Characters that the attachments of a sample of `size` bytes may come to."""
@@ -115,8 +128,30 @@ class Bounds:
 
 
 _LARGE = 16 << 20
-_DENSEST = 8
-"""Bytes per bracket; the densest real logs (log probabilities) have about fifteen."""
+_OBJECT, _LIST = 200, 88
+"""Bytes that an object and a list with a single value take in memory."""
+_WINDOW = 1 << 20
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_BARE = rb'(?:[^"]++|' + _TEXT + rb")*+"
+
+
+def _weight(data: bytes) -> int:
+    return _OBJECT * data.count(b"{") + _LIST * data.count(b"[")
+
+
+def _without_texts(data: bytes) -> Iterator[bytes]:
+    """A document without its texts, in pieces."""
+    text, bare = re.compile(_TEXT, re.DOTALL), re.compile(_BARE, re.DOTALL)
+    at = 0
+    while at < len(data):
+        match = bare.match(data, at, at + _WINDOW)
+        if match is not None and match.end() > at:
+            yield text.sub(b"", match[0])
+            at = match.end()
+        elif (match := text.match(data, at)) is not None:
+            at = match.end()
+        else:
+            return
 
 
 _MOST_QUOTES = 1_000
