@@ -13,7 +13,7 @@ import msgspec
 
 from aigo_bridge.importing.damage import Damage
 
-from .sample_refs import names_of
+from .sample_refs import SampleRef, names_of
 
 if TYPE_CHECKING:
     from .reading import LogReader
@@ -49,12 +49,49 @@ def _summarised(log: LogReader) -> list[Identity]:
 
 
 def check_reductions(log: LogReader) -> None:
-    """Note as damage that reductions cannot be read, where nobody is going to read them."""
+    """Note as damage what cannot be read of the reductions, where nobody is going to read them."""
     name = "reductions.json"
-    if log.format == "eval" and name in log.members() and not log.has_epochs:
+    if log.format == "json":
+        log.reductions()
+    elif name in log.members() and not log.has_epochs:
         data = log.read_raw(name)
-        if data is not None and not is_list(data):
-            log.read_list(name)
+        if data is not None and not is_list_of_objects(data):
+            log.reductions()
+
+
+def check_entries(reductions: object, refs: Iterable[SampleRef], *, whole: bool) -> list[str]:
+    """What is wrong with the reductions of a log.
+
+    Scores of samples that the log does not have lose their `sample_id`, in place: they are of no sample.
+
+    Args:
+        reductions: as they stand in the log.
+        refs: its samples.
+        whole: a sample that has a score must be there.
+    """
+    if not isinstance(reductions, list):
+        return [] if reductions is None else [f"expected a list, found {type(reductions).__name__}"]
+    refs = list(refs)
+    # Which sample some are shows when they are read.
+    there = None if any(not (ref.id_text or ref.epoch) for ref in refs) else {ref.id_text for ref in refs}
+    reasons: list[str] = []
+    for place, entry in enumerate(reductions):
+        samples = entry.get("samples") if isinstance(entry, dict) else None
+        if not isinstance(entry, dict):
+            reasons.append(f"entry {place}: expected an object, found {type(entry).__name__}")
+        elif not isinstance(samples, (list, type(None))):
+            reasons.append(f"entry {place}: expected a list of scores, found {type(samples).__name__}")
+        for number, score in enumerate(samples if isinstance(samples, list) else ()):
+            if not isinstance(score, dict) or (sample_id := score.get("sample_id")) is None:
+                reasons.append(f"entry {place}: score {number} is of no sample")
+            elif there is not None and str(sample_id) not in there and there.isdisjoint(names_of(sample_id)):
+                score["sample_id"] = None
+                if whole:
+                    reasons.append(f"entry {place}: score {number} is of a sample that is not in the log")
+    if len(reasons) > _MOST_NAMED:
+        more = len(reasons) - _MOST_NAMED
+        reasons[_MOST_NAMED:] = [f"{more:,} more entries or scores that cannot be used"]
+    return reasons
 
 
 class _Summary(msgspec.Struct):
@@ -80,10 +117,14 @@ def listed(summaries: object) -> list[Identity]:
     ]
 
 
-def is_list(data: bytes) -> bool:
-    """Whether a member is a list in plain JSON, found out without making objects of it."""
+class _Anything(msgspec.Struct):
+    pass
+
+
+def is_list_of_objects(data: bytes) -> bool:
+    """Whether a member is a list of objects in plain JSON, found out without making objects of it."""
     try:
-        msgspec.json.decode(data, type=list[msgspec.Raw])
+        msgspec.json.decode(data, type=list[_Anything])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
@@ -133,9 +174,11 @@ def missing(expected: Iterable[Identity], count: int, found: Collection[Identity
         count: how many there are at least.
         found: those that are there; one whose id cannot be seen has the id `""`.
     """
+    expected = dict.fromkeys(expected)
     there = set(found)
-    unknown = sum(not name for name, _ in found)
-    lost = [identity for identity in dict.fromkeys(expected) if identity not in there]
+    # Some samples have the id "".
+    unknown = sum(not name and (name, epoch) not in expected for name, epoch in found)
+    lost = [identity for identity in expected if identity not in there]
     if lost:
         # Names of members are not always ids.
         lost = [(name, epoch) for name, epoch in lost if not _is_named(name, epoch, there)]

@@ -9,8 +9,7 @@ Format: PKWARE APPNOTE 6.3.10, sections 4.3 (records) and 4.5.3 (zip64); method 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import cast
 
@@ -22,32 +21,16 @@ from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
 
 from .sources import Source
-from .zip_records import (
-    CENTRAL,
-    CENTRAL_SIGN,
-    DEFLATED,
-    END,
-    END64_SIGN,
-    END_SIGN,
-    FULL32,
-    LOCAL,
-    LOCAL_SIGN,
-    LOCATOR64_SIGN,
-    STORED,
-    ZSTD,
-    Member,
-    member_name,
-    zip64_values,
-)
-from .zip_salvage import walk_local_headers
+from .zip_directory import may_have_lost, read_directory
+from .zip_records import DEFLATED, LOCAL, LOCAL_SIGN, STORED, ZSTD, Member, is_written, member_name
+from .zip_salvage import member_at, walk_local_headers
 
 # The stub of the package takes the class for an instance.
 _INFLATE_ERROR = cast("type[Exception]", zlib_ng.error)
 _SIZE_UNKNOWN = -1
 """What zstandard says of a frame that was written as a stream."""
 _STEP = 16 << 20
-_MOST_ENDS = 16
-"""Records that may be the end of the directory; behind the real one, or in a comment, may be others."""
+_MOST_NAMED = 100
 
 
 class Archive:
@@ -59,10 +42,17 @@ class Archive:
         # One for all members: making it takes as long as unpacking a small member.
         self._zstd = zstandard.ZstdDecompressor()
         self.damage: list[Damage] = []
-        """What is wrong with the archive as a whole."""
+        """What is wrong with the archive, so far: reading a member may find more."""
         self.members: dict[str, Member] = {}
+        self.doubtful: set[str] = set()
+        """Members that were read although their own headers give them other names, which may be right."""
+        self._suspicious = False
+        self._overlapping: frozenset[str] = frozenset()
+        self._by_header: dict[str, list[Member]] | None = None
+        self._read_otherwise = 0
+        """Bytes that were unpacked from members that the directory is wrong about."""
         try:
-            self._add(_directory(source, bounds, self.damage))
+            directory = read_directory(source, bounds)
         except TooLargeError:
             raise
         except EvidenceError as error:
@@ -70,8 +60,13 @@ class Archive:
             self._add(walk_local_headers(source, bounds))
             if not self.members:
                 raise EvidenceError(f"{source.name!r} is not an .eval log: {error}") from error
-        self._suspicious = self._is_bomb()
-        self._overlapping = self._overlaps() if self._suspicious else frozenset()
+        else:
+            self._add(directory.members)
+            if directory.damage is not None:
+                self.damage.append(directory.damage)
+            if may_have_lost(source, directory, bounds):
+                self.recover()
+        self._judge()
 
     def _add(self, members: Iterable[Member]) -> None:
         for member in members:
@@ -79,10 +74,17 @@ class Archive:
             self.members.pop(member.name, None)
             self.members[member.name] = member
 
+    def _judge(self) -> None:
+        """See whether what the members say of themselves can be believed."""
+        self._suspicious = self._is_bomb()
+        self._overlapping = self._overlaps() if self._suspicious else frozenset()
+
+    def _most_together(self) -> float:
+        return max(self._bounds.together_from, self._bounds.ratio * self._source.size)
+
     def _is_bomb(self) -> bool:
         """Whether all members together unpack to so much that none is believed any more."""
-        total = sum(member.size for member in self.members.values() if member.size > 0)
-        return total > max(self._bounds.together_from, self._bounds.ratio * self._source.size)
+        return sum(member.size for member in self.members.values() if member.size > 0) > self._most_together()
 
     def _overlaps(self) -> frozenset[str]:
         """Names of members in whose data others begin: bytes that are unpacked many times."""
@@ -93,26 +95,54 @@ class Archive:
             if following.offset < member.offset + LOCAL.size + max(member.compressed, 0)
         )
 
-    def recover(self) -> list[str]:
-        """Look for members that the directory has lost, and give back their names.
+    def _local(self) -> dict[str, list[Member]]:
+        """The members that have a header of their own, by the name that it gives them."""
+        if self._by_header is None:
+            self._by_header = {}
+            for member in walk_local_headers(self._source, self._bounds):
+                self._by_header.setdefault(member.name, []).append(member)
+        return self._by_header
+
+    def recover(self) -> bool:
+        """Look for members that the directory has lost, or has under other names, and note them in `damage`; whether there are any.
 
         A wrong byte in a name of the directory is seen by nobody but those who miss the member; its own header still has
         the name.
         """
-        local = {member.offset: member for member in walk_local_headers(self._source, self._bounds)}
-        by_offset = {member.offset: member for member in self.members.values()}
-        found = []
-        for offset, member in local.items():
-            known = self.members.get(member.name)
-            if known is not None and known.offset in local and local[known.offset].name == member.name:
+        listed = {member.offset: member for member in self.members.values()}
+        called: dict[int, str] = {}
+        own = sorted((member for found in self._local().values() for member in found), key=_offset)
+        for member in own:
+            other = listed.get(member.offset)
+            if other is None or other.name == member.name:
                 continue
-            listed = by_offset.get(offset)
-            self._add([member if listed is None else listed._replace(name=member.name)])
-            found.append(member.name)
-        return found
+            if is_written(member.name) or not is_written(other.name):
+                called[member.offset] = other.name
+                self.members.pop(other.name, None)
+        found: dict[str, Member] = {}
+        for member in own:
+            if member.name in self.members or not is_written(member.name):
+                continue
+            # The directory knows more of it than a header that was written before the data.
+            entry = listed.get(member.offset)
+            found.pop(member.name, None)
+            found[member.name] = member if entry is None else entry._replace(name=member.name)
+        self._add(found.values())
+        for member in list(found.values())[:_MOST_NAMED]:
+            name = called.get(member.offset)
+            wrong = "does not have it" if name is None else f"calls it {name!r}"
+            reason = f"the zip directory {wrong}; it was found by its own header"
+            self.damage.append(Damage(member.name, member.offset, reason))
+        if len(found) > _MOST_NAMED:
+            more = len(found) - _MOST_NAMED
+            self.damage.append(Damage("", None, f"{more:,} more members were found by their own headers"))
+        self._judge()
+        return bool(found)
 
     def read(self, name: str) -> bytes:
         """The unpacked bytes of a member, checked against length and CRC.
+
+        Where the directory is wrong about it, but the member's own header is not, that is noted in `damage`.
 
         Raises:
             EvidenceError: the member is absent, damaged, or larger than the bounds allow.
@@ -120,11 +150,55 @@ class Archive:
         member = self.members.get(name)
         if member is None:
             raise EvidenceError(f"the archive has no member {name!r}")
+        try:
+            return self._read(member)
+        except EvidenceError as error:
+            # Evidence that is carried along has to be untouched.
+            if name.startswith("_aigo/"):
+                raise
+            for other, start in self._accounts(member):
+                self._read_otherwise += max(other.size, 0)
+                if self._read_otherwise > self._most_together():
+                    break
+                try:
+                    data = self._read(other, start)
+                except EvidenceError:
+                    continue
+                if start is None:
+                    self.members[name] = other
+                reason = f"{error}; it could be read all the same, by "
+                reason += "its own header" if start is None else "the zip directory alone"
+                self.damage.append(Damage(name, other.offset, reason))
+                return data
+            raise
+
+    def _accounts(self, member: Member) -> Iterator[tuple[Member, int | None]]:
+        """What else is said of a member than its entry in the directory says, and where its data starts if no header tells."""
+        found = member_at(self._source, self._bounds, member.offset)
+        if found is not None and found[0].name == member.name:
+            if found[0] != member:
+                own = found[0]
+                yield own if own.crc is not None else own._replace(crc=member.crc), None
+        elif elsewhere := self._local().get(member.name):
+            # Of several versions, the one that the directory means; else the last.
+            yield next((own for own in elsewhere if own.crc == member.crc), elsewhere[-1]), None
+            return
+        elif found is not None and is_written(found[0].name):
+            if found[0].name in self.members:
+                return
+            # Either name may be wrong.
+            self.doubtful.add(member.name)
+        if member.crc is not None:
+            # What of the header is spoiled does not matter if the data stands where it does behind nearly any header.
+            yield member, member.offset + LOCAL.size + len(member.name.encode())
+
+    def _read(self, member: Member, start: int | None = None) -> bytes:
+        name = member.name
         if member.compressed >= 0:
             self._bounds.check_member(name, member.size, member.compressed, any_size=self._suspicious)
         if name in self._overlapping:
             raise TooLargeError(f"member {name!r} has another one in its data: it looks like a zip bomb")
-        packed = self._packed(member)
+        packed = self._packed(member) if start is None else self._data(member, start)
         data = self._unpack(name, member.method, packed, member.size)
         if member.crc is not None and zlib_ng.crc32(data) != member.crc:
             raise EvidenceError(f"member {name!r} is damaged: its CRC does not match")
@@ -150,10 +224,12 @@ class Archive:
             own = member_name(raw, fields[2])
             raise EvidenceError(f"the zip directory calls the member {member.name!r}, its own header {own!r}")
         behind = LOCAL.size + fields[9] + fields[10]
-        start = member.offset + behind
-        length = member.compressed if member.compressed >= 0 else self._source.size - start
-        if len(head) == behind + length:
+        if member.compressed >= 0 and len(head) == behind + member.compressed:
             return head[behind:]
+        return self._data(member, member.offset + behind)
+
+    def _data(self, member: Member, start: int) -> bytes:
+        length = member.compressed if member.compressed >= 0 else self._source.size - start
         packed = self._source.read_at(start, length)
         if len(packed) < length:
             raise EvidenceError(
@@ -206,87 +282,5 @@ class Archive:
         return b"".join(parts)
 
 
-def _directory(source: Source, bounds: Bounds, damage: list[Damage]) -> list[Member]:
-    """The members that the directory lists; raises `EvidenceError` when it gives none."""
-    tail_start = max(0, source.size - 65_557)
-    tail = source.read_at(tail_start, source.size - tail_start)
-    at = len(tail)
-    problem: EvidenceError | None = None
-    for _ in range(_MOST_ENDS):
-        at = tail.rfind(END_SIGN, 0, at)
-        if at < 0:
-            break
-        if at + END.size > len(tail):
-            continue
-        try:
-            members, count = _listed(source, bounds, tail_start + at, END.unpack_from(tail, at))
-        except TooLargeError:
-            raise
-        except EvidenceError as error:
-            # Behind the end of the directory may be what looks like another one.
-            problem = problem or error
-            continue
-        # Some count in sixteen bits, however many there are.
-        if (len(members) - count) % 65_536:
-            reason = f"the zip directory has {len(members):,} members, {count:,} are announced"
-            damage.append(Damage("", tail_start + at, reason))
-        return members
-    raise problem or EvidenceError("the zip directory is missing")
-
-
-def _listed(
-    source: Source, bounds: Bounds, end_offset: int, fields: tuple[int, ...]
-) -> tuple[list[Member], int]:
-    """The members of the directory that ends at `end_offset`, and how many it says it has."""
-    count, length, start = fields[4], fields[5], fields[6]
-    directory_end = end_offset
-    locator = source.read_at(end_offset - 20, 20) if end_offset >= 20 else b""
-    if locator[:4] == LOCATOR64_SIGN:
-        end64_offset = struct.unpack_from("<Q", locator, 8)[0]
-        end64 = source.read_at(end64_offset, 56) if end64_offset < end_offset else b""
-        if len(end64) < 56 or end64[:4] != END64_SIGN:
-            raise EvidenceError("the zip64 directory is missing")
-        count, length, start = struct.unpack_from("<Q", end64, 32)[0], *struct.unpack_from("<QQ", end64, 40)
-        directory_end = end64_offset
-    # Bytes in front of the archive shift every offset by the same amount.
-    shift = directory_end - length - start
-    if shift < 0:
-        raise EvidenceError("the zip directory is damaged: it claims to start before the file")
-    if length // CENTRAL.size > bounds.members:
-        raise TooLargeError(
-            f"the archive has {count:,} members or room for them, the bound 'members' is {bounds.members:,}"
-        )
-    directory = source.read_at(start + shift, length)
-    if len(directory) < length:
-        raise EvidenceError("the zip directory is cut off")
-    members = _entries(directory, shift, source.size)
-    if not members:
-        raise EvidenceError("the zip directory is empty")
-    if len(members) > bounds.members:
-        raise TooLargeError(
-            f"the archive has {len(members):,} members, the bound 'members' is {bounds.members:,}"
-        )
-    if not any(source.read_at(member.offset, 4) == LOCAL_SIGN for member in members[:_MOST_ENDS]):
-        raise EvidenceError("the zip directory is damaged: no member is where it says")
-    return members, count
-
-
-def _entries(directory: bytes, shift: int, end: int) -> list[Member]:
-    at = 0
-    members = []
-    while at < len(directory):
-        if directory[at : at + 4] != CENTRAL_SIGN or at + CENTRAL.size > len(directory):
-            raise EvidenceError("the zip directory is damaged")
-        fields = CENTRAL.unpack_from(directory, at)
-        flags, method, crc, compressed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
-        name_length, extra_length, comment_length, offset = fields[10], fields[11], fields[12], fields[16]
-        name_at = at + CENTRAL.size
-        raw_name = directory[name_at : name_at + name_length]
-        extra = directory[name_at + name_length : name_at + name_length + extra_length]
-        if FULL32 in (size, compressed, offset):
-            size, compressed, offset = zip64_values(extra, size, compressed, offset)
-        # Offsets of 64 bits may be more than a file can have.
-        offset = min(offset + shift, end)
-        members.append(Member(member_name(raw_name, flags), offset, compressed, size, method, crc))
-        at = name_at + name_length + extra_length + comment_length
-    return members
+def _offset(member: Member) -> int:
+    return member.offset

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from aigo_bridge.importing.encoding import json_text
 from aigo_bridge.importing.loss import LossReport
 
-from .parts import Part, add_rest, answer_part, input_part, text_of, tool_result
+from .parts import Part, add_rest, answer_part, check_parts, input_part, text_of, tool_result
 from .shapes import MALFORMED, listed
 
 Item = dict[str, Any]
@@ -119,7 +119,7 @@ def content_id(value: Any) -> str:
 
 def _parts(content: Any) -> Iterable[Any]:
     if isinstance(content, list):
-        return content
+        return check_parts(content)
     return [] if content is None else [{"type": "text", "text": content}]
 
 
@@ -199,7 +199,7 @@ def _assistant_items(
     loss: LossReport,
 ) -> list[Item]:
     content = message.get("content")
-    tool_calls = listed(message.get("tool_calls"))
+    tool_calls = check_parts(listed(message.get("tool_calls")))
     items: list[Item] = []
     answers = 0
     if isinstance(content, str):
@@ -211,9 +211,9 @@ def _assistant_items(
             items.append(_message(message_id, "assistant", [part], status, extra))
             answers = 1
     else:
-        content = listed(content)
+        content = check_parts(listed(content))
         texts = sum(isinstance(part, dict) and part.get("type") == "text" for part in content)
-        for kind, parts in _runs(content):
+        for kind, parts in _runs(_reasoning_first(content, loss)):
             if kind == "reasoning":
                 items.append(_reasoning_message(message_id, parts, status, len(items), loss))
             elif kind == "tool_use":
@@ -236,12 +236,46 @@ def _assistant_items(
     return items + calls
 
 
+def _reasoning_first(content: list[Any], loss: LossReport) -> list[Any]:
+    """The parts, with reasoning in front of the answer that it interrupts or follows.
+
+    An answer with reasoning in its midst would be two messages, of which the second has only half of the text that Inspect
+    shows and scores; one with reasoning behind it would end with the reasoning. Tools that the provider ran divide an answer
+    nevertheless: what they found stands where it was found.
+    """
+    kinds = [_nature(part) for part in content]
+    if "reasoning" not in kinds or "answer" not in kinds:
+        return content
+    last = len(kinds) - 1 - kinds[::-1].index("answer")
+    ordered: list[Any] = []
+    answer: list[Any] = []
+    moved = 0
+    for kind, part in zip(kinds[: last + 1], content, strict=False):
+        if kind == "answer":
+            answer.append(part)
+        elif kind == "reasoning":
+            ordered.append(part)
+            moved += bool(answer)
+        else:
+            ordered += [*answer, part]
+            answer = []
+    behind = [part for part in content[last + 1 :] if _nature(part) == "reasoning"]
+    rest = [part for part in content[last + 1 :] if _nature(part) != "reasoning"]
+    if moved := moved + len(behind):
+        loss.changed["reasoning inside or behind an answer: put in front of it"] += moved
+    return [*ordered, *behind, *answer, *rest]
+
+
+def _nature(part: Any) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if kind in ("reasoning", "tool_use") else "answer"
+
+
 def _runs(content: Iterable[Any]) -> list[tuple[str, list[Any]]]:
     """Neighbouring parts of the same nature: `reasoning`, `tool_use` or `answer`."""
     runs: list[tuple[str, list[Any]]] = []
     for part in content:
-        kind = part.get("type") if isinstance(part, dict) else None
-        kind = kind if kind in ("reasoning", "tool_use") else "answer"
+        kind = _nature(part)
         if runs and runs[-1][0] == kind:
             runs[-1][1].append(part)
         else:
@@ -338,37 +372,58 @@ _CALL = frozenset({"id", "function", "arguments", "type", "parse_error", "view"}
 
 
 def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]] | None:
-    """AI GO log probabilities of a choice; `None` when the log has none, or none of the usual shape."""
+    """AI GO log probabilities of a choice; `None` when the log has none, or none of the usual shape.
+
+    They are made of those of the choice, which are changed where they need to be.
+    """
     found = choice.get("logprobs")
     if found is None:
         return None
     try:
         if found.keys() - {"content"}:
             raise TypeError("more than the tokens")
-        return [
-            {
-                **_logprob(token, loss),
-                "top_logprobs": [_logprob(top, loss) for top in listed(token.get("top_logprobs"))],
-            }
-            for token in listed(found["content"])
-        ] or None
+        tokens = listed(found["content"])
+        for token in tokens:
+            _check_logprob(token)
+            for top in listed(token.get("top_logprobs")):
+                _check_logprob(top)
     except MALFORMED:
         loss.changed["log probabilities of an unexpected shape: kept as they are"] += 1
         return None
+    # In place: there are more of them than of anything else, and hardly one has to be changed.
+    for token in tokens:
+        tops = token.get("top_logprobs") or []
+        _settle_logprob(token, loss)
+        token["top_logprobs"] = tops
+        for top in tops:
+            _settle_logprob(top, loss)
+            top.pop("top_logprobs", None)
+    return tokens or None
 
 
-def _logprob(token: dict[str, Any], loss: LossReport) -> dict[str, Any]:
+def _check_logprob(token: dict[str, Any]) -> None:
+    if not isinstance(token, dict):
+        raise TypeError("a token that is no object")
+    value = token.get("logprob")
+    if isinstance(value, int):
+        # An integer may have more digits than any number has.
+        math.isfinite(value)
+    if not all(type(octet) is int for octet in listed(token.get("bytes"))):
+        raise TypeError("bytes that are no numbers")
+
+
+def _settle_logprob(token: dict[str, Any], loss: LossReport) -> None:
     value = token.get("logprob")
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         loss.changed[f"log probability that is not finite: written as {_NO_PROBABILITY}"] += 1
-        value = _NO_PROBABILITY
-    octets = listed(token.get("bytes"))
-    if not all(type(octet) is int for octet in octets):
-        raise TypeError("bytes that are no numbers")
-    mapped = {"token": text_of(token.get("token", "")), "logprob": value, "bytes": octets}
+        token["logprob"] = _NO_PROBABILITY
+    if type(token.get("token")) is not str:
+        token["token"] = text_of(token.get("token", ""))
+    if token.get("bytes") is None:
+        token["bytes"] = []
     if not _LOGPROB.issuperset(token):
-        add_rest(mapped, token, _LOGPROB)
-    return mapped
+        rest = {key: token.pop(key) for key in token.keys() - _LOGPROB}
+        add_rest(token, rest, _LOGPROB)
 
 
 _LOGPROB = frozenset({"token", "logprob", "bytes", "top_logprobs"})

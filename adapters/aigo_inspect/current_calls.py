@@ -11,7 +11,15 @@ from .clock import seconds_between
 from .content import Item
 from .current import UnusualError
 from .current_messages import Messages, text_of_answer
-from .model_calls import RAW_FIELDS, STATUS_OF_STOP, ModelCalls, keep_rest, model_usage
+from .model_calls import (
+    RAW_FIELDS,
+    STATUS_OF_STOP,
+    ModelCalls,
+    count_odd_usage,
+    keep_rest,
+    model_usage,
+    says_nothing,
+)
 from .ordering import Event
 from .pools import Walker, expand_request, has_references
 from .repeated import Repeated
@@ -72,14 +80,15 @@ class CurrentCalls:
         constants: CallConstants,
         loss: LossReport,
     ):
-        self.answers: list[tuple[str | None, dict[str, Any]]] = []
-        """Span and answer of every call that has one (see `samples.chat_answers`)."""
+        self.answers: list[tuple[str | None, dict[str, Any] | None]] = []
+        """Span and answer of every call (see `samples.chat_answers`); `None` for one that has none."""
         self.natives: list[current.Model] = []
         """The calls that hold their raw request and response."""
         self.offers: dict[int, list[Any]] = {}
         """The lists of tools that the models were offered."""
         self._walker = walker
         self._messages = messages
+        self._loss = loss
         self._constants = constants
         self._text = ""
         """Text of the answer of the last call."""
@@ -114,15 +123,23 @@ class CurrentCalls:
         event["model"] = native.model
         event["input_context"] = self._context(span, native.input_refs)
         usage = model_usage(output.usage)
+        if usage is None or len(usage) < 2:
+            count_odd_usage(output.usage, self._loss)
         self._text = ""
-        event["output_items"] = items = self._answer(choices[0], span, usage) if choices else []
+        error = native.error or output.error
+        items: list[Item] = []
+        if choices and not (error and _says_nothing(choices[0].message)):
+            items = self._answer(choices[0], span, usage)
+        else:
+            self.answers.append((span, None))
+        event["output_items"] = items
         if usage is not None:
             event["usage"] = usage
         event["tools"] = names
         seconds = seconds_between(native.timestamp, native.completed)
         if seconds is not None:
             event["total_time"] = seconds
-        if error := native.error or output.error:
+        if error:
             event["error"] = walker.text(error)
         self._add_notes(native, output, event["metadata"]["inspect"])
         self._calls.asked(span, items, native.uuid)
@@ -209,6 +226,12 @@ class CurrentCalls:
             notes["stop_reason"] = output.choices[0].stop_reason
         if output.completion and (completion := self._walker.text(output.completion)) != self._text:
             notes["completion"] = completion
+
+
+def _says_nothing(message: current.Message) -> bool:
+    return says_nothing(
+        {"content": message.content, "tool_calls": message.tool_calls, "metadata": message.metadata}
+    )
 
 
 def base(native: Any, kind: str, time: str, walker: Walker) -> Event:

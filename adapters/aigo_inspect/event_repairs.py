@@ -82,6 +82,8 @@ def odd_base(native: dict[str, Any], time: str | None) -> dict[str, Any] | None:
     found = {field: get(field) for field in ("uuid", "span_id") if type(get(field)) not in _TEXT_OR_NONE}
     if type(get("event")) not in _TEXT_OR_NONE:
         found["event"] = get("event")
+    if get("event") == "span_begin" and type(get("parent_id")) not in _TEXT_OR_NONE:
+        found["parent_id"] = get("parent_id")
     if time is None and get("timestamp") is not None:
         found["timestamp"] = get("timestamp")
     if get("metadata") and not isinstance(get("metadata"), dict):

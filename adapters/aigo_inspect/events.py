@@ -18,10 +18,10 @@ from aigo_bridge.importing.loss import LossReport
 from .clock import utc
 from .content import SharedItems
 from .event_repairs import fill_times, link_agents, mend_parents, odd_base, started_tools
-from .model_calls import KNOWN_FIELDS, ModelCalls, keep_rest
+from .model_calls import KNOWN_FIELDS, ODD_COUNT, ModelCalls, keep_rest
 from .ordering import Event
 from .parts import tool_result
-from .shapes import MALFORMED, listed, number, tokens
+from .shapes import MALFORMED, count_of, listed, number
 from .spans import Spans
 
 EventChoice = Literal["all", "default", "minimal"]
@@ -94,7 +94,7 @@ def map_events(
     """AI GO trace events of a resolved sample's events.
 
     Args:
-        events: `sample["events"]` after `pools.resolve`.
+        events: `sample["events"]` after `pools.resolve`. All but model calls are taken out of a list.
         key: prefix for the ids of events that have none; see `sample_key`.
         keep: which events to map; the others are counted as dropped.
         loss: where counts go.
@@ -161,6 +161,9 @@ class _Mapping:
         }
         mapped = self._events
         everything = self._keep == "all"
+        # Model calls are wanted again: for the tools they were offered, and for raw requests. So is what a nested transcript
+        # holds, when the event around it turns out to be of no use.
+        consumed = events if type(events) is list and not path else None
         for index, given in enumerate(events):
             native = given if type(given) is dict else {"event": "unknown", "value": given}
             kind = native.get("event")
@@ -185,6 +188,10 @@ class _Mapping:
                     mapped.append(self._custom(kind, native, event))
                     self._loss.changed[f"event {kind} of an unexpected shape: kept as custom event"] += 1
             counts[kind] = counts.get(kind, 0) + 1
+            if consumed is not None and kind != "model":
+                # Freed here: a sample is never in memory twice.
+                consumed[index] = None
+                del given, native
 
     def _keep_rest(self, kind: str, native: dict[str, Any], event: Event) -> None:
         known = _KNOWN.get(kind)
@@ -299,10 +306,11 @@ class _Mapping:
         event["type"] = "compaction"
         event["strategy"] = strategy
         for field in ("tokens_before", "tokens_after"):
-            if number(native.get(field)) is not None:
-                event[field] = tokens(native[field])
+            if (count := count_of(native.get(field))) is not None:
+                event[field] = count
             elif native.get(field) is not None:
                 event["metadata"]["inspect"][field] = native[field]
+                self._loss.changed[ODD_COUNT] += 1
         extra = event["metadata"]["inspect"]
         extra |= {field: native[field] for field in ("role", "source") if native.get(field)}
         self._events.append(event)

@@ -8,7 +8,7 @@ derived from names, so the same log always gives the same specification. The hea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +22,15 @@ from aigo_bridge.importing.loss import LossReport
 
 from .clock import seconds_between, unix_seconds
 from .legacy import STATUS_UNKNOWN, lift_header
-from .model_calls import model_usage
+from .model_calls import TOKEN_COUNTS, count_odd_usage, model_usage
 from .samples import MappedTrial
-from .scores import metrics_of
+from .scores import kind_of, metrics_of, odd_metrics, scored
 from .shapes import MALFORMED
 
 _TAG_COLOR = "#808080"
+_TAG = (str, int, float)
+"""A tag is a text; what a text can say of a number, it says."""
+_ASIDE = "it is not of the kind that it should be; it is kept under 'malformed'"
 _NO_MODEL = frozenset({"", "none", "none/none"})
 
 
@@ -43,6 +46,8 @@ class Totals:
     """Trials that called a model."""
     usage: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(model, `num_prompt_tokens` or `num_completion_tokens`) → tokens."""
+    unknown: set[tuple[str, str]] = field(default_factory=set)
+    """The same, for what some trial does not tell: such a sum is unknown."""
     scorers: dict[str, None] = field(default_factory=dict)
     """Names of the scorers met, in order."""
     started_at: str | None = None
@@ -66,8 +71,12 @@ class Totals:
         self.trials += 1
         self.with_model += bool(trial.usage)
         for model, usage in trial.usage.items():
-            for name, tokens in (model_usage(usage) or {}).items():
-                self.usage[model, name] += tokens
+            counts = model_usage(usage) or {}
+            for name in TOKEN_COUNTS:
+                if name in counts:
+                    self.usage[model, name] += counts[name]
+                else:
+                    self.unknown.add((model, name))
         for score in trial.scores or []:
             self.scorers.setdefault(score["scorer_name"])
         if trial.started_at:
@@ -82,6 +91,7 @@ class Totals:
         self.failed += other.failed
         self.with_model += other.with_model
         self.usage.update(other.usage)
+        self.unknown |= other.unknown
         self.scorers |= other.scorers
         starts = [time for time in (self.started_at, other.started_at) if time]
         ends = [time for time in (self.completed_at, other.completed_at) if time]
@@ -90,25 +100,64 @@ class Totals:
 
 
 def frame_of(
-    header: dict[str, Any], totals: Totals, damage: Iterable[Damage], loss: LossReport
+    header: dict[str, Any], totals: Totals, damage: list[Damage], loss: LossReport
 ) -> dict[str, Any]:
     """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
 
     Args:
         header: the log's header.
         totals: what the samples added up to.
-        damage: what could not be read.
+        damage: what could not be read; what of the header cannot be, is added.
         loss: where counts go.
     """
-    damage = list(damage)
+    # Counted only if it comes to anything.
+    counts = LossReport()
     try:
-        return _frame(header, totals, damage, loss)
+        odd = odd_parts(header)
+        frame = _frame(header, totals, [*damage, *odd], counts)
+        damage += odd
     except (*MALFORMED, EvidenceError) as error:
         reason = f"the header has an unexpected shape: {type(error).__name__}: {error}"
         spec = header.get("eval")
         task = spec.get("task") if isinstance(spec, dict) else None
         plain = lift_header({"status": header.get("status"), "eval": {"task": task}, "malformed": header})
-        return _frame(plain, totals, [*damage, Damage("header", None, reason)], loss)
+        damage.append(Damage("header", None, reason))
+        counts.clear()
+        frame = _frame(plain, totals, damage, counts)
+    loss.add(counts)
+    return frame
+
+
+def odd_parts(header: dict[str, Any]) -> list[Damage]:
+    """What of the header has no place in the evidence, as it is not of the kind it should be; all else has."""
+    spec = header["eval"]
+    entries = spec.get("scorers") or []
+    odd = [
+        *(_unexpected(f"eval.tags[{i}]", tag, "a text") for i, tag in enumerate(spec.get("tags") or [])),
+        *(_unexpected(f"tags[{i}]", tag, "a text") for i, tag in enumerate(header.get("tags") or [])),
+        *(_unexpected(f"eval.scorers[{i}]", entry, "an object") for i, entry in enumerate(entries)),
+        *odd_metrics(header),
+        *(
+            f"{where}{name}: {_ASIDE}"
+            for where, part in _parts(header)
+            for name in part.get("malformed") or {}
+        ),
+    ]
+    return [Damage("header", None, reason) for reason in odd if reason]
+
+
+def _parts(header: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The header and its parts, each with what stands in front of the names in it."""
+    yield "", header
+    for name in ("eval", "stats", "results", "plan"):
+        if isinstance(part := header.get(name), dict):
+            yield f"{name}.", part
+
+
+def _unexpected(where: str, value: object, expected: str) -> str:
+    if isinstance(value, dict if expected == "an object" else _TAG):
+        return ""
+    return f"{where}: expected {expected}, found {kind_of(value)}"
 
 
 def _frame(header: dict[str, Any], totals: Totals, damage: list[Damage], loss: LossReport) -> dict[str, Any]:
@@ -129,7 +178,7 @@ def _frame(header: dict[str, Any], totals: Totals, damage: list[Damage], loss: L
         "status": "success" if status == "success" and not damage else "failure",
         "evidence": evidence,
         "specification": _specification(header, totals),
-        "execution": _execution(header, totals),
+        "execution": _execution(header, totals, loss),
         "errors": _errors(header, damage),
     }
 
@@ -224,7 +273,11 @@ def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: 
         "provider": "user",
         "tags": [
             {"id": slug(str(tag)), "value": str(tag), "color": _TAG_COLOR}
-            for tag in dict.fromkeys([*(spec.get("tags") or []), *(header.get("tags") or [])])
+            for tag in dict.fromkeys(
+                tag
+                for tag in [*(spec.get("tags") or []), *(header.get("tags") or [])]
+                if isinstance(tag, _TAG)
+            )
         ],
     }
     created = unix_seconds(spec.get("created"))
@@ -245,12 +298,10 @@ def _parameter(key: str, value: Any) -> dict[str, Any] | None:
 def _scorers(header: dict[str, Any], totals: Totals) -> list[dict[str, Any]]:
     names: dict[str, None] = dict(totals.scorers)
     metrics: dict[str, dict[str, None]] = {}
-    results = header.get("results")
-    for score in (results.get("scores") if isinstance(results, dict) else None) or []:
-        if isinstance(score, dict):
-            name = str(score.get("scorer") or score.get("name") or "scorer")
-            names.setdefault(name)
-            metrics.setdefault(name, {}).update(dict.fromkeys(str(m) for m in score.get("metrics") or {}))
+    for _, score in scored(header):
+        name = str(score.get("scorer") or score.get("name") or "scorer")
+        names.setdefault(name)
+        metrics.setdefault(name, {}).update(dict.fromkeys(str(m) for m in score["metrics"]))
     options = {
         str(entry.get("name")): entry.get("options")
         for entry in header["eval"].get("scorers") or []
@@ -286,7 +337,7 @@ def _run_config(spec: dict[str, Any]) -> dict[str, Any]:
 # Execution
 
 
-def _execution(header: dict[str, Any], totals: Totals) -> dict[str, Any]:
+def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, Any]:
     stats = header["stats"]
     created = header["eval"].get("created")
     started = stats.get("started_at") or totals.started_at or created
@@ -296,17 +347,23 @@ def _execution(header: dict[str, Any], totals: Totals) -> dict[str, Any]:
         "started_at": unix_seconds(started) or 0,
         "ended_at": unix_seconds(ended) or unix_seconds(started) or 0,
     }
-    usage = _usage(header, totals)
+    usage = _usage(header, totals, loss)
     if usage or totals.with_model:
         execution["model_usage"] = {"num_samples": totals.with_model, **usage}
     return execution
 
 
-def _usage(header: dict[str, Any], totals: Totals) -> dict[str, int]:
+def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, int]:
     """Tokens of the evaluated model; those of judges are in the kept header's `stats`."""
     model = str(header["eval"].get("model") or "")
     by_model = header["stats"].get("model_usage")
     if isinstance(by_model, dict) and by_model:
+        for usage in by_model.values():
+            count_odd_usage(usage, loss)
         return model_usage(by_model.get(model)) or {}
     # Unfinished logs have no statistics; the samples have.
-    return {name: tokens for (used, name), tokens in sorted(totals.usage.items()) if used == model}
+    return {
+        name: tokens
+        for (used, name), tokens in sorted(totals.usage.items())
+        if used == model and (used, name) not in totals.unknown
+    }

@@ -1,4 +1,4 @@
-"""An Inspect hook that writes AI GO evidence when a task ends, so that any `inspect eval` yields a result log.
+"""An Inspect hook that writes AI GO evidence when a task ends, however it does, so that any `inspect eval` yields a result log.
 
 It is on when the environment variable `AIGO_BRIDGE_EVIDENCE` names a folder; `log` means the folder of the log:
 
@@ -9,12 +9,15 @@ AIGO_BRIDGE_EVIDENCE=evidence inspect eval my_task.py --model openai/gpt-4.1
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from inspect_ai.hooks import Hooks, TaskEnd, hooks
+from anyio import CancelScope, to_thread
+from inspect_ai.hooks import Hooks, RunEnd, SampleStart, TaskEnd, TaskStart, hooks
+from inspect_ai.log._samples import sample_active
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.importing.result import ImportResult
@@ -29,24 +32,67 @@ VARIABLE = "AIGO_BRIDGE_EVIDENCE"
 _logger = logging.getLogger(__name__)
 
 
+@dataclass
+class _Run:
+    tasks: dict[str, str] = field(default_factory=dict)
+    """Attempt at a task (`eval_id`) → task."""
+    begun: dict[str, str] = field(default_factory=dict)
+    """Task → log of its last attempt that has begun a sample: an attempt that is made again has no evidence."""
+    written: set[str] = field(default_factory=set)
+    """Logs whose evidence is written."""
+
+
 @hooks(name="aigo_bridge_evidence", description="AI GO evidence from every task")
 class EvidenceHook(Hooks):
-    """Imports the log of each task that ends."""
+    """Imports the log of each task that ends: with its task, or with the run if that is the only one to say so.
+
+    Inspect tells of the end of a task only where that went all its way. Tasks that fail are among the logs of their run;
+    those that are cancelled are not even there, and are known by the samples they have begun.
+    """
+
+    def __init__(self) -> None:
+        self._runs: defaultdict[str, _Run] = defaultdict(_Run)
 
     def enabled(self) -> bool:
         """Whether the user asked for evidence."""
         return bool(os.environ.get(VARIABLE))
 
+    async def on_task_start(self, data: TaskStart) -> None:
+        """Note which task this is an attempt at."""
+        self._runs[data.run_id].tasks[data.eval_id] = data.spec.task_id
+
+    async def on_sample_start(self, data: SampleStart) -> None:
+        """Note that a log has begun, or that a task that has ended is tried again."""
+        sample = sample_active()
+        if sample is not None and sample.log_location:
+            run = self._runs[data.run_id]
+            run.begun[run.tasks.get(data.eval_id, data.eval_id)] = sample.log_location
+            run.written.discard(sample.log_location)
+
     async def on_task_end(self, data: TaskEnd) -> None:
         """Write the evidence; a failure is reported and never takes the evaluation with it."""
-        # In a thread: reading a large log would stop all other tasks of the event loop.
-        try:
-            result = await asyncio.to_thread(write_evidence, data.log.location, os.environ[VARIABLE])
-        except (BridgeError, OSError) as error:
-            _logger.warning("evidence of %s was not written: %s", data.log.location, error)
-            return
-        if result is not None and result.exit_code:
-            _logger.warning("evidence of %s: %s", data.log.location, result.reason)
+        self._runs[data.run_id].written.add(data.log.location)
+        await _write(data.log.location)
+
+    async def on_run_end(self, data: RunEnd) -> None:
+        """Write the evidence of the tasks that did not end by themselves."""
+        run = self._runs.pop(data.run_id, _Run())
+        for location in dict.fromkeys([*(log.location for log in data.logs), *run.begun.values()]):
+            if location and location not in run.written:
+                await _write(location)
+
+
+async def _write(location: str) -> None:
+    # In a thread: reading a large log would stop all other tasks of the event loop.
+    try:
+        # Shielded: a run that was cancelled is still to be told of.
+        with CancelScope(shield=True):
+            result = await to_thread.run_sync(write_evidence, location, os.environ[VARIABLE])
+    except (BridgeError, OSError) as error:
+        _logger.warning("evidence of %s was not written: %s", location, error)
+        return
+    if result is not None and result.exit_code:
+        _logger.warning("evidence of %s: %s", location, result.reason)
 
 
 def write_evidence(log: str, folder: str) -> ImportResult | None:

@@ -51,7 +51,7 @@ class Identities:
         """
         changes: Counter[str] = Counter()
         found = sample.get("id")
-        usable = isinstance(found, (str, int)) and not isinstance(found, bool) and found != ""
+        usable = isinstance(found, (str, int)) and not isinstance(found, bool)
         if named and ref.id_text:
             if not usable or ref.id_text not in names_of(found):
                 sample["id"] = ref.id_text

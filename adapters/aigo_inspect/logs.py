@@ -21,7 +21,7 @@ from .frame import Totals, frame_of
 from .live import as_sample
 from .reading import LogReader, RawSample, open_log
 from .samples import grouped, typed_sample
-from .scores import aggregated_scores
+from .scores import REDUCED, aggregated_scores
 from .traces import trace_of
 from .trials import read_trials
 
@@ -91,7 +91,10 @@ def _samples(log: LogReader, keep: EventChoice, loss: LossReport, totals: Totals
     aggregated = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
     for group in grouped(read_trials(log, keep=keep, loss=loss)):
         totals.count(group)
-        yield typed_sample(group, aggregated.get(str(group[0].sample_id)))
+        reduced = aggregated.get(str(group[0].sample_id))
+        if reduced:
+            loss.kept[REDUCED] += len(reduced)
+        yield typed_sample(group, reduced)
 
 
 def trace_from_sample(sample: Any, *, keep: EventChoice = "default") -> Trace:

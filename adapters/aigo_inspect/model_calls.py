@@ -10,7 +10,7 @@ from aigo_bridge.importing.loss import LossReport
 from .clock import seconds_between
 from .content import Item, ItemsOf, items_from_message, logprobs_of
 from .ordering import Event
-from .shapes import listed, tokens
+from .shapes import count_of, listed
 
 STATUS_OF_STOP = {"max_tokens": "incomplete", "model_length": "incomplete", "content_filter": "incomplete"}
 _CALL_FIELDS = frozenset(
@@ -23,16 +23,16 @@ KNOWN_FIELDS = _CALL_FIELDS | {
     "model", "input", "tools", "config", "output", "error", "call", "traceback_ansi",
 }  # fmt: skip
 """Fields of a model event that have a place of their own."""
-_OUTPUT_FIELDS = {
+OUTPUT_FIELDS = {
     **{name: name for name in ("usage", "fallback", "response_id", "input_context_tokens")},
     **{name: f"output_{name}" for name in ("time", "metadata")},
 }
 """Field of the output → its name beside those of the call."""
 RAW_FIELDS = frozenset({"request", "response"})
 """What `direct_ios` takes from a raw call; the rest of it stays with the model call."""
-_KNOWN_OUTPUT = frozenset(_OUTPUT_FIELDS) | {"model", "choices", "completion", "error"}
-_CHOICE_FIELDS = ("stop_reason", "stop_details", "prompt_logprobs")
-_KNOWN_CHOICE = frozenset(_CHOICE_FIELDS) | {"message", "logprobs"}
+_KNOWN_OUTPUT = frozenset(OUTPUT_FIELDS) | {"model", "choices", "completion", "error"}
+CHOICE_FIELDS = ("stop_reason", "stop_details", "prompt_logprobs")
+_KNOWN_CHOICE = frozenset(CHOICE_FIELDS) | {"message", "logprobs"}
 
 
 class ModelCalls:
@@ -58,14 +58,20 @@ class ModelCalls:
         event["model"] = str(native.get("model") or output.get("model") or "unknown")
         event["input_context"] = self.context(span, listed(native.get("input")))
         self._unread = None
-        items = event["output_items"] = self._answer(native, choices[0]) if choices else []
-        if (usage := model_usage(output.get("usage"))) is not None:
+        error = native.get("error") or output.get("error")
+        items: list[Item] = []
+        if choices and not (error and says_nothing(choices[0].get("message"))):
+            items = self._answer(native, choices[0])
+        event["output_items"] = items
+        usage = model_usage(output.get("usage"))
+        if usage is None or len(usage) < 2:
+            count_odd_usage(output.get("usage"), self._loss)
+        if usage is not None:
             event["usage"] = usage
         event["tools"] = self._tool_names(native.get("tools"))
         seconds = seconds_between(native.get("timestamp"), native.get("completed"))
         if seconds is not None:
             event["total_time"] = seconds
-        error = native.get("error") or output.get("error")
         if error:
             event["error"] = error if isinstance(error, str) else json_text(error)
         self._add_extras(native, output, choices, event)
@@ -84,9 +90,11 @@ class ModelCalls:
     def _answer(self, native: dict[str, Any], choice: dict[str, Any]) -> list[Item]:
         status = STATUS_OF_STOP.get(str(choice.get("stop_reason")), "completed")
         status = "in_progress" if native.get("pending") else status
-        logprobs = logprobs_of(choice, self._loss) if choice.get("logprobs") else None
         message = choice.get("message")
-        if logprobs is None or not _single_text(message):
+        logprobs = None
+        if choice.get("logprobs") and _single_text(message):
+            logprobs = logprobs_of(choice, self._loss)
+        if logprobs is None:
             self._unread = choice.get("logprobs") or None
         if status == "completed" and logprobs is None:
             return self._items.of(message)
@@ -131,13 +139,13 @@ class ModelCalls:
     def _add_output_extras(self, output: dict[str, Any], choices: list[dict[str, Any]], event: Event) -> None:
         extra = event["metadata"]["inspect"]
         for field, value in output.items():
-            if field in _OUTPUT_FIELDS and value is not None:
-                extra[_OUTPUT_FIELDS[field]] = value
+            if field in OUTPUT_FIELDS and value is not None:
+                extra[OUTPUT_FIELDS[field]] = value
         if (served := output.get("model")) and served != event["model"]:
             extra["output_model"] = served
         if choices:
             choice = choices[0]
-            for field in _CHOICE_FIELDS:
+            for field in CHOICE_FIELDS:
                 if choice.get(field) is not None:
                     extra[field] = choice[field]
             if self._unread is not None:
@@ -155,6 +163,16 @@ def keep_rest(extra: dict[str, Any], name: str, given: dict[str, Any], known: fr
     rest = {key: value for key, value in given.items() if key not in known and value is not None}
     if rest:
         extra[name] = rest
+
+
+def says_nothing(message: Any) -> bool:
+    """Whether a message has neither content nor calls of tools: the answer of a call that failed is none, not an empty one."""
+    if not isinstance(message, dict):
+        return message is None
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [part for part in content if part != {"type": "text", "text": ""}]
+    return not content and not message.get("tool_calls") and not message.get("metadata")
 
 
 def answer_text(message: Any) -> str:
@@ -180,21 +198,41 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def model_usage(usage: Any) -> dict[str, int] | None:
-    """AI GO token counts of an Inspect `ModelUsage`: its `input_tokens` leave cached tokens out, ours do not."""
+    """AI GO token counts of an Inspect `ModelUsage`: its `input_tokens` leave cached tokens out, ours do not.
+
+    A count that the log does not tell, or tells as something that is no count, is left out: it is unknown, not 0.
+    `None` when both are.
+    """
     if not isinstance(usage, dict):
         return None
     get = usage.get
-    prompt = _tokens(get("input_tokens"))
-    if (cached := get("input_tokens_cache_read")) is not None:
-        prompt += _tokens(cached)
-    if (cached := get("input_tokens_cache_write")) is not None:
-        prompt += _tokens(cached)
-    return {"num_completion_tokens": _tokens(get("output_tokens")), "num_prompt_tokens": prompt}
+    found: dict[str, int] = {}
+    if (completion := count_of(get("output_tokens"))) is not None:
+        found["num_completion_tokens"] = completion
+    prompt = count_of(get("input_tokens"))
+    for name in _CACHED:
+        if prompt is not None and (given := get(name)) is not None:
+            cached = count_of(given)
+            prompt = None if cached is None else prompt + cached
+    if prompt is not None:
+        found["num_prompt_tokens"] = prompt
+    return found or None
 
 
-def _tokens(value: Any) -> int:
-    """As `tokens`, at once for what stands in nearly every log."""
-    return value if type(value) is int else 0 if value is None else tokens(value)
+def count_odd_usage(usage: Any, loss: LossReport) -> None:
+    """Count what stands in a `ModelUsage` where a count of tokens should; what does not stand there is not odd."""
+    if not isinstance(usage, dict):
+        odd = usage is not None
+    else:
+        odd = any(usage.get(name) is not None and count_of(usage[name]) is None for name in _COUNTS)
+    if odd:
+        loss.changed[ODD_COUNT] += 1
+
+
+ODD_COUNT = "token count that is no whole number: unknown, kept as it is beside it"
+TOKEN_COUNTS = ("num_completion_tokens", "num_prompt_tokens")
+_CACHED = ("input_tokens_cache_read", "input_tokens_cache_write")
+_COUNTS = ("input_tokens", "output_tokens", *_CACHED)
 
 
 def _single_text(message: Any) -> bool:

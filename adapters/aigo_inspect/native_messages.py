@@ -164,7 +164,7 @@ def error_of(message: str, traceback: str | None = None) -> Native:
 def _model(event: Item) -> Native:
     answers = messages_of(event["output_items"])
     usage = event.get("usage") or {}
-    prompt, completion = usage.get("num_prompt_tokens") or 0, usage.get("num_completion_tokens") or 0
+    prompt, completion = usage.get("num_prompt_tokens"), usage.get("num_completion_tokens")
     choices = []
     if answers:
         answer = {**answers[-1], "role": "assistant"}
@@ -174,7 +174,8 @@ def _model(event: Item) -> Native:
             answer["content"] = [*before, *_parts(answer["content"])]
         choices = [{"message": answer, "stop_reason": "tool_calls" if answer.get("tool_calls") else "stop"}]
     output: Native = {"model": event["model"], "choices": choices}
-    if usage:
+    # Inspect knows no unknown counts.
+    if prompt is not None and completion is not None:
         output["usage"] = {
             "input_tokens": prompt,
             "output_tokens": completion,

@@ -27,6 +27,24 @@ def add_rest(found: dict[str, Any], given: dict[str, Any], known: frozenset[str]
         found["inspect"] = {**found.get("inspect", {}), **rest}
 
 
+def check_parts(parts: list[Any]) -> list[Any]:
+    """`parts` of a message or a tool's result, as they are; a `ValueError` when they are too many and too small to be any.
+
+    An empty text is a few bytes of JSON and a hundred times as many as a part of evidence.
+    """
+    count = len(parts)
+    if count > _MANY:
+        size = len(json_text(parts))
+        if size < count * _SMALLEST or (count > _VERY_MANY and size < count * _SMALLEST_OF_MANY):
+            raise ValueError(f"{count:,} parts in {size:,} bytes")
+    return parts
+
+
+_MANY, _SMALLEST = 1_000, 24
+_VERY_MANY, _SMALLEST_OF_MANY = 10_000, 64
+"""Beyond so many parts, the bytes of JSON that one has on average at least: an empty text has 25."""
+
+
 # Parts of the input
 
 
@@ -141,7 +159,7 @@ def tool_result(result: Any, loss: LossReport) -> str | list[Part]:
     if isinstance(result, dict) and "type" in result:
         result = [result]
     if isinstance(result, list):
-        return [_output_part(part, loss) for part in result]
+        return [_output_part(part, loss) for part in check_parts(result)]
     return "" if result is None else str(result)
 
 
@@ -170,7 +188,7 @@ def answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | No
     if not isinstance(citations, list):
         loss.changed["citations that are no list: taken for one citation"] += 1
         citations = [citations]
-    annotations = [_citation(citation, text, loss) for citation in citations]
+    annotations = [_citation(citation, text, loss) for citation in check_parts(citations)]
     found = {"type": "output_text", "text": text, "annotations": annotations}
     if logprobs:
         found["logprobs"] = logprobs

@@ -23,14 +23,14 @@ from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
-from .account import check_reductions, check_samples
+from .account import check_entries, check_reductions, check_samples, keeps_samples
 from .archive import Archive
 from .chunked import chunked_samples, read_chunked
 from .identities import Identities, is_settled
 from .legacy import STATUS_UNKNOWN, lift_header, lift_sample
 from .parsing import Parsed, parse_json
 from .sample_refs import Order, SampleRef, in_order, named_samples
-from .shapes import set_aside
+from .shapes import listed, set_aside
 from .sources import Source, open_source
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ class LogReader:
         self._deadline = bounds.deadline()
         self._refs: list[SampleRef] | None = None
         self._identities: Identities | None = None
+        self._checked_reductions = False
+        self._chunked: dict[str, list[str]] | None = None
         try:
             self._open()
         except BaseException:
@@ -133,7 +135,7 @@ class LogReader:
         else:
             self.format = "eval"
             self._archive = Archive(self._source, self.bounds)
-            self.note_damage(*self._archive.damage)
+            self._take_damage(self._archive)
         self.header = self._read_header()
         """`EvalLog` without samples and reductions: version, status, eval, plan, results, stats, error …"""
         check_samples(self)
@@ -156,8 +158,12 @@ class LogReader:
     def _read_header(self) -> dict[str, Any]:
         if self._json is not None:
             return self._lifted(self._json.header)
-        # The header is written when the run ends: where it is, but broken, how it ended is not known.
-        status = STATUS_UNKNOWN if "header.json" in self.members() else "started"
+        # The header is written when the run ends: where it is, but broken, how it ended is not known. So is what stands beside it.
+        closed = {"header.json", _SUMMARIES, "reductions.json"}.intersection(self.members())
+        status = STATUS_UNKNOWN if closed else "started"
+        if closed and "header.json" not in closed:
+            reason = f"the log was closed, as it has {min(closed)!r}, but it has no header"
+            self.note_damage(Damage("header.json", None, reason))
         found: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):
             if name not in self.members():
@@ -211,20 +217,28 @@ class LogReader:
 
     def read_raw(self, name: str) -> bytes | None:
         """The bytes of a member of the archive, secrets included; `None`, and noted in `damage`, when it cannot be read."""
-        assert self._archive is not None
         try:
-            return self._archive.read(name)
+            return self._unpacked(name)
         except EvidenceError as error:
             self.note(name, error)
             return None
+
+    def _unpacked(self, name: str) -> bytes:
+        assert self._archive is not None
+        data = self._archive.read(name)
+        self._take_damage(self._archive)
+        return data
+
+    def _take_damage(self, archive: Archive) -> None:
+        self.note_damage(*archive.damage)
+        archive.damage.clear()
 
     def read_member(self, name: str) -> Any:
         """A member of the archive as JSON; raises `EvidenceError` when it cannot be read."""
         return self._member(name).value
 
     def _member(self, name: str) -> Parsed:
-        assert self._archive is not None
-        data = self._archive.read(name)
+        data = self._unpacked(name)
         self.bounds.check_document(name, data)
         parsed = parse_json(data, name, self.redaction)
         self.changes.update(parsed.changes)
@@ -264,10 +278,20 @@ class LogReader:
         epochs = self.header["eval"]["config"].get("epochs")
         return (isinstance(epochs, int) and epochs > 1) or any(ref.epoch > 1 for ref in self.written_refs())
 
-    def reductions(self) -> list[dict[str, Any]]:
-        """`EvalSampleReductions` of the log: scores of samples over their epochs; empty when there are none."""
-        found = self._json.reductions if self._json is not None else self.read_list("reductions.json")
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    def reductions(self) -> list[Any]:
+        """`EvalSampleReductions` of the log: scores of samples over their epochs; empty when there are none.
+
+        What is none of them is there as well, and noted in `damage`; scores of samples that are not in the log have no
+        `sample_id` any more.
+        """
+        name = "reductions.json" if self._json is None else "reductions"
+        found: Any = self.read_list(name) if self._json is None else self._json.reductions
+        reasons = check_entries(found, self.written_refs(), whole=keeps_samples(self.header))
+        if not self._checked_reductions:
+            self._checked_reductions = True
+            for reason in reasons:
+                self.note(name, EvidenceError(reason))
+        return found if isinstance(found, list) else []
 
     def summaries(self) -> list[dict[str, Any]]:
         """`EvalSampleSummary` entries (thinned), also of unfinished logs; empty for `.json` logs."""
@@ -305,9 +329,9 @@ class LogReader:
             refs = [SampleRef(f"samples[{i}]", *self._json.identity(i), i) for i in range(len(self._json))]
         else:
             refs = named_samples(self.members())
-            ids = [ref.id_text for ref in refs]
-            if (clean := self.redaction.texts(ids)) is not ids:
-                refs = [replace(ref, id_text=text) for ref, text in zip(refs, clean, strict=True)]
+        ids = [ref.id_text for ref in refs]
+        if (clean := self.redaction.texts(ids)) is not ids:
+            refs = [replace(ref, id_text=text) for ref, text in zip(refs, clean, strict=True)]
         self._refs = refs
         return refs
 
@@ -315,10 +339,9 @@ class LogReader:
         """Look for samples, and other members, that the zip directory has lost; those that are found are noted in `damage`."""
         if self._archive is None:
             return
-        for name in self._archive.recover():
-            reason = "the zip directory does not have it; it was found by its own header"
-            self.note(name, EvidenceError(reason))
-            self._refs = None
+        if self._archive.recover():
+            self._refs = self._chunked = None
+        self._take_damage(self._archive)
 
     def __len__(self) -> int:
         return len(self.written_refs())
@@ -343,7 +366,7 @@ class LogReader:
             raise TooLargeError(f"reading took longer than the bound 'seconds', {self.bounds.seconds:g}")
         if self._archive is None:
             return None
-        data = self._archive.read(ref.key)
+        data = self._unpacked(ref.key)
         self.bounds.check_document(ref.key, data)
         return data
 
@@ -355,16 +378,25 @@ class LogReader:
         else:
             parsed = parse_json(data, ref.key, self.redaction)
             if ref.key.endswith("/sample.json"):
-                parsed = read_chunked(self._member, chunked_samples(self.members(), ref.key), parsed)
+                parsed = read_chunked(self._member, self._parts_of(ref), parsed)
         sample = parsed.value
         if not isinstance(sample, dict):
             raise EvidenceError(f"expected a sample (an object), found {type(sample).__name__}")
         if not sample.keys() - {"id", "epoch"}:
             raise EvidenceError("the sample is empty")
         lift_sample(sample, self.header)
+        doubtful = self._archive is not None and ref.key in self._archive.doubtful
+        if doubtful and not is_settled(ref, sample.get("id"), sample.get("epoch")):
+            raise EvidenceError("its id and epoch are not those that the zip directory gives it")
         changes = self._settle(sample, ref)
         changes += set_aside(sample)
-        self.check_counts(ref, sample.get("events"), sample.get("messages"))
+        pools = sample.get("events_data")
+        pools = pools if isinstance(pools, dict) else {}
+        more = (sample.get("scores"), sample.get("attachments"), pools.get("messages"), pools.get("calls"))
+        events = sample.get("events")
+        # Transcripts of tools and subtasks, in old logs.
+        nested = [event.get("events") for event in listed(events) if type(event) is dict]
+        self.check_counts(ref, events, sample.get("messages"), *more, *nested)
         size = self.sample_size(ref)
         return RawSample(sample, ref.key, parsed.non_finite, parsed.changes + changes, size, self.bounds)
 
@@ -376,12 +408,27 @@ class LogReader:
             self._identities = Identities(self.written_refs())
         return self._identities.settle(sample, ref, named=named)
 
-    def check_counts(self, ref: SampleRef, events: object, messages: object) -> None:
-        """Refuse a sample with more events or messages than the bounds allow; raises `TooLargeError`."""
+    def check_counts(self, ref: SampleRef, events: object, messages: object, *more: object) -> None:
+        """Refuse a sample with more events or messages than the bounds allow; raises `TooLargeError`.
+
+        Args:
+            ref: the sample.
+            events: its events.
+            messages: its messages.
+            more: whatever else it has one by one: its scores, its attachments, its pools.
+        """
         size = self.sample_size(ref)
         for what, found in (("events", events), ("messages", messages)):
             if isinstance(found, list):
                 self.bounds.check_count(what, len(found), size)
+        all_of_them = (len(found) for found in (events, messages, *more) if isinstance(found, (list, dict)))
+        self.bounds.check_count("events, messages, scores and attachments", sum(all_of_them), size)
+
+    def _parts_of(self, ref: SampleRef) -> list[str]:
+        """The members of a chunked sample other than its shell."""
+        if self._chunked is None:
+            self._chunked = chunked_samples(self.members())
+        return self._chunked[ref.key]
 
     def samples(self, order: Order = "epoch") -> Iterator[RawSample]:
         """All samples that can be read, one at a time; the others are noted in `damage`."""
@@ -409,7 +456,7 @@ class LogReader:
             return self._json.size(ref.index)
         assert self._archive is not None
         members = self._archive.members
-        parts = chunked_samples(members, ref.key) if ref.key.endswith("/sample.json") else []
+        parts = self._parts_of(ref) if ref.key.endswith("/sample.json") else []
         return sum(max(0, members[name].size) for name in (ref.key, *parts))
 
     def sample(self, sample_id: str | int, epoch: int = 1) -> RawSample:

@@ -22,7 +22,7 @@ from .import_settings import ImportSettings
 from .reading import LogReader
 from .sample_refs import SampleRef
 from .samples import marked
-from .scores import aggregated_scores
+from .scores import REDUCED, aggregated_scores
 from .trials import read_trials
 
 _WORTH_A_PROCESS = 12 << 20
@@ -130,7 +130,10 @@ def write_run(
     for trial, first in marked(trials):
         if first:
             end = SAMPLE_END + b",\n" if totals.samples else b"\n"
-            writer.write([end, sample_start(trial.sample_id, reductions.get(str(trial.sample_id)))])
+            reduced = reductions.get(str(trial.sample_id))
+            if reduced:
+                loss.kept[REDUCED] += len(reduced)
+            writer.write([end, sample_start(trial.sample_id, reduced)])
         else:
             writer.write([b","])
         totals.count_trial(trial, first=first)

@@ -13,7 +13,7 @@ from aigo_bridge.importing.loss import LossReport
 
 from .direct_ios import direct_io
 from .events import EventChoice
-from .model_calls import answer_text, model_usage
+from .model_calls import answer_text, model_usage, says_nothing
 from .reading import RawSample
 from .scores import scores_of
 from .shapes import MALFORMED
@@ -82,12 +82,10 @@ def _mapped_trial(
         event for event in native_events or [] if isinstance(event, dict) and event.get("event") == "model"
     ]
     trace = None
-    if native_events or sample.get("messages"):
+    if native_events or sample.get("messages") or chat_output(sample.get("output")) is not None:
         trace = map_trace(sample, header=header, location=location, keep=keep, loss=loss)
-    if errors and trace is not None and not any(event["type"] == "error" for event in trace.events):
-        trace.metadata["extra"]["inspect"]["error"] = {
-            key: value for key, value in _error(sample).items() if key != "traceback_ansi"
-        }
+    if trace is not None and (error := _untold_error(_error(sample), trace.events)):
+        trace.metadata["extra"]["inspect"]["error"] = error
     loss.kept["sample"] += 1
     main = trace.span_id if trace is not None else None
     return MappedTrial(
@@ -96,7 +94,11 @@ def _mapped_trial(
         data={name: sample[name] for name in DATA_FIELDS if sample.get(name) is not None},
         trace=trace,
         raw_outputs=raw_outputs_of(
-            (chat_output(call.get("output")) for call in calls if call.get("span_id") == main),
+            (
+                chat_output(call.get("output"), failed=bool(call.get("error")))
+                for call in calls
+                if call.get("span_id") == main
+            ),
             sample.get("output"),
         ),
         direct_ios=[io for call in calls if (io := direct_io(call)) is not None],
@@ -137,6 +139,19 @@ def _error(sample: dict[str, Any]) -> dict[str, Any]:
     return error if isinstance(error, dict) else {"message": error} if error else {}
 
 
+def _untold_error(error: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the sample's error says besides its message, where no event says it."""
+    error = {
+        key: value for key, value in error.items() if key != "traceback_ansi" and value not in (None, "")
+    }
+    told = [
+        {key: event.get(key) for key in ("message", "traceback")}
+        for event in events
+        if event["type"] == "error"
+    ]
+    return {} if any(error.items() <= event.items() for event in told) else error
+
+
 def error_type(message: str, traceback: object) -> str:
     """The exception's class name, from its `repr` or its traceback; `Error` when neither tells."""
     match = re.match(r"([A-Za-z_][\w.]*)\(", message)
@@ -172,19 +187,22 @@ def raw_outputs_of(answers: Iterable[dict[str, Any] | None], final: Any) -> list
         answers: `chat_output` of the main agent's calls.
         final: the sample's output.
     """
+    answers = list(answers)
     outputs = [answer for answer in answers if answer is not None]
-    last = chat_output(final)
+    last = chat_output(final, failed=bool(answers) and answers[-1] is None)
     if last is not None and (not outputs or outputs[-1]["choices"] != last["choices"]):
         outputs.append(last)
     return outputs
 
 
-def chat_output(output: Any) -> dict[str, Any] | None:
-    """A model's output as AI GO keeps it; `None` when it has no answer."""
+def chat_output(output: Any, *, failed: bool = False) -> dict[str, Any] | None:
+    """A model's output as AI GO keeps it; `None` when it has no answer: none at all, or nothing from a call that failed."""
     choices = output.get("choices") if isinstance(output, dict) else None
     if not isinstance(output, dict) or not isinstance(choices, list):
         return None
     messages = [choice.get("message") if isinstance(choice, dict) else None for choice in choices]
+    if (failed or output.get("error")) and all(map(says_nothing, messages)):
+        return None
     texts = [answer_text(message) for message in messages if isinstance(message, dict)]
     return chat_answers(texts, model_usage(output.get("usage"))) if texts else None
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from aigo_bridge.importing.encoding import json_text, non_finite_text
+from aigo_bridge.importing.encoding import json_text, non_finite_text, without_non_finite
 from aigo_bridge.importing.key_names import key_of
 from aigo_bridge.importing.loss import LossReport
 
+from .shapes import number
+
 _DETAILS = ("answer", "explanation", "reason", "metadata", "history")
+_SCORE = frozenset({"value", *_DETAILS})
+_REDUCTION = frozenset({"scorer", "reducer", "samples"})
+NO_VALUE = "the log has no value for this score"
+REDUCED = "reduced score"
+"""What loss reports call a score over all epochs of a sample."""
 
 
 def scores_of(sample: dict[str, Any], loss: LossReport) -> list[dict[str, Any]] | None:
     """`ScoresData` of one sample in one epoch; `None` when it was not scored at all.
 
     A value that is an object gives its own names, any other value goes under the scorer's name. A value that is NaN
-    means "not scored" in Inspect: it becomes null and `metadata["unscored"]` is true.
+    means "not scored" in Inspect: it becomes null and `metadata["unscored"]` is true, as of a score without any value.
+    Fields that no version of Inspect has stand under `metadata["inspect"]`.
     """
     scores = sample.get("scores")
     if not isinstance(scores, dict):
@@ -33,7 +41,14 @@ def _scores_data(name: str, score: Any, loss: LossReport) -> dict[str, Any]:
     score = score if isinstance(score, dict) else {"value": score}
     value = score.get("value")
     metadata: dict[str, Any] = {key: score[key] for key in _DETAILS if score.get(key) not in (None, [], {})}
+    if not _SCORE.issuperset(score):
+        rest = {key: found for key, found in score.items() if key not in _SCORE and found is not None}
+        metadata |= {"inspect": rest} if rest else {}
     values, odd = _finite(value if isinstance(value, dict) else {name: value})
+    if value is None:
+        metadata["unscored"] = True
+        metadata.setdefault("reason", NO_VALUE)
+        loss.changed["score without a value: written as null, marked as unscored"] += 1
     if odd:
         metadata["unscored"] = True
         metadata["values"] = odd
@@ -66,15 +81,17 @@ def _finite(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _texts(value: Any) -> tuple[Any, bool]:
-    """`value` with numbers that are not finite as texts, and whether there were any."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return non_finite_text(value), True
-    if isinstance(value, dict):
-        parts = {key: _texts(item) for key, item in value.items()}
-        return {key: part[0] for key, part in parts.items()}, any(part[1] for part in parts.values())
-    if isinstance(value, list):
-        items = [_texts(item) for item in value]
-        return [item[0] for item in items], any(item[1] for item in items)
+    """`value` with numbers that are not finite as texts, and whether there were any; `value` itself where there were none."""
+    if isinstance(value, float):
+        return (value, False) if math.isfinite(value) else (non_finite_text(value), True)
+    # Looked for first: what solvers put into metadata may be large, and hardly any of it has such a number.
+    nodes = [value] if isinstance(value, (dict, list)) else []
+    for node in nodes:
+        for item in node.values() if isinstance(node, dict) else node:
+            if isinstance(item, float) and not math.isfinite(item):
+                return without_non_finite(value)[0], True
+            if isinstance(item, (dict, list)):
+                nodes.append(item)
     return value, False
 
 
@@ -84,7 +101,7 @@ def aggregated_scores(
     """Scores aggregated over epochs, by sample id as text, from the log's reductions.
 
     With several reducers for a scorer, the names of the values carry the reducer: `accuracy_max`. What has not the shape
-    of a reduction is counted as dropped.
+    of a reduction is counted as dropped; what is kept is counted where it is written.
     """
     entries = [entry for entry in reductions if _is_reduction(entry, loss)]
     reducers: dict[str, set[str]] = {}
@@ -95,7 +112,7 @@ def aggregated_scores(
         name, reducer = str(entry.get("scorer")), _reducer(entry)
         for score in entry.get("samples") or []:
             if not isinstance(score, dict) or score.get("sample_id") is None:
-                loss.dropped["reduced score of an unexpected shape"] += 1
+                loss.dropped["reduced score of an unexpected shape, or of no sample"] += 1
                 continue
             data = _scores_data(name, {k: v for k, v in score.items() if k != "sample_id"}, loss)
             if reducer:
@@ -103,12 +120,13 @@ def aggregated_scores(
                 if len(reducers[name]) > 1:
                     data["values"] = {f"{key}_{reducer}": value for key, value in data["values"].items()}
             found.setdefault(str(score["sample_id"]), []).append(data)
-            loss.kept["reduced score"] += 1
     return found
 
 
 def _is_reduction(entry: Any, loss: LossReport) -> bool:
     if isinstance(entry, dict) and isinstance(entry.get("samples"), (list, type(None))):
+        if rest := sum(key not in _REDUCTION and value is not None for key, value in entry.items()):
+            loss.dropped["field of reduced scores that Inspect does not have"] += rest
         return True
     loss.dropped["scores reduced over epochs, of an unexpected shape"] += 1
     return False
@@ -120,6 +138,41 @@ def _reducer(entry: dict[str, Any]) -> str:
     return name if isinstance(name, str) else json_text(name) if name else ""
 
 
+def scored(header: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The scorers' results in a header, with their places in it; `metrics` is there, and an object."""
+    results = header.get("results")
+    for place, score in enumerate((results.get("scores") if isinstance(results, dict) else None) or []):
+        if isinstance(score, dict) and isinstance(metrics := score.get("metrics") or {}, dict):
+            yield place, {**score, "metrics": metrics}
+
+
+def odd_metrics(header: dict[str, Any]) -> Iterator[str]:
+    """What `metrics_of` leaves out, or reports as an error, because it is nothing that Inspect writes."""
+    results = header.get("results")
+    sound = dict(scored(header))
+    for place, score in enumerate((results.get("scores") if isinstance(results, dict) else None) or []):
+        where = f"results.scores[{place}]"
+        if not isinstance(score, dict):
+            yield f"{where}: expected an object, found {kind_of(score)}"
+        elif place not in sound:
+            yield f"{where}.metrics: expected an object, found {kind_of(score['metrics'])}"
+        else:
+            for name, metric in sound[place]["metrics"].items():
+                value = metric.get("value") if isinstance(metric, dict) else metric
+                # NaN and infinity are what metrics of hardly any samples come to.
+                if value is None or isinstance(value, float) or number(value) is not None:
+                    continue
+                yield f"{where}.metrics[{name!r}]: expected a number, found {kind_of(value)}"
+
+
+def kind_of(value: object) -> str:
+    """What kind of value something is, in JSON's words."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "an integer" if number(value) is not None else "an integer beyond all other numbers"
+    kinds = {type(None): "null", dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return kinds.get(type(value), "a number")
+
+
 def metrics_of(
     header: dict[str, Any], loss: LossReport
 ) -> tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]:
@@ -127,25 +180,22 @@ def metrics_of(
 
     `None` instead of metrics when the log has no results: the run ended before they were computed.
     """
-    results = header.get("results")
-    if not isinstance(results, dict):
+    if not isinstance(header.get("results"), dict):
         return None, []
     metrics: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
     taken: set[tuple[str, str]] = set()
-    for score in results.get("scores") or []:
-        if not isinstance(score, dict):
-            continue
+    for _, score in scored(header):
         scorer = str(score.get("scorer") or score.get("name") or "scorer")
-        for name, metric in (score.get("metrics") or {}).items():
+        for name, metric in score["metrics"].items():
             value = metric.get("value") if isinstance(metric, dict) else metric
             key = _unique(_metric_key(score, scorer, str(name)), key_of(scorer), taken)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                shown = non_finite_text(value) if isinstance(value, float) else value
+            if number(value) is None:
+                shown = repr(non_finite_text(value)) if isinstance(value, float) else _shown(value)
                 errors.append(
                     {
                         "error_type": "MetricWithoutValue",
-                        "message": f"metric {key!r} of scorer {scorer!r} is {shown!r}, not a finite number",
+                        "message": f"metric {key!r} of scorer {scorer!r} is {shown}, not a finite number",
                         "stage": "metric",
                     }
                 )
@@ -163,6 +213,15 @@ def metrics_of(
             metrics.append(data)
             loss.kept["metric"] += 1
     return metrics, errors
+
+
+def _shown(value: object) -> str:
+    """A value as a message shows it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Of thousands of digits, maybe, which Python refuses to write.
+        return kind_of(value)
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def _metric_key(score: dict[str, Any], scorer: str, name: str) -> str:

@@ -93,7 +93,14 @@ def listed(value: Any) -> list[Any]:
     return value
 
 
-def tokens(value: Any) -> int:
-    """`value` as a count of tokens; 0 for what is none."""
-    found = number(value)
-    return 0 if found is None else int(found)
+def count_of(value: Any) -> int | None:
+    """`value` if it is a count (a whole number, not negative), otherwise `None`: an unknown count is not 0."""
+    if type(value) is int:
+        return value if value >= 0 else None
+    if type(value) is float and value.is_integer() and 0 <= value < _EXACT:
+        return int(value)
+    return None
+
+
+_EXACT = 2.0**53
+"""Beyond, a float is not the number that was counted."""

@@ -109,10 +109,10 @@ def _answer_without_calls(said: list[Item], messages: list[Item], answer_id: str
     Inspect's `react` agent lets the model submit its answer by a tool, and then makes that answer the text of the
     message: what it shows ends with the answer, not with a call. The call stays among the events.
     """
-    if not any(_belongs(item, answer_id) for item in said):
+    if not any(belongs(item, answer_id) for item in said):
         return None
     start = len(messages)
-    while start and _belongs(messages[start - 1], answer_id):
+    while start and belongs(messages[start - 1], answer_id):
         start -= 1
     answer = messages[start:]
     kept = {item["call_id"] for item in answer if item["type"] == "function_call"}
@@ -120,7 +120,8 @@ def _answer_without_calls(said: list[Item], messages: list[Item], answer_id: str
     return answer if asked - kept else None
 
 
-def _belongs(item: Item, message_id: str) -> bool:
+def belongs(item: Item, message_id: str) -> bool:
+    """Whether an item was made from the message of this id."""
     found = item.get("id")
     return isinstance(found, str) and (found == message_id or found.startswith(f"{message_id}:"))
 

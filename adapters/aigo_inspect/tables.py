@@ -25,7 +25,7 @@ from .events import EventChoice
 from .frame import Totals, frame_of
 from .reading import LogReader
 from .samples import MappedTrial, marked
-from .scores import aggregated_scores
+from .scores import REDUCED, aggregated_scores
 from .trials import read_trials
 
 _KEY = {"sample_id": "string", "trial": "int32"}
@@ -93,6 +93,7 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
         frame = frame_of(log.header, totals, log.damage, loss)
         if reduced:
             frame["reduced_scores"] = reduced
+            loss.kept[REDUCED] += sum(map(len, reduced.values()))
         loss.changed.update(log.changes)
         (draft / "result.json").write_bytes(dumps(frame) + b"\n")
         if folder.exists():
@@ -216,10 +217,20 @@ def _sample_row(trial: MappedTrial) -> dict[str, Any]:
         "error": first.get("message"),
         "limit": limit.get("type") if isinstance(limit, dict) else limit,
         "total_time": metadata.get("total_time"),
-        "prompt_tokens": sum(usage.get("num_prompt_tokens", 0) for usage in usages),
-        "completion_tokens": sum(usage.get("num_completion_tokens", 0) for usage in usages),
+        "prompt_tokens": _total(usage.get("num_prompt_tokens") for usage in usages),
+        "completion_tokens": _total(usage.get("num_completion_tokens") for usage in usages),
         "data": json_text(extra),
     }
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """The sum of counts; unknown when one of them is."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 def _score_rows(trial: MappedTrial) -> Iterator[dict[str, Any]]:

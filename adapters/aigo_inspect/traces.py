@@ -13,10 +13,10 @@ from aigo_bridge.importing.loss import LossReport
 from .clock import utc
 from .content import Item, ItemsOf, SharedItems
 from .events import EventChoice, map_events, sample_key, without_patches
-from .keys import STORE_KEY
 from .main_span import main_span_id
-from .model_calls import answer_text, model_usage
+from .model_calls import count_odd_usage, model_usage
 from .ordering import Event, ordered_by_span
+from .own_output import own_output
 from .pools import resolve
 from .reading import RawSample
 from .shapes import listed, number
@@ -157,6 +157,9 @@ def assemble(
     said = spoken(ordered, span_id, messages.items, messages.answer_id)
     span = next((e for e in ordered if e["type"] == "span_begin" and e["span_id"] == span_id), None)
     metadata = _metadata(sample, header, location, span, loss)
+    if output := own_output(sample.get("output"), mapped, messages.items):
+        metadata["extra"]["inspect"]["output"] = output
+        count_odd_usage(output.get("usage"), loss)
     metadata["extra"]["inspect"].update(said.notes)
     metadata["message_count"] = messages.count
     if tools:
@@ -200,7 +203,10 @@ def _metadata(
     if (seconds := number(sample.get("total_time"))) is not None:
         metadata["total_time"] = seconds
     tokens = [model_usage(usage) for usage in (sample.get("model_usage") or {}).values()]
-    if tokens:
+    if any(usage is None or len(usage) < 2 for usage in tokens):
+        for given in sample["model_usage"].values():
+            count_odd_usage(given, loss)
+    elif tokens:
         metadata["total_tokens"] = sum(sum(usage.values()) for usage in tokens if usage)
     error = sample.get("error")
     if isinstance(error, dict) and error.get("message"):
@@ -216,8 +222,6 @@ def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]
         for name, value in sample.items()
         if value is not None and name not in _IN_EVIDENCE and value not in ({}, [])
     }
-    if rest := _output_rest(sample.get("output")):
-        found["output"] = rest
     for retry in found.get("error_retries") or []:
         if isinstance(retry, dict) and retry.pop("traceback_ansi", None):
             loss.changed["error of an earlier attempt: coloured copy of the traceback left out"] += 1
@@ -225,34 +229,6 @@ def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]
         if sample.get(name):
             loss.dropped[f"sample.{name}: derived from events"] += 1
     return found
-
-
-_OUTPUT_ELSEWHERE = frozenset(
-    # In the model calls, and in the raw outputs.
-    {
-        "model", "choices", "completion", "usage", "time", "response_id", "input_context_tokens", "fallback",
-    }
-)  # fmt: skip
-
-
-def _output_rest(output: Any) -> dict[str, Any]:
-    """What only the sample's own output says: solvers change it after the last model call."""
-    if not isinstance(output, dict):
-        return {}
-    rest = {key: value for key, value in output.items() if key not in _OUTPUT_ELSEWHERE and value is not None}
-    if isinstance(metadata := rest.get("metadata"), dict) and STORE_KEY in metadata:
-        # What our own solver came to is read from there, and stands in the evidence as the solver's output.
-        rest["metadata"] = {key: value for key, value in metadata.items() if key != STORE_KEY}
-        if not rest["metadata"]:
-            del rest["metadata"]
-    choices = output.get("choices")
-    if choices and not isinstance(choices, list):
-        rest["choices"] = choices
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    if (completion := output.get("completion")) and completion != answer_text(message):
-        rest["completion"] = completion
-    return rest
 
 
 def _offers(events: list[Any]) -> Iterator[list[Any]]:

@@ -64,7 +64,9 @@ def _current_trial(
     size = log.sample_size(ref)
     walker = Walker(sample.attachments, size, log.bounds)
     try:
-        log.check_counts(ref, sample.events, sample.messages)
+        pools = sample.events_data
+        more = () if pools is None else (pools.messages, pools.calls)
+        log.check_counts(ref, sample.events, sample.messages, sample.scores, sample.attachments, *more)
         trial = _mapped(sample, size, walker, constants, loss, log.header, log.location)
     except (UnusualError, EvidenceError, *MALFORMED):
         # What is wrong with it, the general way finds as well, and says it.

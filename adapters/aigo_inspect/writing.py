@@ -7,6 +7,7 @@ gives it back exactly.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import zipfile
 import zlib
@@ -25,6 +26,7 @@ from aigo_bridge.results.reading import read_log
 from .carried import FRAME, INDEX, SAMPLES, index_of
 from .events import sample_key
 from .native_messages import error_of, events_of, messages_of
+from .native_scores import Reductions, has_odd_numbers, is_from_inspect, results_of, score_of
 from .sample_refs import name_of
 
 Native = dict[str, Any]
@@ -57,7 +59,7 @@ def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -
 
 def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native]) -> None:
     """Write an Inspect log from a result without samples and its samples as plain data; memory is bounded by the
-    largest sample. The file takes its place when it is complete.
+    largest sample and the scores of all. The file takes its place when it is complete.
     """
     plain = frame.model_dump(mode="json")
     summaries: list[Native] = []
@@ -70,19 +72,35 @@ def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native
             archive.writestr(name, data)
 
         ids: dict[str | int, None] = {}
+        foreign = is_from_inspect(plain)
+        reductions = Reductions()
         for position, sample in enumerate(samples):
             for native in _native_samples(sample, plain):
                 ids.setdefault(native["id"])
                 # The sample has the true id, also where no zip can name it.
-                add(f"samples/{name_of(native['id'])}_epoch_{native['epoch']}.json", dumps(native))
+                add(
+                    f"samples/{name_of(native['id'])}_epoch_{native['epoch']}.json",
+                    _json(native, native["scores"]),
+                )
                 summaries.append(_summary(native))
             add(f"{SAMPLES}{position}.json", dumps(sample))
+            if foreign:
+                reductions.add(sample["sample_id"], sample.get("scores") or [])
         header = _header(plain, list(ids), summaries)
         add("_journal/start.json", dumps({key: header[key] for key in ("version", "eval", "plan")}))
-        add("summaries.json", dumps(summaries))
-        add("header.json", dumps(header))
+        add("summaries.json", _json(summaries, [summary.get("scores") for summary in summaries]))
+        if reduced := reductions.native():
+            add("reductions.json", _json(reduced, reduced))
+        add("header.json", _json(header, header["results"]))
         add(FRAME, dumps(plain))
         add(INDEX, index_of(checksums))
+
+
+def _json(value: Any, scores: Any) -> bytes:
+    """The JSON text of what holds these scores; with NaN and infinities as Inspect writes them."""
+    if not has_odd_numbers(scores):
+        return dumps(value)
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _file_name(frame: TaskResultLog, result: Path) -> str:
@@ -111,6 +129,7 @@ def _time(seconds: object) -> str:
 
 def _native_samples(sample: Native, frame: Native) -> Iterator[Native]:
     """One `EvalSample` per trial."""
+    foreign = is_from_inspect(frame)
     for trial in sample.get("trials") or [{**sample, "index": 0}]:
         sample_id = trial.get("sample_id", sample.get("sample_id"))
         sample_id = sample_id if sample_id is not None else "sample"
@@ -135,7 +154,7 @@ def _native_samples(sample: Native, frame: Native) -> Iterator[Native]:
                 "choices": [{"message": answer, "stop_reason": "stop"}] if answer else [],
             },
             "scores": {
-                score.get("scorer_name") or score["scorer_key"]: _score(score)
+                score.get("scorer_name") or score["scorer_key"]: score_of(score, from_inspect=foreign)
                 for score in trial.get("scores") or []
             },
             "metadata": data["metadata"] if isinstance(data.get("metadata"), dict) else data,
@@ -201,25 +220,6 @@ def _events_for(messages: list[Native], model: str, frame: Native, sample_id: ob
     ]
 
 
-def _score(score: Native) -> Native:
-    values = score.get("values") or {}
-    metadata = score.get("metadata") or {}
-    only = next(iter(values.values()), None) if len(values) == 1 else None
-    value = only if isinstance(only, (str, int, float, bool)) else _flat(values)
-    native: Native = {"value": value, "metadata": metadata}
-    for name in ("answer", "explanation"):
-        if isinstance(metadata.get(name), str):
-            native[name] = metadata[name]
-    return native
-
-
-def _flat(values: Native) -> Native:
-    return {
-        str(name): value if value is None or isinstance(value, (str, int, float, bool)) else json_text(value)
-        for name, value in values.items()
-    }
-
-
 def _summary(native: Native) -> Native:
     kept: Native = {key: native[key] for key in ("id", "epoch", "target", "scores", "uuid") if key in native}
     text = native["input"] if isinstance(native["input"], str) else json_text(native["input"])
@@ -270,7 +270,7 @@ def _header(frame: Native, ids: list[str | int], summaries: list[Native]) -> Nat
         "results": {
             "total_samples": len(summaries),
             "completed_samples": sum("error" not in summary for summary in summaries),
-            "scores": _results(frame),
+            "scores": results_of(frame),
         },
         "stats": {"started_at": started, "completed_at": ended, "model_usage": {}},
     }
@@ -282,14 +282,3 @@ def _header(frame: Native, ids: list[str | int], summaries: list[Native]) -> Nat
 def _dataset_name(task: Native) -> str:
     dataset = task["definition"].get("dataset") or {}
     return str(dataset.get("id") or task["key"])
-
-
-def _results(frame: Native) -> list[Native]:
-    scores: dict[str, Native] = {}
-    for metric in (frame.get("evidence") or {}).get("metrics") or []:
-        scorer = metric.get("scorer_name") or metric.get("scorer_key") or "task"
-        found = scores.setdefault(scorer, {"name": scorer, "scorer": scorer, "params": {}, "metrics": {}})
-        for name, value in metric["values"].items():
-            key = name if name not in found["metrics"] else f"{metric['metric_key']}_{name}"
-            found["metrics"][key] = {"name": name, "value": value, "params": {}}
-    return list(scores.values())

@@ -5,6 +5,7 @@ Format: PKWARE APPNOTE 6.3.10, sections 4.3 (records) and 4.5.3 (zip64); method 
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import NamedTuple
 
@@ -14,7 +15,16 @@ CENTRAL = struct.Struct("<4s6H3L5H2L")
 END = struct.Struct("<4s4H2LH")
 LOCAL_SIGN, CENTRAL_SIGN, END_SIGN = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 END64_SIGN, LOCATOR64_SIGN = b"PK\x06\x06", b"PK\x06\x07"
+DESCRIPTOR_SIGN = b"PK\x07\x08"
 FULL32 = 0xFFFFFFFF
+_WRITTEN = re.compile(
+    r"(?:header|summaries|reductions)\.json"
+    r"|_journal/(?:start|(?:summaries|config_updates)/\d+)\.json"
+    r"|samples/.*_epoch_\d+"
+    r"(?:/(?:sample|metadata|skeleton|events/(?:stats|uuids)|(?:messages|events|calls|attachments)/(?P<part>\d+)))?\.json"
+    r"|_aigo/.+\.json",
+    re.DOTALL,
+)
 
 
 class Member(NamedTuple):
@@ -35,6 +45,22 @@ class Member(NamedTuple):
 def member_name(raw: bytes, flags: int) -> str:
     """The name of a member, whose encoding a flag tells."""
     return raw.decode("utf-8", errors="replace") if flags & 0x800 else raw.decode("cp437")
+
+
+def is_written(name: str) -> bool:
+    """Whether a member of this name is one that Inspect, or our export, writes."""
+    return _WRITTEN.fullmatch(name) is not None
+
+
+def is_plausible(name: str, names: set[str]) -> bool:
+    """Whether a member of this name is one that is written beside members of the other `names`.
+
+    Samples in pieces have sequences, of which the first part has the number 0.
+    """
+    found = _WRITTEN.fullmatch(name)
+    if found is None or not found["part"]:
+        return found is not None
+    return f"{name[: found.start('part')]}0.json" in names
 
 
 def zip64_values(extra: bytes, *values: int) -> tuple[int, int, int]:

@@ -172,7 +172,7 @@ def _walked(value: Any, redaction: Redaction) -> Any:
     if isinstance(value, list):
         return [_walked(item, redaction) for item in value]
     if isinstance(value, str):
-        return redaction.apply(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return redaction.text(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         text = json.dumps(value).encode()
         clean = redaction.apply(text)

@@ -1,8 +1,9 @@
 """Secrets, taken out of a log before anything else sees it.
 
 Replacing works on the bytes of a member, so that nothing that is written later (traces, metadata, errors, file
-names) can contain what was found. Only printable ASCII without quotes is ever matched: such a text stands in JSON
-as it is, and replacing it keeps the document valid.
+names) can contain what was found. Key formats are printable ASCII without quotes: such a text stands in JSON as it is. Values
+of the environment may hold any character, and are looked for in every way that JSON spells it, also in JSON inside of a text.
+Only whole characters are replaced, so that the document stays valid.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from pydantic_core import SchemaValidator
 
 from aigo_bridge.errors import UsageError
 
 _KEY_LIKE_NAME = re.compile(r"(?i)(api_?key|secret|token|passw(or)?d|credential|private_?key|access_?key)")
-_LITERAL = rb"[\x21\x23-\x5b\x5d-\x7e]{12,}"
+_SHORTEST_VALUE = 12
+"""Characters of a value that may be a secret: `TOKENIZERS_PARALLELISM=false` holds none."""
 
 _ESCAPE = r"(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4})"
 """Behind an escape of JSON a word begins: the `n` of a line break is no letter."""
 _START = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
-_START_WITH_DASHES = rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPE})"
 
 WELL_KNOWN: Mapping[str, tuple[str, str]] = {
     # Name → (a pattern without look-around that finds at least all secrets, the pattern). The first is searched in
     # Rust, some fifty times faster than Python can, and nearly always in vain.
-    "openai or anthropic key": ("sk-[A-Za-z0-9_-]{20}", _START_WITH_DASHES + r"sk-[A-Za-z0-9_-]{20,}"),
+    "openai or anthropic key": ("sk-[A-Za-z0-9_-]{20}", _START + r"sk-[A-Za-z0-9_-]{20,}"),
     "aws access key id": ("A[KS]IA[A-Z0-9]{16}", _START + r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
     "google api key": ("AIza[A-Za-z0-9_-]{35}", _START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
     "github token": ("gh[pousr]_[A-Za-z0-9]{36}", _START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
@@ -54,6 +56,8 @@ class Redaction:
     """Accepts every text that has a match of any rule, and few others; `None` where every text must be searched."""
     found: Counter[str] = field(default_factory=Counter)
     """Name of the rule → matches replaced so far."""
+    spelled: tuple[tuple[str, str], ...] = ()
+    """(name, secret) of the secrets that JSON spells otherwise than they are: to be found in texts that are no JSON."""
 
     def suspects(self, data: bytes) -> bool:
         """Whether `data`, which must be UTF-8, may hold a secret."""
@@ -62,9 +66,12 @@ class Redaction:
     def apply(self, data: bytes) -> bytes:
         """`data` with every secret replaced by `[redacted: <name>]`; `data` itself where there is none."""
         # Bytes that are not UTF-8 satisfy no validator: their being refused says nothing.
-        if not self.suspects(data) and (data.isascii() or _UTF8.isinstance_python(data)):
+        readable = data.isascii() or _UTF8.isinstance_python(data)
+        if readable and not self.suspects(data):
             return data
         for name, pattern in self.rules:
+            if readable and name in WELL_KNOWN and not _hint(name).isinstance_python(data):
+                continue
             replaced, count = re.subn(pattern, f"[redacted: {name}]".encode(), data)
             if count:
                 data = replaced
@@ -73,16 +80,30 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """As `apply`, for a text of Python."""
+        for name, secret in self.spelled:
+            if count := text.count(secret):
+                text = text.replace(secret, f"[redacted: {name}]")
+                self.found[name] += count
         data = text.encode("utf-8", "surrogatepass")
         clean = self.apply(data)
         return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
     def texts(self, texts: list[str]) -> list[str]:
         """As `text`, for many short ones, which are searched at once; for names of what is counted elsewhere: not counted."""
-        if not texts or not self.suspects("\n".join(texts).encode("utf-8", "replace")):
+        together = "\n".join(texts)
+        if not texts or not (
+            self.suspects(together.encode("utf-8", "replace"))
+            or any(secret in text for _, secret in self.spelled for text in texts)
+        ):
             return texts
         uncounted = replace(self, found=Counter())
         return [uncounted.text(text) for text in texts]
+
+
+@cache
+def _hint(name: str) -> SchemaValidator:
+    """Accepts every text that may have a match of a well-known rule."""
+    return SchemaValidator({"type": "str", "pattern": WELL_KNOWN[name][0]})
 
 
 _UTF8 = SchemaValidator({"type": "str"})
@@ -106,17 +127,19 @@ def redaction(
     rules: list[tuple[str, bytes]] = []
     hints: list[str] = []
     variables = os.environ if environment is None else environment
-    values: dict[bytes, str] = {}
+    values: dict[str, str] = {}
     for name, value in variables.items():
-        secret = value.encode("utf-8", "surrogateescape")
-        if _KEY_LIKE_NAME.search(name) and re.fullmatch(_LITERAL, secret):
+        secret = value.strip()
+        if len(secret) >= _SHORTEST_VALUE and _KEY_LIKE_NAME.search(name) and _is_text(secret):
             values.setdefault(secret, name)
+    spelled: list[tuple[str, str]] = []
     # Longer values first, so that one value inside another does not leave a remainder.
     for secret, name in sorted(values.items(), key=lambda item: -len(item[0])):
-        # Some write a slash of a text as `\\/`.
-        pattern = re.escape(secret.decode("ascii")).replace("/", r"\\?/")
-        rules.append((f"value of {_printable(name)}", pattern.encode()))
-        hints.append(pattern)
+        kind = f"value of {_printable(name)}"
+        rules.append((kind, _in_json(secret).encode()))
+        hints.append(_value_hint(secret))
+        if not _PLAIN.fullmatch(secret.replace("/", "x")):
+            spelled.append((kind, secret))
     if well_known:
         for name, (hint, pattern) in WELL_KNOWN.items():
             rules.append((name, pattern.encode()))
@@ -124,9 +147,80 @@ def redaction(
     own = [_checked(text) for text in patterns]
     rules += own
     # Python's regular expressions are richer than Rust's: the user's own are always searched.
-    if own or not hints:
-        return Redaction(tuple(rules), None if own else _NOTHING)
-    return Redaction(tuple(rules), SchemaValidator({"type": "str", "pattern": "|".join(hints)}))
+    if own:
+        suspicion = None
+    else:
+        suspicion = SchemaValidator({"type": "str", "pattern": "|".join(hints)}) if hints else _NOTHING
+    return Redaction(tuple(rules), suspicion, spelled=tuple(spelled))
+
+
+# Values of the environment
+
+_PLAIN = re.compile(r"[\x20\x21\x23-\x2e\x30-\x5b\x5d-\x7e]+")
+"""Characters that JSON has only one spelling for, but for writers who escape all they can."""
+_SHORTEST_HINT, _HINT = 6, 64
+_BACKSLASHES = 256
+"""Most of them, or pairs of them, that one character has: two to the power of how deep JSON stands in JSON."""
+_NAMED = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+
+
+def _is_text(value: str) -> bool:
+    """Whether a variable is UTF-8, as everything in JSON."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _in_json(secret: str) -> str:
+    """A regular expression for all spellings of a secret in JSON, and in JSON inside of JSON.
+
+    A backslash belongs to what it escapes: none is looked for in the midst of others.
+    """
+    first = re.match(r"\\+|.", secret, re.DOTALL)
+    start = first[0] if first else ""
+    return _spellings(start, r"(?<!\\)") + _anywhere(secret[len(start) :])
+
+
+def _anywhere(text: str) -> str:
+    return "".join(_spellings(part) for part in re.findall(r"\\+|.", text, re.DOTALL))
+
+
+def _spellings(part: str, begin: str = "") -> str:
+    """A regular expression for all spellings of a character, or of several backslashes; JSON in JSON has twice as many of these.
+
+    Args:
+        part: the character.
+        begin: what must be true where a backslash stands first.
+    """
+    if _PLAIN.fullmatch(part):
+        return re.escape(part)
+    if part == "/":
+        # Some write a slash of a text as `\\/`.
+        some = f"{{0,{_BACKSLASHES}}}"
+        return rf"(?:{begin}(?:\\\\){some}\\/|/)" if begin else rf"\\{some}/"
+    if part[0] == "\\":
+        return rf"{begin}(?:\\\\){{{len(part)},{len(part) + _BACKSLASHES}}}"
+    units = part.encode("utf-16-be").hex()
+    codes = ["".join(map(_either_case, units[at : at + 4])) for at in range(0, len(units), 4)]
+    escaped = "".join(rf"\\{{1,{_BACKSLASHES}}}u{code}" for code in codes)
+    if part == '"' or part in _NAMED:
+        return rf"{begin}(?:\\{{1,{_BACKSLASHES}}}{_NAMED.get(part, part)}|{escaped})"
+    return begin + escaped if part < " " else f"(?:{part}|{begin}{escaped})"
+
+
+def _either_case(digit: str) -> str:
+    return f"[{digit}{digit.upper()}]" if digit.isalpha() else digit
+
+
+def _value_hint(secret: str) -> str:
+    """A pattern without look-around that finds at least the secret: the longest part of it that has one spelling.
+
+    Without alternatives at its start it is searched for at the speed of any other text.
+    """
+    part = max(_PLAIN.findall(secret), key=len, default="")
+    return re.escape(part[:_HINT]) if len(part) >= _SHORTEST_HINT else _anywhere(secret[:_SHORTEST_VALUE])
 
 
 def _checked(text: str) -> tuple[str, bytes]:

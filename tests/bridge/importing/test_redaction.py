@@ -6,7 +6,7 @@ import json
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aigo_bridge.importing.redaction import redaction
@@ -60,3 +60,60 @@ def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) ->
     found = redaction(environment={"MY_API_KEY": secret})
     done = found.apply(b'{"text": "key ' + secret.replace("/", slash).encode() + b' end"}')
     assert json.loads(done)["text"] == "key [redacted: value of MY_API_KEY] end"
+
+
+@pytest.mark.parametrize("before", ["id-", "tag_", "-", "_", "run-7-"])
+def test_a_key_behind_a_dash_is_one(before: str) -> None:
+    """Ids and tags are put together with dashes, and keys with them."""
+    key = KEYS["openai or anthropic key"]
+    done = redaction(environment={}).apply(json.dumps({"id": before + key}).encode())
+    assert json.loads(done) == {"id": f"{before}[redacted: openai or anthropic key]"}
+
+
+ODD = 'ab-/"\\ \n\t\x01\x7féü\u2028😀+*.{}[]'
+VALUES = st.text(ODD, min_size=12, max_size=20).filter(lambda text: len(text.strip()) >= 12)
+
+
+@given(
+    secret=VALUES,
+    before=st.sampled_from(["", "x", '"', "\\", "\\\\", "\n", "é", "n"]),
+    after=st.sampled_from(["", "x", '"', "\\", '\\"', "\n", "u00fc"]),
+    spellings=st.lists(st.booleans(), min_size=1, max_size=4),
+)
+@example(secret='zq9!secret/with"quote\\and-ünïcode', before="", after="", spellings=[True, False])
+def test_a_value_of_the_environment_is_found_however_json_spells_it(
+    secret: str, before: str, after: str, spellings: list[bool]
+) -> None:
+    """Also where a text is JSON itself, as the arguments of tools are."""
+    name = "value of MY_API_KEY"
+    found = redaction(environment={"MY_API_KEY": secret}, well_known=False)
+    text = before + secret + after
+    assert secret.strip() not in found.text(text)
+    assert found.texts([text, "other"]) == [found.text(text), "other"]
+    found.found.clear()
+    for ascii_only in spellings:
+        text = json.dumps(text, ensure_ascii=ascii_only)
+
+    done = found.apply(text.encode())
+
+    assert f"[redacted: {name}]" in json.loads(done)
+    assert found.found[name] >= 1
+    assert secret.strip() not in json.loads(done)
+
+
+@pytest.mark.parametrize("secret", ["é" * 5_000, '"' * 5_000, "a\n" * 3_000, "\\" * 5_000, "x" * 100_000])
+def test_a_value_may_be_long(secret: str) -> None:
+    found = redaction(environment={"MY_SECRET": secret})
+    done = found.apply(json.dumps([f"<{secret}>"]).encode())
+    assert json.loads(done) in (["<[redacted: value of MY_SECRET]>"], ["<[redacted: value of MY_SECRET]\n>"])
+
+
+def test_variables_that_are_no_secrets_stay() -> None:
+    environment = {
+        "TOKENIZERS_PARALLELISM": "false",
+        "MY_TOKEN": "  short  \n",
+        "HOME": "/home/somebody-else",
+    }
+    data = json.dumps(["false", "  short  ", "/home/somebody-else", "\udcff"]).encode()
+    found = redaction(environment={**environment, "BAD_SECRET": "not utf-8 \udcff\udcff\udcff"})
+    assert found.apply(data) is data

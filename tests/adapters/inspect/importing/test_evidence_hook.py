@@ -1,9 +1,18 @@
 """The hook: any evaluation leaves evidence behind when it is asked to."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from inspect_ai import Task, eval_retry, eval_set, task
+from inspect_ai import eval as run_eval
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import includes
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 from tests.adapters.inspect.importing import scripted_logs
 from tests.support.commands import Run
 
@@ -77,3 +86,134 @@ def test_a_folder_that_cannot_be_written_does_not_take_the_evaluation_with_it(
     monkeypatch.setenv(hooks.VARIABLE, str(tmp_path / "file" / "evidence"))
     assert scripted_logs.run("plain", tmp_path).status == "success"
     assert "evidence of" in caplog.text
+
+
+# Tasks that do not end well
+
+FLAG = "AIGO_TEST_FAILS"
+
+
+@solver
+def fails_while_told_to() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if (flag := Path(os.environ[FLAG])).exists():
+            if flag.read_text() == "once":
+                flag.unlink()
+            raise ValueError("no")
+        return state
+
+    return solve
+
+
+@task
+def doubtful() -> Task:
+    return Task(dataset=[Sample("a", target="a", id=1)], solver=fails_while_told_to(), scorer=includes())
+
+
+@solver
+def does_nothing() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return state
+
+    return solve
+
+
+def sound() -> Task:
+    return Task(
+        dataset=[Sample("a", target="a", id=1)], solver=does_nothing(), scorer=includes(), name="sound"
+    )
+
+
+@pytest.fixture
+def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(hooks.VARIABLE, str(tmp_path / "evidence"))
+    monkeypatch.setenv(FLAG, str(tmp_path / "flag"))
+    (tmp_path / "flag").write_text("always")
+    return tmp_path / "evidence"
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every log whose evidence was written, as often as it was."""
+    found: list[str] = []
+    real = hooks.write_evidence
+
+    def write(log: str, folder: str) -> Any:
+        found.append(log)
+        return real(log, folder)
+
+    monkeypatch.setattr(hooks, "write_evidence", write)
+    return found
+
+
+def outcomes(folder: Path) -> list[tuple[str, list[str]]]:
+    """Task, and errors, of each log that has evidence."""
+    found = []
+    for file in folder.glob("*.tasklog.json"):
+        result = TaskResultLog.model_validate_json(file.read_bytes())
+        found.append((str(result.specification.display_name), [e.error_type for e in result.errors]))
+    return sorted(found)
+
+
+OPTIONS: Any = {"model": "mockllm/model", "display": "none", "log_realtime": False}
+
+
+def test_a_task_that_fails_leaves_evidence_once(evidence: Path, written: list[str], tmp_path: Path) -> None:
+    logs = run_eval([sound(), doubtful()], log_dir=str(tmp_path / "logs"), **OPTIONS)
+    assert sorted(written) == sorted(log.location for log in logs)
+    assert outcomes(evidence) == [("doubtful", ["EvaluationError"]), ("sound", [])]
+
+
+def test_a_task_that_is_tried_again_has_evidence_of_both_logs(
+    evidence: Path, written: list[str], tmp_path: Path
+) -> None:
+    (failed,) = run_eval(doubtful(), log_dir=str(tmp_path / "logs"), **OPTIONS)
+    (tmp_path / "flag").unlink()
+    (again,) = eval_retry(failed, log_dir=str(tmp_path / "logs"), display="none", log_realtime=False)
+    assert written == [failed.location, again.location]
+    assert outcomes(evidence) == [("doubtful", []), ("doubtful", ["EvaluationError"])]
+
+
+@pytest.mark.parametrize(("how", "errors"), [("once", []), ("always", ["EvaluationError"])])
+def test_a_set_leaves_the_evidence_of_its_last_attempts(
+    how: str, errors: list[str], evidence: Path, written: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "flag").write_text(how)
+    attempts: Any = {"retry_attempts": 1, "retry_wait": 0.01, "max_tasks": 1}
+    _, logs = eval_set([doubtful(), sound()], log_dir=str(tmp_path / "logs"), **attempts, **OPTIONS)
+    assert sorted(written) == sorted(log.location for log in logs)
+    assert outcomes(evidence) == [("doubtful", errors), ("sound", [])]
+
+
+CANCELLED = """
+import asyncio, os, signal, sys
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import solver
+
+@solver
+def interrupts(wanted):
+    async def solve(state, generate):
+        if wanted:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(600)
+        return state
+    return solve
+
+tasks = [
+    Task(dataset=[Sample("a", id=1)], name=name, solver=interrupts(name == "cancelled"))
+    for name in ("sound", "cancelled")
+]
+eval(tasks, model="mockllm/model", log_dir=sys.argv[1], display="none", log_realtime=False, max_tasks=1)
+"""
+
+
+def test_a_task_that_is_cancelled_leaves_evidence(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        hooks.VARIABLE: str(tmp_path / "evidence"),
+    }
+    command = [sys.executable, "-c", CANCELLED, str(tmp_path / "logs")]
+    subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+    assert outcomes(tmp_path / "evidence") == [("cancelled", ["EvaluationCancelled"]), ("sound", [])]

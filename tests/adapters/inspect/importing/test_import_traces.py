@@ -1,10 +1,13 @@
 """The conversation of the main agent: which span it is, and what its items are."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai.event import ScoreEvent
 from inspect_ai.log import read_eval_log
+from inspect_ai.scorer import Score
 
 from aigo_bridge.dtypes import (
     FunctionCall,
@@ -198,7 +201,9 @@ def test_media_reasoning_citations_and_log_probabilities(logs: dict[str, Path]) 
     assert [item.type for item in trace.items[-5:]] == [
         *("message", "function_call", "function_call_output", "message", "message")
     ]
-    reasoning, _, _, said, redacted = trace.items[-5:]
+    # What was thought behind the answer stands in front of it: the text of the last message is that which Inspect scores.
+    reasoning, _, _, redacted, said = trace.items[-5:]
+    assert trace.get_last_assistant_text() == read_eval_log(str(logs["media"])).samples[0].output.completion  # type: ignore[index]
     assert isinstance(reasoning, Message)
     assert [part.type for part in reasoning.content] == ["reasoning_text", "summary_text"]
     assert isinstance(said, Message)
@@ -231,6 +236,15 @@ def test_live_objects_give_the_same_trace_as_the_log(logs: dict[str, Path]) -> N
         assert [e.id for e in from_events.events or []] == [e.id for e in live.events or []]
     with pytest.raises(TypeError, match="expected a sample"):
         trace_from_sample("a text")
+
+
+def test_live_objects_spell_odd_numbers_as_the_log_does() -> None:
+    event = ScoreEvent(score=Score(value=math.nan, metadata={"k": [math.inf]}))
+    raw = {"event": "score", "score": {"value": math.nan, "metadata": {"k": [math.inf]}}}
+    for given in (event, raw):
+        (found,) = trace_from_sample([given]).events or []
+        assert found.data["score"]["value"] == "NaN"  # type: ignore[union-attr]
+        assert found.data["score"]["metadata"] == {"k": ["Infinity"]}  # type: ignore[union-attr]
 
 
 def test_items_are_built_once_and_shared(logs: dict[str, Path]) -> None:

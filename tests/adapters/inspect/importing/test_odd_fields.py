@@ -155,6 +155,17 @@ def test_one_wrong_field_does_not_cost_the_sample(name: str, tmp_path: Path) -> 
     assert len(trace_of(result).events) >= 4
 
 
+@pytest.mark.parametrize("parent", [["MARK"], {"x": "MARK"}, 5, True, 0, [], False])
+def test_a_parent_that_is_no_text_is_kept_and_counted(parent: Any, tmp_path: Path) -> None:
+    sample = sample_of()
+    sample["events"][0]["parent_id"] = parent
+    result = imported(tmp_path, sample)
+    assert result.loss.changed["event with an id, span or time of an unexpected shape: kept beside it"] == 1
+    begin = next(event for event in trace_of(result).events if event.type == "span_begin")
+    assert begin.metadata["inspect"]["unreadable"] == {"parent_id": parent}
+    assert begin.parent_span_id is None
+
+
 @pytest.mark.parametrize(
     ("refs", "unknown"),
     [([[0, 5]], 1), ([[-3, 1]], 1), (5, 1), (["x"], 1), ([[0, 1], [1, 0]], 1), ([[0, 1], None, [7, 9]], 2)],

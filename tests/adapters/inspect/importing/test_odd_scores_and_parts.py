@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from tests.adapters.inspect.importing.malformed import zipped
 
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.results import read_log
@@ -31,7 +32,7 @@ def test_a_reducer_may_have_any_shape(reducer: Any) -> None:
     assert list(first["values"].values()) == [1]
     assert second["values"] == {"s_mean": 2}
     assert first.get("metadata", {}).get("reducer") == (reducer or None)
-    assert (loss.kept["reduced score"], loss.dropped) == (2, {})
+    assert loss.dropped == {}
 
 
 @pytest.mark.parametrize("samples", [5, "abc", True, {"sample_id": 1}])
@@ -46,7 +47,7 @@ def test_a_reduced_score_of_no_sample_is_dropped_and_counted() -> None:
     loss = LossReport()
     entry = reduced(1, samples=[{"value": 1}, None, 7, {"sample_id": 0, "value": 2}])
     assert list(aggregated_scores([entry], loss)) == ["0"]
-    assert (loss.dropped["reduced score of an unexpected shape"], loss.kept["reduced score"]) == (3, 1)
+    assert loss.dropped == {"reduced score of an unexpected shape, or of no sample": 3}
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -109,7 +110,10 @@ def test_a_log_full_of_them_is_imported_and_read_back(output_format: Any, tmp_pa
 
     result = import_file(tmp_path / "log.eval", tmp_path / "out", ImportSettings(output_format=output_format))
 
-    assert (result.exit_code, result.trials) == (0, 2)
+    assert (result.exit_code, result.trials) == (3, 2)
+    assert [item.reason for item in result.damage] == [
+        f"entry {len(ODD)}: expected a list of scores, found int"
+    ]
     assert result.loss.kept["reduced score"] == len(ODD)
     assert result.loss.dropped["scores reduced over epochs, of an unexpected shape"] == 1
     assert result.output is not None
@@ -121,3 +125,17 @@ def test_a_log_full_of_them_is_imported_and_read_back(output_format: Any, tmp_pa
     else:
         written = json.loads((result.output / "result.json").read_bytes())
         assert len(written["reduced_scores"]["1"]) == len(ODD)
+
+
+@pytest.mark.parametrize("output_format", ["json", "parquet"])
+def test_reduced_scores_are_kept_where_they_are_written(output_format: Any, tmp_path: Path) -> None:
+    """Those of a sample that nobody can read are in no file, and so not among what was kept."""
+    whole = {"id": 1, "epoch": 1, "input": "i", "target": "t", "messages": [{"role": "user", "content": "q"}]}
+    entry = reduced(1, samples=[{"sample_id": 1, "value": 1}, {"sample_id": 2, "value": 1}])
+    head = {"version": 2, "status": "success", "eval": {"task": "t", "config": {"epochs": 2}}}
+    members = {"header.json": head, "reductions.json": [entry], "samples/1_epoch_1.json": whole}
+    parts = {name: json.dumps(value).encode() for name, value in members.items()}
+    (tmp_path / "log.eval").write_bytes(zipped({**parts, "samples/2_epoch_1.json": b"{"}))
+    result = import_file(tmp_path / "log.eval", tmp_path / "out", ImportSettings(output_format=output_format))
+    assert result.exit_code == 3
+    assert result.loss.kept["reduced score"] == (1 if output_format == "json" else 2)

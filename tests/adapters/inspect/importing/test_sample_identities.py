@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.adapters.inspect.importing.malformed import zipped
-from tests.adapters.inspect.importing.test_lost_samples import header, imported, indices, said, sample
+from tests.adapters.inspect.importing.small_logs import header, imported, indices, said, sample
 
 from aigo_inspect.reading import open_log
 from aigo_inspect.sample_refs import name_of
@@ -87,9 +87,41 @@ def test_an_id_that_is_none_is_damage_in_a_document(indent: int | None, tmp_path
     ids: tuple[Any, ...] = (1.5, [], {}, None, True, "", "a")
     samples = [json.loads(sample(found)) for found in ids]
     result = imported(document(samples, indent), tmp_path)
-    assert sorted(indices(result)) == [("1.5", 0), ("a", 0)]
-    assert len(result.damage) == 5
+    # An empty text is an id, for Inspect as well.
+    assert sorted(indices(result)) == [("", 0), ("1.5", 0), ("a", 0)]
+    assert len(result.damage) == 4
     assert "for the sample's id, expected a text or an integer" in said(result)
+
+
+@pytest.mark.parametrize("layout", ["eval", "json", "compact"])
+def test_a_sample_may_have_the_empty_text_for_its_id(layout: str, tmp_path: Path) -> None:
+    ids = ["", "a"]
+    samples = [sample(found, epoch) for epoch in (1, 2) for found in ids]
+    head = json.loads(header(ids, total=4))
+    head["eval"]["config"]["epochs"] = 2
+    reduced = [{"scorer": "s", "samples": [{"sample_id": found, "value": 1} for found in ids]}]
+    if layout == "eval":
+        names = [f"samples/{found}_epoch_{epoch}.json" for epoch in (1, 2) for found in ids]
+        beside = {"header.json": json.dumps(head).encode(), "reductions.json": json.dumps(reduced).encode()}
+        data = zipped({**beside, **dict(zip(names, samples, strict=True))})
+    else:
+        whole = {**head, "samples": [json.loads(found) for found in samples], "reductions": reduced}
+        data = json.dumps(whole, indent=2 if layout == "json" else None).encode()
+    result = imported(data, tmp_path)
+    assert (result.exit_code, said(result)) == (0, "")
+    assert sorted(indices(result)) == [("", 0), ("", 1), ("a", 0), ("a", 1)]
+    assert result.loss.kept["reduced score"] == 2
+    assert not [kind for kind in result.loss.changed if "sample" in kind]
+
+
+@pytest.mark.parametrize("gone", ["", "a"])
+def test_a_lost_sample_is_told_where_an_id_is_the_empty_text(gone: str, tmp_path: Path) -> None:
+    summaries = json.dumps([{"id": found, "epoch": 1} for found in ("", "a", "b")]).encode()
+    samples = {f"samples/{found}_epoch_1.json": sample(found) for found in ("", "a", "b") if found != gone}
+    head = header(None, results={})
+    result = imported(zipped({"header.json": head, "summaries.json": summaries, **samples}), tmp_path)
+    assert (result.exit_code, len(result.damage)) == (3, 1)
+    assert f"sample {gone!r}, epoch 1" in said(result)
 
 
 @pytest.mark.parametrize("content", [b"{}", b'{"id": "a", "epoch": 1}'])

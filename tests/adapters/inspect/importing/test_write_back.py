@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import pytest
 import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from inspect_ai import Epochs, Task
+from inspect_ai.dataset import Sample
 from inspect_ai.event import ModelEvent, ToolEvent
 from inspect_ai.log import (
+    EvalLog,
     edit_score,
     list_eval_logs,
     read_eval_log,
@@ -19,7 +23,8 @@ from inspect_ai.log import (
     read_eval_log_samples,
     write_eval_log,
 )
-from inspect_ai.scorer import ScoreEdit
+from inspect_ai.scorer import Score, ScoreEdit, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import TaskState
 from tests.adapters.inspect.importing import scripted_logs
 
 from aigo_bridge.dtypes import Message, SampleEvidence, TaskResultLog, Trace
@@ -274,3 +279,89 @@ def test_any_result_is_a_log_that_inspect_reads_and_comes_back_as_it_was(
         count = sum(len(of) for _, of in {str(key): (key, of) for key, of in trials.items()}.values())
         assert len(log.samples or []) == len(read_eval_log_sample_summaries(str(path))) == count
         assert read_eval_log(str(path), header_only=True).results is not None
+
+
+NAN, INF = math.nan, math.inf
+VALUES: tuple[Any, ...] = (
+    1,
+    0.5,
+    True,
+    "C",
+    [1, 2, 3],
+    [1.5, "x"],
+    NAN,
+    INF,
+    -INF,
+    [1.0, NAN],
+    {"a": 1, "b": NAN},
+    "",
+)
+
+
+@scorer(metrics=[mean()])
+def any_value() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value=VALUES[int(state.sample_id) - 1], answer="a", explanation="e", metadata={"k": [1]})
+
+    return score
+
+
+@scorer(metrics={"a": [mean()], "zz b": [mean(), stderr()]})
+def by_name() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value={"a": state.epoch, "zz b": 2.5})
+
+    return score
+
+
+def written_back(tmp_path: Path, task: Task) -> tuple[EvalLog, EvalLog]:
+    """A log of Inspect, and what Inspect reads after it was imported and exported."""
+    log = scripted_logs.run_scenario((lambda: task, scripted_logs.counting_script, {}), tmp_path)
+    _, path = exported(Path(log.location), tmp_path)
+    return read_eval_log(log.location), read_eval_log(str(path))
+
+
+def plain(values: Any) -> str:
+    # NaN is not equal to itself, but its text is.
+    return json.dumps([value.model_dump(mode="json") for value in values or []])
+
+
+def test_scores_come_back_as_inspect_had_them(tmp_path: Path) -> None:
+    samples = [Sample(input="q", id=number + 1) for number in range(len(VALUES))]
+    native, again = written_back(tmp_path, Task(name="values", dataset=samples, scorer=any_value()))
+    by_id = {sample.id: sample for sample in again.samples or []}
+    for sample in native.samples or []:
+        assert plain((sample.scores or {}).values()) == plain((by_id[sample.id].scores or {}).values())
+
+
+def test_every_reducer_has_its_metrics_and_scores(tmp_path: Path) -> None:
+    epochs = Epochs(2, ["mean", "max", "at_least_2"])
+    samples = [Sample(input="q", id="x"), Sample(input="q", id=2)]
+    native, again = written_back(
+        tmp_path, Task(name="reduced", dataset=samples, scorer=by_name(), epochs=epochs)
+    )
+    assert native.results is not None
+    assert again.results is not None
+    assert len(native.results.scores) == 6
+    assert plain(again.results.scores) == plain(native.results.scores)
+    assert sorted(map(str, again.reductions or [])) == sorted(map(str, native.reductions or []))
+
+
+def test_metrics_that_are_no_longer_those_of_the_log_are_the_evidences(
+    tmp_path: Path, logs: dict[str, Path]
+) -> None:
+    result, _ = exported(logs["plain"], tmp_path)
+    document = json.loads(result.read_bytes())
+    metric = document["evidence"]["metrics"][0]
+    document["evidence"]["metrics"] = [
+        {**metric, "metric_key": key, "values": {"accuracy": value}} for key, value in (("max_accuracy", 0.25), ("m", 0.5), ("m", 0.75))
+    ]  # fmt: skip
+    result.write_text(json.dumps(document))
+    again = read_eval_log(str(export_log(result, tmp_path / "changed")))
+    assert again.results is not None
+    (score,) = again.results.scores
+    assert {name: metric.value for name, metric in score.metrics.items()} == {
+        "accuracy": 0.25,
+        "m": 0.5,
+        "m-2": 0.75,
+    }
