@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import Task, eval_retry, eval_set, task
+from inspect_ai import Task, eval_set, task
 from inspect_ai import eval as run_eval
 from inspect_ai.dataset import Sample
 from inspect_ai.scorer import includes
@@ -164,16 +164,6 @@ def test_a_task_that_fails_leaves_evidence_once(evidence: Path, written: list[st
     assert outcomes(evidence) == [("doubtful", ["EvaluationError"]), ("sound", [])]
 
 
-def test_a_task_that_is_tried_again_has_evidence_of_both_logs(
-    evidence: Path, written: list[str], tmp_path: Path
-) -> None:
-    (failed,) = run_eval(doubtful(), log_dir=str(tmp_path / "logs"), **OPTIONS)
-    (tmp_path / "flag").unlink()
-    (again,) = eval_retry(failed, log_dir=str(tmp_path / "logs"), display="none", log_realtime=False)
-    assert written == [failed.location, again.location]
-    assert outcomes(evidence) == [("doubtful", []), ("doubtful", ["EvaluationError"])]
-
-
 @pytest.mark.parametrize(("how", "errors"), [("once", []), ("always", ["EvaluationError"])])
 def test_a_set_leaves_the_evidence_of_its_last_attempts(
     how: str, errors: list[str], evidence: Path, written: list[str], tmp_path: Path
@@ -184,6 +174,33 @@ def test_a_set_leaves_the_evidence_of_its_last_attempts(
     assert sorted(written) == sorted(log.location for log in logs)
     assert outcomes(evidence) == [("doubtful", errors), ("sound", [])]
 
+
+RETRIED = """
+import sys
+from inspect_ai import Task, eval, eval_retry, task
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import solver
+
+fails = [True]
+
+@solver
+def doubts():
+    async def solve(state, generate):
+        if fails.pop():
+            raise ValueError("no")
+        return state
+    return solve
+
+@task
+def doubtful():
+    return Task(dataset=[Sample("a", id=1)], solver=doubts())
+
+options = {"log_dir": sys.argv[1], "display": "none", "log_realtime": False}
+(failed,) = eval(doubtful(), model="mockllm/model", **options)
+fails.append(False)
+(again,) = eval_retry(failed, **options)
+assert (failed.status, again.status) == ("error", "success")
+"""
 
 CANCELLED = """
 import asyncio, os, signal, sys
@@ -208,12 +225,21 @@ eval(tasks, model="mockllm/model", log_dir=sys.argv[1], display="none", log_real
 """
 
 
-def test_a_task_that_is_cancelled_leaves_evidence(tmp_path: Path) -> None:
+def evidence_of(program: str, folder: Path) -> list[tuple[str, list[str]]]:
+    """What a program leaves behind that runs in a process of its own: Inspect changes asyncio where a run is tried again."""
     environment = {
         **os.environ,
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        hooks.VARIABLE: str(tmp_path / "evidence"),
+        "XDG_DATA_HOME": str(folder / "data"),
+        hooks.VARIABLE: str(folder / "evidence"),
     }
-    command = [sys.executable, "-c", CANCELLED, str(tmp_path / "logs")]
+    command = [sys.executable, "-c", program, str(folder / "logs")]
     subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
-    assert outcomes(tmp_path / "evidence") == [("cancelled", ["EvaluationCancelled"]), ("sound", [])]
+    return outcomes(folder / "evidence")
+
+
+def test_a_task_that_is_cancelled_leaves_evidence(tmp_path: Path) -> None:
+    assert evidence_of(CANCELLED, tmp_path) == [("cancelled", ["EvaluationCancelled"]), ("sound", [])]
+
+
+def test_a_task_that_is_tried_again_has_evidence_of_both_logs(tmp_path: Path) -> None:
+    assert evidence_of(RETRIED, tmp_path) == [("doubtful", []), ("doubtful", ["EvaluationError"])]
