@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 Measured = Callable[[str, str], None]
 """Does something with a log; what it writes goes to a folder."""
@@ -149,11 +150,11 @@ def floor(path: str, out: str) -> None:
                 orjson.loads(archive.read(name))
 
 
-def import_as(context: str, jobs: int = 1) -> Measured:
+def import_as(context: Literal["full", "delta", "none"], jobs: int = 1) -> Measured:
     def run(path: str, out: str) -> None:
         from aigo_inspect.importing import import_logs
 
-        (result,) = import_logs([path], out, context=context, jobs=jobs)  # type: ignore[arg-type]
+        (result,) = import_logs([path], out, context=context, jobs=jobs)
         assert result.exit_code == 0, result.reason
         assert result.output is not None
         print(json.dumps({"bytes": result.output.stat().st_size, "samples": result.samples}))

@@ -187,6 +187,8 @@ def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]
     errors = []
     status = header.get("status")
     error = header.get("error")
+    # An unknown end is among what cannot be read, and told as that.
+    told = ("success", STATUS_UNKNOWN) if damage else ("success",)
     if isinstance(error, dict):
         message = str(error.get("message") or "the evaluation failed")
         errors.append({"error_type": "EvaluationError", "message": message})
@@ -199,10 +201,7 @@ def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]
                 "message": "the log was never finished: it has the samples that were written until then",
             }
         )
-    elif status == STATUS_UNKNOWN and damage:
-        # How it ended is among what cannot be read.
-        pass
-    elif status != "success" and not isinstance(error, dict):
+    elif status not in told and not isinstance(error, dict):
         errors.append(
             {"error_type": "EvaluationError", "message": f"the evaluation ended with status {status!r}"}
         )

@@ -10,6 +10,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.scorer import Score
 
 from aigo_bridge.dtypes import (
+    CustomEvent,
     FunctionCall,
     FunctionCallEvent,
     Message,
@@ -203,7 +204,8 @@ def test_media_reasoning_citations_and_log_probabilities(logs: dict[str, Path]) 
     ]
     # What was thought behind the answer stands in front of it: the text of the last message is that which Inspect scores.
     reasoning, _, _, redacted, said = trace.items[-5:]
-    assert trace.get_last_assistant_text() == read_eval_log(str(logs["media"])).samples[0].output.completion  # type: ignore[index]
+    (sample,) = read_eval_log(str(logs["media"])).samples or []
+    assert trace.get_last_assistant_text() == sample.output.completion
     assert isinstance(reasoning, Message)
     assert [part.type for part in reasoning.content] == ["reasoning_text", "summary_text"]
     assert isinstance(said, Message)
@@ -243,8 +245,9 @@ def test_live_objects_spell_odd_numbers_as_the_log_does() -> None:
     raw = {"event": "score", "score": {"value": math.nan, "metadata": {"k": [math.inf]}}}
     for given in (event, raw):
         (found,) = trace_from_sample([given]).events or []
-        assert found.data["score"]["value"] == "NaN"  # type: ignore[union-attr]
-        assert found.data["score"]["metadata"] == {"k": ["Infinity"]}  # type: ignore[union-attr]
+        assert isinstance(found, CustomEvent)
+        score = found.data["score"]
+        assert (score["value"], score["metadata"]) == ("NaN", {"k": ["Infinity"]})
 
 
 def test_items_are_built_once_and_shared(logs: dict[str, Path]) -> None:
