@@ -8,13 +8,12 @@ derived from names, so the same log always gives the same specification. The hea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from aigo_bridge import __version__
-from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.damage import UNMAPPED, Damage, unmapped
 from aigo_bridge.importing.encoding import without_non_finite
 from aigo_bridge.importing.entities import dataset_entity, model_entity, slug
 from aigo_bridge.importing.key_names import key_of
@@ -27,6 +26,7 @@ from .samples import MappedTrial
 from .scores import kind_of, metrics_of, odd_metrics, scored
 from .shapes import MALFORMED
 
+_Part = TypeVar("_Part")
 _TAG_COLOR = "#808080"
 _TAG = (str, int, float)
 """A tag is a text; what a text can say of a number, it says."""
@@ -110,22 +110,63 @@ def frame_of(
         damage: what could not be read; what of the header cannot be, is added.
         loss: where counts go.
     """
-    # Counted only if it comes to anything.
+    damage += _guarded(lambda part, _: odd_parts(part), header, damage, loss)
+    metrics = _guarded(metrics_of, header, damage, loss)
+    finite, odd = without_non_finite(header)
+    if odd:
+        loss.changed["number that is not finite in the header: written as text"] += odd
+    specification = _guarded(lambda part, _: _specification(part, totals), finite, damage, loss)
+    execution = _guarded(lambda part, counts: _execution(part, totals, counts), finite, damage, loss)
+    return {
+        "format_version": "v1",
+        "app_version": _app_version(header),
+        "status": "success" if header.get("status") == "success" and not damage else "failure",
+        "evidence": _evidence(*metrics, totals),
+        "specification": specification,
+        "execution": execution,
+        "errors": _errors(finite, damage),
+    }
+
+
+def _guarded(
+    make: Callable[[dict[str, Any], LossReport], _Part],
+    header: dict[str, Any],
+    damage: list[Damage],
+    loss: LossReport,
+) -> _Part:
+    """A part of the frame, or, where it cannot be made, that of a header which says next to nothing.
+
+    What is odd in a header was set aside before, so this is hardly ever the log's fault, and never said to be: samples were mapped
+    and written by now, and are not to be lost to a mistake here.
+    """
     counts = LossReport()
     try:
-        odd = odd_parts(header)
-        frame = _frame(header, totals, [*damage, *odd], counts)
-        damage += odd
-    except (*MALFORMED, EvidenceError) as error:
-        reason = f"the header has an unexpected shape: {type(error).__name__}: {error}"
+        part = make(header, counts)
+    except MALFORMED as error:
+        damage.append(Damage("header", None, unmapped("the header", error), UNMAPPED))
         spec = header.get("eval")
         task = spec.get("task") if isinstance(spec, dict) else None
         plain = lift_header({"status": header.get("status"), "eval": {"task": task}, "malformed": header})
-        damage.append(Damage("header", None, reason))
         counts.clear()
-        frame = _frame(plain, totals, damage, counts)
+        part = make(plain, counts)
     loss.add(counts)
-    return frame
+    return part
+
+
+def _app_version(header: dict[str, Any]) -> str:
+    packages = header["eval"].get("packages")
+    version = packages.get("inspect_ai") if isinstance(packages, dict) else None
+    return f"aigo-bridge {__version__}" + (f" (inspect_ai {version})" if version else "")
+
+
+def _evidence(
+    metrics: list[dict[str, Any]] | None, errors: list[dict[str, Any]], totals: Totals
+) -> dict[str, Any]:
+    return {
+        "metrics": metrics,
+        **({"errors": errors} if errors else {}),
+        "failures": {"num_errors": totals.failed, "num_total": totals.samples},
+    }
 
 
 def odd_parts(header: dict[str, Any]) -> list[Damage]:
@@ -160,29 +201,6 @@ def _unexpected(where: str, value: object, expected: str) -> str:
     return f"{where}: expected {expected}, found {kind_of(value)}"
 
 
-def _frame(header: dict[str, Any], totals: Totals, damage: list[Damage], loss: LossReport) -> dict[str, Any]:
-    metrics, metric_errors = metrics_of(header, loss)
-    header, odd = without_non_finite(header)
-    if odd:
-        loss.changed["number that is not finite in the header: written as text"] += odd
-    status = header.get("status")
-    evidence: dict[str, Any] = {"metrics": metrics}
-    if metric_errors:
-        evidence["errors"] = metric_errors
-    evidence["failures"] = {"num_errors": totals.failed, "num_total": totals.samples}
-    packages = header["eval"].get("packages")
-    version = packages.get("inspect_ai") if isinstance(packages, dict) else None
-    return {
-        "format_version": "v1",
-        "app_version": f"aigo-bridge {__version__}" + (f" (inspect_ai {version})" if version else ""),
-        "status": "success" if status == "success" and not damage else "failure",
-        "evidence": evidence,
-        "specification": _specification(header, totals),
-        "execution": _execution(header, totals, loss),
-        "errors": _errors(header, damage),
-    }
-
-
 def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]]:
     errors = []
     status = header.get("status")
@@ -209,7 +227,7 @@ def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]
         errors.append(
             {"error_type": "InvalidatedLog", "message": "the log was marked invalid, or samples in it"}
         )
-    errors += [{"error_type": "DamagedLog", "message": str(item)} for item in damage]
+    errors += [{"error_type": item.kind, "message": str(item)} for item in damage]
     return errors
 
 
@@ -265,9 +283,7 @@ def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: 
         "key": key_of(name),
         "display_name": str(spec.get("task_display_name") or name),
         "description": str(spec.get("task_description") or ""),
-        "config_spec": [
-            spec for key, value in arguments.items() if (spec := _parameter(key, value)) is not None
-        ],
+        "config_spec": _parameters(arguments),
         "definition": definition,
         "provider": "user",
         "tags": [
@@ -285,13 +301,21 @@ def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: 
     return task
 
 
-def _parameter(key: str, value: Any) -> dict[str, Any] | None:
-    """A parameter of the task, as far as its one known value tells the type."""
-    kinds: dict[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
-    kind = kinds.get(type(value))
-    if kind is None:
-        return None
-    return {"type": kind, "key": key, "display_name": key or "(unnamed)", "default_value": value}
+_PARAMETER_TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
+
+
+def _parameters(arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """The task's parameters whose one known value tells the type; `None`, lists and objects are in `config` alone."""
+    return [
+        {
+            "type": _PARAMETER_TYPES[type(value)],
+            "key": key,
+            "display_name": key or "(unnamed)",
+            "default_value": value,
+        }
+        for key, value in arguments.items()
+        if type(value) in _PARAMETER_TYPES
+    ]
 
 
 def _scorers(header: dict[str, Any], totals: Totals) -> list[dict[str, Any]]:

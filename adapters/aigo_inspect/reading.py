@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
-from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.damage import Damage, kind_of
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
 from .account import check_entries, check_reductions, check_samples, keeps_samples
@@ -249,12 +249,12 @@ class LogReader:
         offset = None
         if self._archive is not None and name in self._archive.members:
             offset = self._archive.members[name].offset
-        self.note_damage(Damage(name, offset, str(error)))
+        self.note_damage(Damage(name, offset, str(error), kind_of(error)))
 
     def note_damage(self, *found: Damage) -> None:
         """Note damage, without the secrets that a name or a reason may have."""
         text = self.redaction.text
-        self.damage += [Damage(text(item.member), item.offset, text(item.reason)) for item in found]
+        self.damage += [replace(item, member=text(item.member), reason=text(item.reason)) for item in found]
 
     def _optional(self, name: str) -> Any:
         if self._archive is None or name not in self._archive.members:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.damage import UnmappedError, unmapped
 from aigo_bridge.importing.loss import LossReport
 
 from .direct_ios import direct_io
@@ -68,7 +69,7 @@ def map_trial(
     except EvidenceError:
         raise
     except MALFORMED as error:
-        raise EvidenceError(f"the sample has an unexpected shape: {type(error).__name__}: {error}") from error
+        raise UnmappedError(unmapped("the sample", error)) from error
 
 
 def _mapped_trial(

@@ -67,7 +67,7 @@ def local_splits(
     places = _places(config, folder, alone=alone)
     found: dict[str, SplitRows] = {}
     for split in _splits(config, shots):
-        files = next((files for place in places if (files := _files(place, split))), [])
+        files = next(filter(None, (_files(place, split) for place in places)), [])
         if not files:
             wanted = " or ".join(repr(str(place / f"{split}.jsonl")) for place in places)
             raise UsageError(f"--data-dir: task {config.name!r} needs its split {split!r}, expected {wanted}")

@@ -71,7 +71,7 @@ def frame_of(
         "evidence": evidence,
         "specification": specification,
         "execution": _execution(run, header, totals),
-        "errors": [{"error_type": "DamagedLog", "message": str(item)} for item in damage],
+        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from aigo_bridge.engine import ImportOptions
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds
-from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.damage import UNMAPPED, Damage, unmapped
 from aigo_bridge.importing.encoding import dumps
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.output import PartWriter, open_draft
@@ -120,8 +120,8 @@ def _samples(
             try:
                 pending.append(dumps(mapper.sample(asked)))
             except MALFORMED as error:
-                reason = f"the document has an unexpected shape: {type(error).__name__}: {error}"
-                damage.append(Damage(f"{details}: document {asked.sample_id}", None, reason))
+                where = f"{details}: document {asked.sample_id}"
+                damage.append(Damage(where, None, unmapped("the document", error), UNMAPPED))
             if len(pending) == _MANY:
                 yield _joined(pending, redaction)
                 pending = []

@@ -52,7 +52,7 @@ def find_adapter(
     files = list(dict.fromkeys(path.resolve() for path in _files_that_name(key, folder)))
     if not files:
         return None
-    found = [spec for path in files if (spec := read_adapter(path, env=env).spec).key == key]
+    found = [spec for spec in (read_adapter(path, env=env).spec for path in files) if spec.key == key]
     if len(found) > 1:
         names = ", ".join(path.name for path in files)
         raise SpecError([Issue(f"adapter {key!r} is declared by several files: {names}")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from aigo_bridge.importing.damage import Damage
@@ -64,7 +64,7 @@ class ImportResult:
             "log": self.log,
             **self.loss.as_dict(),
             "redacted": dict(sorted(self.redacted.items())),
-            "damage": [{"member": d.member, "offset": d.offset, "reason": d.reason} for d in self.damage],
+            "damage": [asdict(item) for item in self.damage],
         }
         with open_draft(self.loss_file) as file:
             file.write(dumps(report) + b"\n")

@@ -265,14 +265,8 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
     kind = recognise(data)
     if kind is None:
         keys = ", ".join(repr(key) for key in data) if isinstance(data, dict) and data else "no keys"
-        hint = next(
-            (
-                hint
-                for key in (data if isinstance(data, dict) else ())
-                if (hint := nearest(str(key), ["definition"]))
-            ),
-            None,
-        )
+        hints = (nearest(str(key), ["definition"]) for key in (data if isinstance(data, dict) else ()))
+        hint = next(filter(None, hints), None)
         message = f"cannot tell what this file is: found {keys}"
         raise UnknownKindError(
             [*loader.issues, *problems, Issue(message, file=str(path), line=1, column=1, hint=hint)]

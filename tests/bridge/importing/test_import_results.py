@@ -79,7 +79,7 @@ def test_the_report_is_for_people_and_for_programs(tmp_path: Path) -> None:
         "changed": {},
         "dropped": {"x": 2},
         "redacted": {"key": 1},
-        "damage": [{"member": "m", "offset": 7, "reason": "cut off"}],
+        "damage": [{"member": "m", "offset": 7, "reason": "cut off", "kind": "DamagedLog"}],
     }
 
 

@@ -1,6 +1,8 @@
 """What is odd in a header, or in the reductions, costs itself only, and everybody is told."""
 
+import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,12 @@ from tests.adapters.inspect.importing.malformed import zipped
 from tests.adapters.inspect.importing.small_logs import imported, log, said, sample, written
 
 from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.importing.damage import Damage
+from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.result import ImportResult
 from aigo_inspect import import_log
+from aigo_inspect.frame import Totals, frame_of
+from aigo_inspect.legacy import lift_header
 
 HUGE = 10**400
 SPEC: dict[str, Any] = {
@@ -142,16 +148,64 @@ def test_metrics_of_nothing_are_no_damage(value: float | None, tmp_path: Path) -
     assert [e["error_type"] for e in written(result)["evidence"]["errors"]] == ["MetricWithoutValue"]
 
 
-def test_a_header_that_nothing_can_be_made_of_is_told(
+def test_a_mistake_of_our_own_is_said_to_be_ours_and_costs_one_part(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def breaks(*_: Any) -> Any:
-        raise TypeError("odd")
+    def breaks(arguments: dict[str, Any]) -> list[Any]:
+        if arguments:
+            raise TypeError("odd")
+        return []
 
-    monkeypatch.setattr("aigo_inspect.frame._parameter", breaks)
+    monkeypatch.setattr("aigo_inspect.frame._parameters", breaks)
     result = imported(zipped(parts(changed(("eval", "task_args"), {"x": 1}))), tmp_path)
-    assert (result.exit_code, found(result)) == (3, (6, 0, 6))
-    assert said(result) == "header: the header has an unexpected shape: TypeError: odd"
+    assert (result.exit_code, found(result)) == (3, (6, 4, 6))
+    evidence = written(result)
+    assert evidence["status"] == "failure"
+    (error,) = evidence["errors"]
+    assert error["error_type"] == "UnmappedLog"
+    assert error["message"].startswith("header: aigo-bridge failed to map the header at ")
+    assert "TypeError: odd" in error["message"]
+    assert "defect of aigo-bridge" in error["message"]
+    # Said on the terminal, and in the loss report, as what it is.
+    assert error["message"] in "\n".join(result.report().lines)
+    assert result.loss_file is not None
+    report = json.loads(result.loss_file.read_text())
+    assert [item["kind"] for item in report["damage"]] == ["UnmappedLog"]
+
+
+ARGUMENTS: dict[str, Any] = {
+    "none": None,
+    "list": ["a", {"b": 1}],
+    "empty": [],
+    "object": {"a": {"b": [None]}},
+    "text": "x",
+    "number": 3,
+    "share": 0.5,
+    "switch": True,
+    "": "of no name",
+}
+
+
+@pytest.mark.parametrize("last", ARGUMENTS, ids=repr)
+@pytest.mark.parametrize("alone", [True, False], ids=["only", "last"])
+def test_arguments_of_every_kind_are_no_damage(last: str, alone: bool, tmp_path: Path) -> None:
+    others = {} if alone else {name: value for name, value in ARGUMENTS.items() if name != last}
+    arguments = {**others, last: ARGUMENTS[last]}
+    for layout in (zipped(parts(changed(("eval", "task_args"), arguments))), None):
+        data = layout or document(changed(("eval", "task_args"), arguments))
+        result = imported(data, tmp_path)
+        assert (result.exit_code, found(result), said(result)) == (0, (6, 4, 6), "")
+        evidence = written(result)
+        assert (evidence["status"], evidence["errors"]) == ("success", [])
+        task = evidence["specification"]["task"]
+        assert [tag["value"] for tag in task["tags"]] == ["a", "b", "c"]
+        assert task["created_at"] == 1767323045
+        types = {"text": "string", "number": "int", "share": "float", "switch": "boolean", "": "string"}
+        assert [(item["key"], item["type"]) for item in task["config_spec"]] == [
+            (name, types[name]) for name in arguments if name in types
+        ]
+        config = evidence["specification"]["config"]
+        assert {name: config[name] for name in arguments} == arguments
 
 
 # Reductions
@@ -201,3 +255,71 @@ def test_a_log_that_keeps_no_samples_has_reductions_of_samples_that_are_not_ther
     data = {"header.json": json.dumps(header).encode(), "reductions.json": parts(head())["reductions.json"]}
     result = imported(zipped(data), tmp_path)
     assert (result.exit_code, found(result)) == (0, (0, 4, 0))
+
+
+# Every place of a header
+
+
+RICH: dict[str, Any] = {
+    "version": 2,
+    "status": "error",
+    "invalidated": False,
+    "error": {"message": "m", "traceback": "t"},
+    "tags": ["c"],
+    "log_updates": [{"edits": [{"type": "tags"}]}],
+    "eval": {
+        **SPEC,
+        "task_id": "i",
+        "task_args": {"a": None, "b": [1], "c": "x"},
+        "task_display_name": "T",
+        "task_description": "d",
+        "solver": "s",
+        "sandbox": ["docker", "compose.yaml"],
+        "packages": {"inspect_ai": "0.3.285"},
+        "dataset": {"name": "d", "location": "l", "samples": 3, "sample_ids": ["s0"]},
+        "config": {"epochs": 2, "limit": [0, 3], "sample_shuffle": True, "log_samples": True},
+        "scorers": [{"name": "s", "options": {"a": 1}, "metrics": [{"name": "mean"}]}],
+    },
+    "plan": {"steps": [{"solver": "generate", "params": {}}]},
+    "stats": {
+        "started_at": "2026-01-02T03:04:05+00:00",
+        "completed_at": "2026-01-02T03:04:06+00:00",
+        "model_usage": {"openai/m": {"input_tokens": 1, "output_tokens": 2}},
+    },
+    "results": {
+        "scores": [
+            {
+                "name": "s",
+                "scorer": "s",
+                "reducer": "mean",
+                "unscored_samples": 1,
+                "metrics": {"mean": {"name": "mean", "value": 0.5, "group": "g", "options": {}}},
+            }
+        ]
+    },
+}
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 5, -1, True, 0.5, float("nan"), "", "x", HUGE, [], [1], {}, {"a": {"b": 1}}], ids=repr
+)
+def test_no_odd_value_anywhere_makes_our_own_code_fail(odd: Any) -> None:
+    """What is odd is set aside before it is read; what fails nevertheless would be said to be a mistake of ours."""
+    for path in places(RICH):
+        header = copy.deepcopy(RICH)
+        node: Any = header
+        for key in path[:-1]:
+            node = node[key]
+        node[path[-1]] = copy.deepcopy(odd)
+        damage: list[Damage] = []
+        frame = frame_of(lift_header(header), Totals(), damage, LossReport())
+        assert [str(item) for item in damage if item.kind == "UnmappedLog"] == [], path
+        TaskResultLog.model_validate({**frame, "evidence": {**frame["evidence"], "samples": []}})
