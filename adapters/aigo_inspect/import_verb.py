@@ -14,7 +14,7 @@ from aigo_bridge.importing.terminal import harmless
 from aigo_inspect.importing import import_logs, result_stem
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import open_log
-from aigo_inspect.sources import UnreachableError, find_logs, local_path
+from aigo_inspect.sources import UnreachableError, find_logs, is_log_file, local_path
 
 if TYPE_CHECKING:
     from aigo_bridge.engine import Evidence, ImportOptions
@@ -26,18 +26,18 @@ class InspectLogs:
 
     expected = "logs of Inspect (*.eval, *.json)"
 
-    def at(self, location: str) -> bool:
-        """Whether there are logs of Inspect at a location."""
+    def files(self, location: str) -> list[str]:
+        """The logs of Inspect at a location."""
         path = local_path(location)
         if path is not None and Path(path).is_file():
-            return _looks_like_a_log(Path(path))
+            return [location] if is_log_file(Path(path)) else []
         try:
-            return bool(find_logs([location]))
+            return find_logs([location])
         except UnreachableError:
             # The import says why.
-            return True
+            return [location]
         except (BridgeError, OSError, ValueError, ImportError):
-            return False
+            return []
 
     def import_logs(
         self,
@@ -48,17 +48,6 @@ class InspectLogs:
     ) -> int:
         """Turn Inspect's logs into result logs; see `Engine.import_logs`."""
         return run_import(locations, out, options, tell)
-
-
-def _looks_like_a_log(path: Path) -> bool:
-    if path.suffix == ".eval":
-        return True
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError:
-        return False
-    return head[:2] == b"PK" or (head.lstrip()[:1] == b"{" and b'"eval"' in head)
 
 
 def run_import(

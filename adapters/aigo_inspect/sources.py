@@ -10,9 +10,16 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.importing.file_kinds import (
+    EMPTY,
+    HEAD,
+    LOG_SUFFIXES,
+    Head,
+    head_of,
+    is_result_log,
+    other_file,
+)
 from aigo_bridge.importing.locations import remote_errors
-
-LOG_SUFFIXES = (".eval", ".json")
 
 
 class UnreachableError(UsageError):
@@ -130,8 +137,29 @@ def open_source(location: str | os.PathLike[str]) -> Source:
         raise EvidenceError(f"cannot open {name!r}: {error}") from error
 
 
+def is_log_file(path: Path) -> bool:
+    """Whether a local file is a log of Inspect, by its content, and by its name where the content is damaged."""
+    if path.is_symlink() and not path.exists():
+        # A link to a log that is gone: told when it is read, not passed over.
+        return _is_log_name(path.name)
+    if not path.is_file():
+        return False
+    head = head_of(path)
+    return _is_log_name(path.name) if head is None else _is_log(head, path.name)
+
+
+def _is_log(head: Head, name: str) -> bool:
+    if head.data[:2] == b"PK":
+        return True
+    members = head.members or ()
+    if "config_general" in members or is_result_log(head):
+        return False
+    other = other_file(head, name)
+    return "eval" in members or (other in (None, EMPTY) and _is_log_name(name))
+
+
 def _is_log_name(name: str) -> bool:
-    # Any `.eval` is a log; a `.json` is one only when its name starts with an ISO timestamp, as Inspect writes it.
+    # As Inspect writes them: any `.eval`; a `.json` when its name starts with an ISO timestamp.
     if name.endswith(".eval"):
         return True
     return name.endswith(".json") and name[:4].isdigit() and name[4:5] == "-"
@@ -165,9 +193,21 @@ def _find_local(path: str, recursive: bool) -> list[str]:
         return [path]
     if Path(path).is_dir():
         pattern = Path(path).rglob("*") if recursive else Path(path).glob("*")
-        return sorted(str(file) for file in pattern if _is_log_name(file.name) and _is_named(file))
+        return sorted(str(file) for file in pattern if file.name.endswith(LOG_SUFFIXES) and is_log_file(file))
     # A pattern may be absolute, which Path.glob refuses.
     return sorted(name for name in glob.glob(path, recursive=True) if _is_named(Path(name)))  # noqa: PTH207  # as said
+
+
+def _is_remote_log(fs: Any, path: str) -> bool:
+    """Whether a file of another file system is a log; asked for its beginning only where the name does not tell."""
+    name = path.rsplit("/", 1)[-1]
+    if _is_log_name(name) or not name.endswith(LOG_SUFFIXES):
+        return name.endswith(LOG_SUFFIXES)
+    try:
+        data = bytes(fs.cat_file(path, start=0, end=HEAD))
+    except remote_errors():
+        return False
+    return _is_log(Head(data, len(data) < HEAD), name)
 
 
 def _is_named(path: Path) -> bool:
@@ -183,11 +223,8 @@ def _find_remote(url: str, recursive: bool) -> list[str]:
         if any(sign in path for sign in "*?["):
             names = fs.glob(path)
         elif fs.isdir(path):
-            names = [
-                n
-                for n in (fs.find(path) if recursive else fs.ls(path, detail=False))
-                if _is_log_name(n.rsplit("/", 1)[-1])
-            ]
+            below = fs.find(path) if recursive else fs.ls(path, detail=False)
+            names = [name for name in below if _is_remote_log(fs, name)]
         else:
             names = [path] if fs.exists(path) else []
     except FileNotFoundError:

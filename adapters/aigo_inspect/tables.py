@@ -112,7 +112,9 @@ class _Tables:
             import pyarrow as pa  # type: ignore[import-untyped]  # has no types
             import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
         except ImportError as error:
-            raise UsageError("parquet needs pyarrow; run: pip install pyarrow") from error
+            raise UsageError(
+                "--format parquet needs pyarrow, which is not installed; run: pip install 'aigo-bridge[parquet]'"
+            ) from error
         self._arrow: Any = pa
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
         self._bytes = 0

@@ -25,6 +25,7 @@ from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.system_tasks import SCORER_KEY
 from aigo_lighteval import recording
+from aigo_lighteval.parquet import require_parquet
 from aigo_lighteval.stored import BLOCK, FORMAT, Json, Scored, as_json, load_solution, results_of
 
 BATCH = 64
@@ -89,6 +90,7 @@ def stored_trials(
     if block.get("details") is None:
         return
     details = path.parent / str(block["details"])
+    require_parquet(str(details))
     import pyarrow as pa  # type: ignore[import-untyped]  # ships none
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 

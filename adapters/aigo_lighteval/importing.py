@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.engine import ImportOptions
-from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
+from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
 from aigo_bridge.evaluate import write_evidence
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.damage import Damage
@@ -21,9 +21,10 @@ from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.importing.result import PARTIAL, ImportResult, file_stem
 from aigo_bridge.importing.terminal import harmless
 from aigo_lighteval.evidence import read
-from aigo_lighteval.foreign.finding import Run, find_runs, has_results
+from aigo_lighteval.foreign.finding import Run, find_runs, result_files
 from aigo_lighteval.foreign.header import Header, plain_name, read_header
 from aigo_lighteval.foreign.writing import write_task
+from aigo_lighteval.parquet import require_parquet
 from aigo_lighteval.stored import BLOCK
 
 _LONGEST_STEM = 150
@@ -35,9 +36,9 @@ class LightevalLogs:
 
     expected = "results of lighteval (results_<date>.json, details_<task>_<date>.parquet)"
 
-    def at(self, location: str) -> bool:
-        """Whether there are results of lighteval at a location."""
-        return has_results(location)
+    def files(self, location: str) -> list[str]:
+        """The results and details of lighteval at a location."""
+        return result_files(location)
 
     def import_logs(
         self,
@@ -57,6 +58,7 @@ def run_import(
 
     Raises:
         UsageError: a location has no results, or an option is wrong or not to be had here.
+        MissingEngineError: details cannot be read here; what has none was imported.
     """
     bounds = DEFAULT_BOUNDS.changed(options.bounds)
     if options.output_format == "parquet":
@@ -69,10 +71,20 @@ def run_import(
     out.mkdir(parents=True, exist_ok=True)
     taken: set[str] = set()
     worst = 0
+    unread: list[MissingEngineError] = []
     for run in runs:
+        try:
+            if run.details:
+                require_parquet(run.location)
+        except MissingEngineError as error:
+            unread.append(error)
+            continue
         for report in import_run(run, out, options, bounds, taken):
             tell(report)
             worst = max(worst, report.exit_code)
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        raise MissingEngineError(f"{unread[0]}{more}")
     return worst
 
 

@@ -17,10 +17,10 @@ from aigo_bridge.importing.output import open_draft
 from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.importing.result import ImportResult
 from aigo_lighteval import recording
-from aigo_lighteval.foreign.details import Asked, Row
 from aigo_lighteval.foreign.finding import Run
 from aigo_lighteval.foreign.frame import frame_of
 from aigo_lighteval.foreign.header import read_header
+from aigo_lighteval.foreign.rows import Asked, Row
 from aigo_lighteval.foreign.samples import SampleMapper
 from aigo_lighteval.foreign.writing import prompting, redacted
 from aigo_lighteval.native_models import Told

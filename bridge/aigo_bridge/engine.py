@@ -205,8 +205,8 @@ class EngineLogs(Protocol):
     expected: str
     """The files, for people: `logs of Inspect (*.eval, *.json)`."""
 
-    def at(self, location: str) -> bool:
-        """Whether there are such files at a location: a file, a folder, a pattern or a URL. The content of a named file decides."""
+    def files(self, location: str) -> Sequence[str]:
+        """Such files at a location: a file, a folder, a pattern or a URL. The content decides, not the name."""
         ...
 
     def import_logs(

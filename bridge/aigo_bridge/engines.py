@@ -10,6 +10,13 @@ from typing import Any
 
 from aigo_bridge.engine import Engine, EngineLogs, Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
+from aigo_bridge.importing.file_kinds import (
+    IRREGULAR,
+    head_of,
+    other_file,
+    skipped_files,
+    skipped_lines,
+)
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
 DEFAULT_ENGINE = "inspect"
@@ -44,21 +51,65 @@ def load_logs(name: str) -> EngineLogs:
         return logs
 
 
-def engines_with_logs(location: str) -> list[str]:
-    """Names of the engines that have logs at a location.
+def logs_at(location: str) -> dict[str, list[str]]:
+    """Engine → its logs at a location: a file, a folder, a pattern or a URL.
+
+    An engine that cannot be loaded has none: that is its own matter as long as another one has some.
 
     Raises:
-        UsageError: none has; the message says what was looked for.
+        UsageError: there are none; the message says what there is instead, or what was looked for.
+        MissingEngineError: there are none of the engines that can be loaded, and one cannot.
     """
-    names = engine_names()
-    found = [name for name in names if load_logs(name).at(location)]
-    if found:
-        return found
-    if Path(location).is_file() and DEFAULT_ENGINE in names:
+    engines, missing = dict[str, EngineLogs](), list[MissingEngineError]()
+    for name in engine_names():
+        try:
+            engines[name] = load_logs(name)
+        except MissingEngineError as error:
+            missing.append(error)
+    logs = {name: list(engine.files(location)) for name, engine in engines.items()}
+    logs = {name: files for name, files in logs.items() if files}
+    if logs:
+        return logs
+    refuse_other(location)
+    path = Path(location)
+    if path.is_file() and DEFAULT_ENGINE in engines:
         # Whatever it is: the report says what is wrong with it.
-        return [DEFAULT_ENGINE]
-    expected = " or ".join(load_logs(name).expected for name in names)
-    raise UsageError(f"no logs at {location!r} (expected {expected})")
+        return {DEFAULT_ENGINE: [location]}
+    if missing and (path.exists() or "://" in location):
+        raise MissingEngineError(f"no logs at {location!r} that can be read here: {missing[0]}")
+    expected = " or ".join(engine.expected for engine in engines.values())
+    raise UsageError(f"no logs at {location!r}{_instead(path)} (expected {expected})")
+
+
+def refuse_other(location: str) -> None:
+    """Refuse a file that is surely no log of an engine; folders, URLs and what is not there are left to those who look.
+
+    Raises:
+        UsageError: it is none; the message says what it is, and what takes it.
+    """
+    path = Path(location)
+    try:
+        if not path.exists() or path.is_dir():
+            return
+    except (OSError, ValueError):
+        return
+    head = head_of(path)
+    if head is not None:
+        other = other_file(head, path.name)
+    else:
+        other = None if path.is_file() else IRREGULAR
+    if other is not None:
+        raise UsageError(f"{location!r} is no log of an engine: it is {other}")
+
+
+def _instead(path: Path) -> str:
+    """What is in a folder without logs."""
+    if not path.is_dir():
+        return ""
+    skipped = skipped_files(path, ())
+    if skipped:
+        return "".join(f"\n  {line}" for line in skipped_lines(skipped))
+    return ": the folder has no such files" if any(path.iterdir()) else ": the folder is empty"
 
 
 def _engine_class(name: str) -> Any:

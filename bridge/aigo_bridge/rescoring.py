@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from aigo_bridge.engine import Engine, ImportOptions
+from aigo_bridge.engines import refuse_other
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.importing.file_kinds import head_of, is_result_log
 from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.plan import PlanOrigin
 
 RESULT_SUFFIXES = (".tasklog.json", ".tasklog.json.gz", ".tasklog.json.zst")
-"""How result logs are called here; other files are taken for logs of the engine."""
+"""How result logs are called here; of other files the content decides."""
 
 
 def scored_again(origin: PlanOrigin, log: Path) -> PlanOrigin:
@@ -32,6 +34,11 @@ def stored_log(location: str, engine: Engine, folder: Path) -> Path:
         if not path.is_file():
             raise UsageError(f"there is no result log {location!r}")
         return path
+    head = None if "://" in location else head_of(path)
+    if head is not None and is_result_log(head):
+        return path
+    if not engine.logs().files(location):
+        refuse_other(location)
     reports: list[ImportReport] = []
     # Nothing is taken out: scorers have to see what was said.
     code = engine.import_logs([location], folder, ImportOptions(redact=False), reports.append)

@@ -9,26 +9,20 @@ import re
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from aigo_bridge.errors import EvidenceError, MissingEngineError
+import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.damage import Damage
 
+from .columns import columns_of, has_odd_numbers
 from .failures import COLUMN
 from .finding import Place
 from .footer import RowGroup, read_footer
-
-try:
-    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
-
-    from .columns import columns_of, has_odd_numbers
-except ImportError as error:
-    raise MissingEngineError(
-        "details of lighteval are Parquet files, pyarrow is not installed; run: pip install 'aigo-bridge[parquet]'"
-    ) from error
+from .rows import Asked, Json, Row
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, TypeError)
 """What pyarrow raises at a damaged file; texts that are no UTF-8 are ValueErrors."""
@@ -40,33 +34,6 @@ _SLICE = 256
 """Rows that are turned into Python values at a time."""
 _BATCH_BYTES = 1 << 30
 """What the rows of one batch may come to when every one of them is as large as its whole column."""
-
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A document with one way of asking; parts that could not be read are `None`."""
-
-    number: int
-    """Position in the file, from 0."""
-    doc: Json | None
-    response: Json | None
-    metric: Json | None
-    odd: bool
-    """Whether it may hold a number that is not finite."""
-    failure: str | None = None
-    """Why the document failed, as a run of aigo-bridge wrote it; `None` when it did not, or nobody says."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A document with everything that it was asked."""
-
-    sample_id: str
-    """The document's id, with a number where another document has the same."""
-    rows: list[Row]
-    """One for each way of asking."""
 
 
 class Details:

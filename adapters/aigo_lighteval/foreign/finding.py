@@ -20,13 +20,14 @@ from typing import Any
 
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.bounds import TooLargeError
+from aigo_bridge.importing.file_kinds import HEAD, Head, head_of
 from aigo_bridge.importing.locations import remote_errors
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"
 _RESULTS = re.compile(rf"results_{_DATE}\.json")
 _DETAILS = re.compile(rf"details_(?P<task>.+)_{_DATE}\.parquet", re.DOTALL)
-_MARK = b'"config_general"'
-"""First key of every results file."""
+_FIRST_MEMBER = "config_general"
+"""Where every results file begins."""
 _HIGHEST = 12
 """Folders above a file in which its counterpart is looked for."""
 
@@ -154,22 +155,25 @@ class Place:
         """Bytes of the file."""
         return Path(self.path).stat().st_size if self.fs is None else int(self.fs.size(self.path))
 
-    def head(self, path: str) -> bytes:
-        """The first few bytes of a file; none when it cannot be read."""
+    def head(self, path: str) -> Head:
+        """The beginning of a file; nothing when it cannot be read."""
+        if self.fs is None:
+            return head_of(path) or Head(b"", whole=True)
         try:
-            with Place(self.fs, path).open() as file:
-                return bytes(file.read(4096))
-        except OSError:
-            return b""
+            data = bytes(self.fs.cat_file(path, start=0, end=HEAD))
+        except remote_errors():
+            return Head(b"", whole=True)
+        return Head(data, len(data) < HEAD)
 
 
-def has_results(location: str) -> bool:
-    """Whether there is anything of lighteval at a location: a file, a folder, a pattern or a URL."""
+def result_files(location: str) -> list[str]:
+    """What there is of lighteval at a location: a file, a folder, a pattern or a URL."""
     try:
         place = Place.of(location)
-        return any(_kind(place, path, named=place.is_file()) for path in place.files())
+        named = place.is_file()
+        return [path for path in place.files() if _kind(place, path, named=named)]
     except remote_errors():
-        return False
+        return []
 
 
 def find_runs(locations: Sequence[str]) -> list[Run]:
@@ -206,19 +210,21 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
 
 
 def _kind(place: Place, path: str, *, named: bool) -> str | None:
-    """`results`, `details`, or `None` for any other file; the name decides, and the content of a file that was named outright."""
+    """`results`, `details`, or `None` for any other file; the content decides of results, and of a file that was named outright.
+
+    Details are known in a folder by their names: any data set may lie there as Parquet.
+    """
     name = _base(path)
     for kind, pattern in (("results", _RESULTS), ("details", _DETAILS)):
         if pattern.fullmatch(name):
             # A pipe of that name would be waited for.
             return kind if place.exists(path) else None
-    if named:
-        head = place.head(path)
-        if head[:4] == b"PAR1":
-            return "details"
-        if head.lstrip()[:1] == b"{" and _MARK in head:
-            return "results"
-    return None
+    if not named and (not name.endswith(".json") or not place.exists(path)):
+        return None
+    head = place.head(path)
+    if named and head.data[:4] == b"PAR1":
+        return "details"
+    return "results" if _FIRST_MEMBER in (head.members or ()) else None
 
 
 def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iterator[Run]:

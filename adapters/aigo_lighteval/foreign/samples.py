@@ -10,9 +10,9 @@ from aigo_bridge.importing.encoding import without_non_finite
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.scoring.likelihoods import RAW_KEY
 
-from .details import Asked, Row
 from .failures import NONE, Failures, carried_failures, stored_failure, unscored
 from .prompts import Item, Prompting, answer_items, golds_of, image_part, prompt_items
+from .rows import Asked, Row
 from .scores import Scores
 
 Json = dict[str, Any]

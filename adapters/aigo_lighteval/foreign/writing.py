@@ -18,6 +18,7 @@ from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.output import PartWriter, open_draft
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.importing.result import ImportResult
+from aigo_lighteval.parquet import require_parquet
 
 from .finding import Run
 from .frame import frame_of, functions_of
@@ -113,6 +114,7 @@ def _samples(
     """The documents as JSON, several at a time; damage ends them or leaves out one."""
     pending: list[bytes] = []
     try:
+        require_parquet(details)
         from .details import Details
 
         found = Details(details, bounds, damage.append)

@@ -74,7 +74,7 @@ def import_logs(
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine import ImportOptions
     from aigo_bridge.engines import load_logs
-    from aigo_bridge.errors import UsageError
+    from aigo_bridge.errors import MissingEngineError, UsageError
     from aigo_bridge.importing.report import ImportReport
 
     reports: list[dict[str, Any]] = []
@@ -101,37 +101,61 @@ def import_logs(
             bounds=_numbers(bound),
             max_loss=max_loss,
         )
-        found = {engine: logs} if engine is not None else _by_engine(logs)
+        found = _by_engine(logs) if engine is None else {engine: _of_engine(logs, engine)}
         # Every engine is there before anything is read.
         by_engine = [(load_logs(name), locations) for name, locations in found.items()]
-        code = max(one.import_logs(locations, out, options, tell) for one, locations in by_engine)
-    if as_json:
-        typer.echo(json.dumps(reports, indent=2, ensure_ascii=False))
+        code, missing = 0, list[MissingEngineError]()
+        for one, locations in by_engine:
+            try:
+                code = max(code, one.import_logs(locations, out, options, tell))
+            except MissingEngineError as error:
+                # What one engine's files need is no matter of the others.
+                missing.append(error)
+        if as_json:
+            typer.echo(json.dumps(reports, indent=2, ensure_ascii=False))
+        if missing:
+            raise MissingEngineError("; ".join(map(str, missing)))
     if code:
         raise typer.Exit(code)
 
 
+def _of_engine(logs: list[str], engine: str) -> list[str]:
+    """The locations, none of them a file that is surely no log; all else the engine itself has to say."""
+    from aigo_bridge.engines import load_logs, refuse_other
+
+    for location in logs:
+        if not load_logs(engine).files(location):
+            refuse_other(location)
+    return logs
+
+
 def _by_engine(logs: list[str]) -> dict[str, list[str]]:
-    """Engine → the locations that have logs of it. What a pattern matches is looked at one by one; folders without logs are passed over."""
-    from aigo_bridge.engines import engines_with_logs
+    """Engine → the locations that have logs of it. What a pattern matches is looked at one by one; what is no log is passed over, and said."""
+    from aigo_bridge.engines import logs_at
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.importing.file_kinds import skipped_files, skipped_lines
     from aigo_bridge.importing.locations import expanded
 
     found: dict[str, list[str]] = {}
     for pattern in logs:
-        refused: UsageError | None = None
-        some = False
-        for location in expanded(pattern):
+        refused: list[UsageError] = []
+        locations = expanded(pattern)
+        for location in locations:
             try:
-                names = engines_with_logs(location)
+                engines = logs_at(location)
             except UsageError as error:
-                refused = error
+                refused.append(error)
                 continue
-            some = True
-            for name in names:
+            for name in engines:
                 found.setdefault(name, []).append(location)
-        if refused is not None and not some:
-            raise refused
+            if Path(location).is_dir():
+                taken = [path for files in engines.values() for path in files]
+                for line in skipped_lines(skipped_files(Path(location), taken)):
+                    typer.echo(line, err=True)
+        if len(refused) == len(locations):
+            raise refused[-1]
+        for error in refused:
+            typer.echo(f"skipped: {error}", err=True)
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aigo_bridge.engines import engine_names, engines_with_logs, load_logs
+from aigo_bridge.engines import engine_names, load_logs, logs_at
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.damage import Damage
 from aigo_bridge.importing.loss import LossReport
@@ -95,14 +95,24 @@ def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) ->
     (tmp_path / "lh.json").write_text('{\n  "config_general": {}, "results": {}}')
     (tmp_path / "in.json").write_text('{"version": 2, "status": "success", "eval": {}}')
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
-    assert engines_with_logs(str(tmp_path / "mine.eval")) == ["inspect"]
-    assert engines_with_logs(str(tmp_path / "in.json")) == ["inspect"]
-    assert engines_with_logs(str(tmp_path / "lh.json")) == ["lighteval"]
-    assert engines_with_logs(str(tmp_path / "rows.parquet")) == ["lighteval"]
-    assert engines_with_logs(str(tmp_path / "odd.json")) == ["inspect"]
-    assert engines_with_logs(str(tmp_path)) == ["inspect"]
+    (tmp_path / "cut.json").write_text('{"version": 2, "sta')
+
+    def engines(name: str = "") -> dict[str, list[str]]:
+        found = logs_at(str(tmp_path / name) if name else str(tmp_path))
+        return {engine: [Path(path).name for path in paths] for engine, paths in found.items()}
+
+    assert engines("mine.eval") == {"inspect": ["mine.eval"]}
+    assert engines("in.json") == {"inspect": ["in.json"]}
+    assert engines("lh.json") == {"lighteval": ["lh.json"]}
+    assert engines("rows.parquet") == {"lighteval": ["rows.parquet"]}
+    # It may have been a log: its report says what is wrong with it.
+    assert engines("cut.json") == {"inspect": ["cut.json"]}
+    # In a folder the content decides as well, but any data set may be a Parquet file.
+    assert engines() == {"inspect": ["in.json", "mine.eval"], "lighteval": ["lh.json"]}
+    with pytest.raises(UsageError, match=r"odd\.json' is no log of an engine: it is JSON without"):
+        engines("odd.json")
     with pytest.raises(UsageError, match="no logs at"):
-        engines_with_logs(str(tmp_path / "nothing"))
+        engines("nothing")
     with pytest.raises(UsageError, match="unknown engine 'x'"):
         load_logs("x")
 
