@@ -88,7 +88,7 @@ def entity_api(
         base_url: another address of the endpoint.
         api_key: for models of integrated providers.
         config: as for every provider.
-        root: folder that files included by the model's may not leave; its own by default.
+        root: folder that files included by the model's may not leave; its project by default.
         client_cert: file of a certificate to show to the endpoint, in PEM.
         client_key: file of its key, if that is another one.
         request_timeout: seconds that the endpoint may be silent.

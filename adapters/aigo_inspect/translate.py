@@ -79,7 +79,7 @@ def aigo_task(
         num_samples: run on that many samples only.
         subsampling: which ones: the first (`head`), or a random choice (always the same).
         model_map: AI GO model key → Inspect model, for judges: a mapping, or text like `key=provider/model`.
-        root: folder that includes of the task may reach; its own by default.
+        root: folder that files of the task may reach; its project by default.
         num_trials: another number of trials than the task says.
         stored: result log whose samples and outputs are scored, in place of the task's data set and the model's answers.
         reuse: log of an earlier run of the same solver, whose outputs are scored; what it lacks is solved.

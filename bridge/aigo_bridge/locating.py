@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.roots import is_below, project_of
 
 SHIPPED = "aigo_tasks"
 """Import package that holds the shipped tasks as data, one folder each."""
@@ -72,21 +73,23 @@ def find_task(name: str) -> Path:
 
 
 def find_task_with_key(key: str, run_file: Path) -> Path | None:
-    """The file of a task by its key: one that lies beside the run file (also in `tasks/`), else a shipped one; `None`: there is none.
+    """The file of a task by its key: one that lies beside the run file (see `find_dataset`), else a shipped one; `None`: there is none.
 
     Raises:
         SpecError: several files declare the key.
     """
-    folders = [run_file.parent, run_file.parent / "tasks", run_file.parent.parent / "tasks"]
-    found = _declaring(key, folders, TASK_KEYS, f"task {key!r}", "list the right one under 'tasks'")
+    found = _declaring(
+        key, _beside(run_file, "tasks"), TASK_KEYS, f"task {key!r}", "list the right one under 'tasks'"
+    )
     return found if found is not None else shipped_tasks().get(f"{SHIPPED}/{key}")
 
 
 def find_dataset(key: str, given: Mapping[str, str], task: Path) -> Path:
     """The file of a data set: the one given for its key, else the one that lies beside the task.
 
-    Beside the task means: in its folder, in `datasets/` there, or in `datasets/` next to its folder. A data set file (YAML
-    with this `key`) comes before a data file that is named after the key.
+    Beside the task means: in its folder, or in `datasets/` there or in a folder above, up to the project's (without a
+    project: `datasets/` next to the task's folder). A data set file (YAML with this `key`) comes before a data file that
+    is named after the key.
 
     Raises:
         UsageError: the given file does not exist.
@@ -116,7 +119,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path) -> Path:
 
 
 def find_generator(key: str, dataset: Path) -> Path:
-    """The file of a data set generator that lies beside the data set's file: in its folder, or in `dataset_generators/`.
+    """The file of a data set generator that lies beside the data set's file: in its folder, or in `dataset_generators/`, see `find_dataset`.
 
     Raises:
         SpecError: nothing was found, or several files declare the key.
@@ -133,7 +136,13 @@ def find_generator(key: str, dataset: Path) -> Path:
 
 
 def _beside(file: Path, name: str) -> list[Path]:
-    return [file.parent, file.parent / name, file.parent.parent / name]
+    """Folders in which something is looked for that a file names by its key: nearest first, never outside of its project."""
+    folder = file.absolute().parent
+    project = project_of(folder)
+    if project is None:
+        return [folder, folder / name, folder.parent / name]
+    above = [place / name for place in (folder, *folder.parents) if is_below(place, project)]
+    return [folder, *above]
 
 
 def _declaring(key: str, folders: list[Path], marks: set[str], what: str, hint: str) -> Path | None:

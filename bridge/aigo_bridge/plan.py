@@ -68,7 +68,7 @@ class PlanOrigin:
     """`None`: the first, or as the run file says."""
     num_trials: int | None = None
     root: str | None = None
-    """Folder that includes may reach; `None` for the task's own folder."""
+    """Folder that the task's files may reach; `None` for its project, see `roots`."""
     stored: str | None = None
     """Result log whose samples and outputs are scored again; `None` to take the task's data set and call its model."""
 

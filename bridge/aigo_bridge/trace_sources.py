@@ -14,6 +14,7 @@ from typing import Any
 from aigo_bridge.datasets.sources import TraceReader
 from aigo_bridge.engines import load_engine
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, UsageError
+from aigo_bridge.roots import is_below, outside
 from aigo_bridge.spec.datasets import DatasetSource, InspectSource
 
 
@@ -27,9 +28,8 @@ def trace_reader(root: Path) -> TraceReader:
         if source.limit is not None and source.limit < 1:
             raise DatasetError(f"'limit': found {source.limit}, expected 1 or more")
         path = base / source.path
-        if not path.resolve().is_relative_to(root.resolve()):
-            message = f"the path leads out of {str(root)!r}"
-            raise DatasetError([Issue(message, str(path), hint="a wider root folder allows it: --root DIR")])
+        if not is_below(path, root):
+            raise DatasetError([outside("the path", path, root, str(path))])
         return itertools.islice(_of_inspect(path), source.limit)
 
     return read

@@ -44,7 +44,7 @@ def validate(
 
     Args:
         paths: files and folders.
-        root: folder that includes may reach; `None`: the folder that was named, or the file's own.
+        root: folder that includes may reach; `None`: each file's project, as when it is run.
         dialect: rules for YAML files.
 
     Raises:
@@ -62,7 +62,7 @@ def validate(
 def _folder(folder: Path, root: Path | None, dialect: Dialect) -> Iterator[Report]:
     for report in validate_paths([folder], root=root, dialect=dialect):
         if not report.skipped:
-            yield _yaml(report, root if root is not None else folder, dialect)
+            yield _yaml(report, root, dialect)
     for directory, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):

@@ -46,7 +46,8 @@ def convert(
         typer.Option("--dataset", metavar="KEY=FILE", help="File of the task's data set. Repeatable."),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes of the task may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
     task_args: Annotated[
         list[str] | None,

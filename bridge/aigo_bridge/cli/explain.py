@@ -33,7 +33,8 @@ def explain(
         typer.Option("--dataset", metavar="KEY=FILE", help="File of a data set. Repeatable."),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes of the task may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
 ) -> None:

@@ -59,7 +59,8 @@ def export(
         ),
     ] = "head",
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes of the task may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")

@@ -34,7 +34,8 @@ def generate(
         ),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
     ] = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="Engine that reaches the models.")

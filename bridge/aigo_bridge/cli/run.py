@@ -129,7 +129,8 @@ def run(
         ),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes of the task may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
     max_connections: Annotated[
         int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent model calls.")

@@ -17,7 +17,8 @@ def upgrade(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file of any kind.")],
     write: Annotated[bool, typer.Option("--write", help="Replace the file instead of printing.")] = False,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
     ] = None,
 ) -> None:
     """Print a file with every old form in its current one; comments and layout stay.

@@ -36,7 +36,8 @@ def validate(
         ),
     ] = "default",
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="Folder that includes may reach.")
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
     ] = None,
 ) -> None:
     """Validate tasks, run files, data sets, models, result logs: the kind is recognised by content.

@@ -40,7 +40,7 @@ def load_model(
 
     Args:
         name: path of a model's file, or of a run file (or a plan that holds some) with `#` and the key of one of its models.
-        root: folder that included files may not leave; `None`: the file's folder.
+        root: folder that included files may not leave; `None`: the file's project.
         settings: see `ConnectionSettings`.
         env: environment variables; `None`: those of the process, and of `.env` in the current folder.
 

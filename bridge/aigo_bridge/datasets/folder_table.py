@@ -19,6 +19,7 @@ from aigo_bridge.datasets.plain import plain
 from aigo_bridge.datasets.rows import Problems
 from aigo_bridge.datasets.tables import Record
 from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.roots import is_below, outside
 
 _OWN_COLUMNS = ("sample_id", "file_name", "content")
 _LONGEST_FRONT_MATTER = 64 * 1024
@@ -55,8 +56,9 @@ class FolderTable(ObjectTable):
 
     def _row(self, path: Path, problems: Problems) -> dict[str, Any] | None:
         name = path.relative_to(self._folder).as_posix()
-        if self._root is not None and not path.resolve().is_relative_to(self._root.resolve()):
-            problems.add(f"{name}: the link leads out of {str(self._root)!r}")
+        if self._root is not None and not is_below(path, self._root):
+            issue = outside(f"{name}: the link", path, self._root)
+            problems.add(issue.message, hint=issue.hint)
             return None
         try:
             content = path.read_bytes()

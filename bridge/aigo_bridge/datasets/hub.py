@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from aigo_bridge.datasets.json_tables import ObjectTable
 from aigo_bridge.datasets.plain import plain
 from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.roots import is_below, outside
 from aigo_bridge.spec.datasets import HuggingFaceSource
 
 _OWN_ARGUMENTS = ("path", "split")
@@ -61,9 +63,9 @@ def _check(arguments: Mapping[str, Any], root: Path | None) -> None:
     if root is not None:
         for name in _FILE_ARGUMENTS:
             for file in _texts(arguments.get(name)):
-                if "://" not in file and not (root / file).resolve().is_relative_to(root.resolve()):
-                    message = f"{file!r} leads out of {str(root)!r}"
-                    issues.append(Issue(message, path=("load_dataset_kwargs", name)))
+                if "://" not in file and not is_below(root / file, root):
+                    issue = outside(repr(file), root / file, root)
+                    issues.append(replace(issue, path=("load_dataset_kwargs", name)))
     if issues:
         raise DatasetError(issues)
 

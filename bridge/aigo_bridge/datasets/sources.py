@@ -16,6 +16,7 @@ from aigo_bridge.datasets.rows import Missing, Rows, Selection
 from aigo_bridge.datasets.tables import collect
 from aigo_bridge.datasets.web import fetched
 from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.roots import is_below, outside
 from aigo_bridge.spec.datasets import (
     DatasetSource,
     DatasetSpec,
@@ -120,7 +121,6 @@ def _generated(
 
 
 def _inside(path: Path, root: Path | None) -> Path:
-    if root is not None and not path.resolve().is_relative_to(root.resolve()):
-        message = f"the path leads out of {str(root)!r}"
-        raise DatasetError([Issue(message, str(path), hint="a wider root folder allows it: --root DIR")])
+    if root is not None and not is_below(path, root):
+        raise DatasetError([outside("the path", path, root, str(path))])
     return path

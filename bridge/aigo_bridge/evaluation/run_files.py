@@ -11,7 +11,7 @@ from typing import Any
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.parameters import parse_text, resolve_config, template_values
 from aigo_bridge.plan import CachePolicy, PlanOrigin
-from aigo_bridge.reading import Document, environment, kind_of, read_evaluation, read_plan, read_run
+from aigo_bridge.reading import Document, environment, kind_of, peek, read_evaluation, read_plan, read_run
 from aigo_bridge.spec import AssessmentPlanSpec, EvaluationSpec, RunSpec
 from aigo_bridge.spec.evaluations import RunConfig
 
@@ -187,16 +187,8 @@ def find_run_file(evaluation_key: str, beside: Path) -> Path | None:
 
 
 def _evaluation_key(path: Path) -> str | None:
-    """Key of the evaluation in a file; `None` when it has none, or cannot be read: somebody else's file, perhaps."""
-    env = environment()
-    try:
-        match kind_of(path, env=env):
-            case "run":
-                run = read_run(path, env=env).spec
-                return None if run.evaluation is None else run.evaluation.key
-            case "evaluation":
-                return read_evaluation(path, env=env).spec.key
-            case _:
-                return None
-    except SpecError:
-        return None
+    """Key of the evaluation in a file, valid or not; `None` when it has none, or cannot be read: somebody else's file, perhaps."""
+    kind, data = peek(path, env=environment())
+    evaluation = data.get("evaluation") if kind == "run" else data if kind == "evaluation" else None
+    key = evaluation.get("key") if isinstance(evaluation, dict) else None
+    return key if isinstance(key, str) else None

@@ -8,6 +8,7 @@ from aigo_bridge.reading.places import Place
 from aigo_bridge.reading.reader import (
     UnknownKindError,
     kind_of,
+    peek,
     read_adapter,
     read_any,
     read_app,
@@ -35,6 +36,7 @@ __all__ = [
     "environment",
     "issues_from_validation",
     "kind_of",
+    "peek",
     "read_adapter",
     "read_any",
     "read_app",

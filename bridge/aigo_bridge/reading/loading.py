@@ -32,6 +32,7 @@ from aigo_bridge.reading.nodes import (
     issue_at,
     shown,
 )
+from aigo_bridge.roots import outside
 
 # Most files have neither includes nor references nor variables: those need no second pass.
 _TO_FOLLOW = re.compile(r"""!include|(?:^|[\s"'\[{,:])\$""")
@@ -227,12 +228,7 @@ class Loader:
         path = Path(os.path.normpath(folder / written))
         real = os.path.realpath(folder / written)
         if os.path.commonpath([real, self._real_root]) != self._real_root:
-            raise Unreadable(
-                Issue(
-                    f"{shown(written)} leads out of the root folder {str(self.root)!r}",
-                    hint="name a wider root with --root if that is meant",
-                )
-            )
+            raise Unreadable(outside(shown(written), Path(real), self.root))
         return path, real
 
 

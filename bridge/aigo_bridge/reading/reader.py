@@ -24,6 +24,7 @@ from aigo_bridge.reading.old_forms import rewrite
 from aigo_bridge.reading.places import place_at
 from aigo_bridge.reading.relations import relation_issues
 from aigo_bridge.reading.wording import MOST_ISSUES, issues_from_validation, nearest
+from aigo_bridge.roots import root_of
 from aigo_bridge.spec import (
     AdapterSpec,
     AppSpec,
@@ -55,7 +56,7 @@ def read_task(
 
     Args:
         path: the file.
-        root: folder that no other file of the task may leave; `None`: the folder of `path`.
+        root: folder that no other file of the task may leave; `None`: the project of `path`, see `roots`.
         dialect: see `Dialect`.
         env: environment variables; `None`: those of the process.
 
@@ -188,7 +189,7 @@ def _read(
     env: Mapping[str, str] | None,
     config: Mapping[str, Any] | None = None,
 ) -> Document[M]:
-    loader = Loader(root if root is not None else path.parent, os.environ if env is None else env)
+    loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
     node, kind, rewriter = open_nodes(loader, path, kind, dialect)
     problems = loader.issues + rewriter.issues
     data = construct(node, problems)
@@ -229,11 +230,19 @@ def _read(
 
 def kind_of(path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None) -> Kind | None:
     """What kind of file a YAML file is; `None` when it cannot be read or told."""
-    loader = Loader(root if root is not None else path.parent, os.environ if env is None else env)
+    return peek(path, root=root, env=env)[0]
+
+
+def peek(
+    path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[Kind | None, Any]:
+    """What kind of file a YAML file is, and what stands in it, valid or not; `None` twice when it cannot be read or told."""
+    loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
     try:
-        return open_nodes(loader, path, None, "default")[1]
+        node, kind, _ = open_nodes(loader, path, None, "default")
     except SpecError:
-        return None
+        return None, None
+    return kind, construct(node, [])
 
 
 def open_nodes(

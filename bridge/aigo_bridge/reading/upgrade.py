@@ -8,6 +8,7 @@ from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading.edits import apply
 from aigo_bridge.reading.loading import Loader
 from aigo_bridge.reading.reader import open_nodes
+from aigo_bridge.roots import root_of
 
 
 def upgrade_text(path: Path, *, root: Path | None = None) -> str:
@@ -23,7 +24,7 @@ def upgrade_text(path: Path, *, root: Path | None = None) -> str:
         SpecError: the file cannot be read as YAML, its kind cannot be told, or it holds an old form that
             has no current one.
     """
-    loader = Loader(root if root is not None else path.parent, {})
+    loader = Loader(root if root is not None else root_of(path), {})
     _, _, rewriter = open_nodes(loader, path, None, "default")
     name = str(path)
     errors: list[Issue] = [issue for issue in (*loader.issues, *rewriter.issues) if issue.severity == "error"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading.document import Dialect
 from aigo_bridge.reading.kinds import MODELS, Kind
 from aigo_bridge.reading.reader import UnknownKindError, read_any
+from aigo_bridge.roots import root_of_folder
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,16 @@ def validate_paths(
 
     Args:
         paths: files of any kind, and folders whose `.yaml` and `.yml` files are all looked at.
-        root: folder that includes may not leave; `None`: the folder that was named, or the file's own.
+        root: folder that includes may not leave; `None`: each file's project, as when it is run.
         dialect: see `Dialect`.
         env: environment variables; `None`: those of the process.
     """
+    roots = cache(root_of_folder)  # looked for once per folder, not once per file
     for path in paths:
         if path.is_dir():
             for file in yaml_files(path):
-                yield _report(file, root if root is not None else path, dialect, env, in_folder=True)
+                reach = root if root is not None else roots(file.parent)
+                yield _report(file, reach, dialect, env, in_folder=True)
         else:
             yield _report(path, root, dialect, env, in_folder=False)
 

@@ -1406,7 +1406,7 @@ YAML: list[Row] = [
         "description: Asks for capitals.",
         "description: ⟦!include ../x.md",
         "!include: '../x.md' leads out of the root folder",
-        "name a wider root with --root if that is meant",
+        None,
     ),
     (
         SINGLE_TURN,

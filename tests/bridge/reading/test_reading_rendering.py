@@ -111,7 +111,8 @@ def test_a_folder_is_validated_with_every_file_in_order(tmp_path: Path) -> None:
     assert found["good/task.yaml"].is_valid(strict=True)
 
 
-def test_a_folder_is_the_root_of_its_files_and_a_file_s_folder_is_its_own(tmp_path: Path) -> None:
+def test_the_root_of_a_file_is_the_same_alone_and_in_a_folder(tmp_path: Path) -> None:
+    """What `validate` accepts must run, and a run of the file knows nothing of the folder that was validated."""
     write(
         tmp_path,
         {
@@ -120,11 +121,15 @@ def test_a_folder_is_the_root_of_its_files_and_a_file_s_folder_is_its_own(tmp_pa
         },
     )
     (in_folder,) = validate_paths([tmp_path], env={})
-    assert in_folder.is_valid()
     (alone,) = validate_paths([tmp_path / "tasks/t.yaml"], env={})
-    assert not alone.is_valid()
     (wider,) = validate_paths([tmp_path / "tasks/t.yaml"], root=tmp_path, env={})
+    write(tmp_path, {"pyproject.toml": ""})
+    (of_project,) = validate_paths([tmp_path], env={})
+
+    assert not in_folder.is_valid()
+    assert not alone.is_valid()
     assert wider.is_valid()
+    assert of_project.is_valid()
 
 
 def test_a_named_file_of_no_kind_is_an_error_and_a_warning_counts_when_strict(tmp_path: Path) -> None:

@@ -148,7 +148,10 @@ def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
         entry["key"] for _, entry in mappings(run.get("model_adapters")) if isinstance(entry.get("key"), str)
     }
     for index, model in mappings(run.get("models")):
-        adapter = mapping(mapping(model.get("config")).get("adapter")).get("key")
+        written = mapping(mapping(model.get("config")).get("adapter"))
+        adapter = (
+            written.get("key") if "process_input" not in written else None
+        )  # a whole adapter needs no list
         if isinstance(adapter, str) and adapter not in adapters and "$" not in adapter:
             yield Issue(
                 f"no model adapter {adapter!r} in this run file",
