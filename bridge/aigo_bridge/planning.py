@@ -77,7 +77,8 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
         digest=digest_of(task, config, dataset, num_trials=num_trials),
         origin=replace(origin, config=config),
         stored_entity=None if stored is None else stored.entity,
-        warnings=(*document.issues, *issues),
+        # What reading found in rules without parameters is found again once they are bound.
+        warnings=tuple(dict.fromkeys((*document.issues, *issues))),
         snippet_places=snippet_places(document, definition),
     )
 

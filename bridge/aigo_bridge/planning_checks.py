@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.errors import Issue, TemplateError
+from aigo_bridge.reading.checks.actions import check_actions
 from aigo_bridge.spec import BenchmarkDefinition
 from aigo_bridge.spec import scorers as scorer_spec
 from aigo_bridge.spec import solvers as solver_spec
@@ -44,6 +45,7 @@ def definition_issues(definition: BenchmarkDefinition, columns: Sequence[str]) -
     issues += _duplicate_keys(definition)
     issues += _score_ranges(definition)
     issues += _contradicting_labels(definition)
+    issues += _rules(definition, columns)
     return issues
 
 
@@ -187,6 +189,15 @@ def _contradicting_labels(definition: BenchmarkDefinition) -> list[Issue]:
             if label.strip().casefold() in correct
         ]
     return issues
+
+
+def _rules(definition: BenchmarkDefinition, columns: Sequence[str]) -> list[Issue]:
+    """Action rules, with their parameters' values in them; the author's post-processor makes rows with columns of its own."""
+    if not definition.actions:
+        return []
+    own_rows = definition.solver is None or definition.solver.postprocessor is None
+    document = definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return list(check_actions(document, ("definition",), columns if own_rows else None))
 
 
 def _score_ranges(definition: BenchmarkDefinition) -> list[Issue]:

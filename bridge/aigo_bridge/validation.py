@@ -88,13 +88,13 @@ def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Report:
     In the 3.17 dialect that is a warning: the vendor's loader does not look at data.
     """
     issues = report.issues
+    known = {(issue.file, issue.line, issue.column) for issue in issues}
     if report.kind == "run" and report.is_valid():
         found = run_file_issues(read_run(report.file, root=root, dialect=dialect))
         more = [issue if dialect == "default" else replace(issue, severity="warning") for issue in found]
-        issues = (*issues, *more)
+        issues = (*issues, *(each for each in more if (each.file, each.line, each.column) not in known))
     elif report.kind == "task" and report.is_valid():
         found = task_file_issues(read_task(report.file, root=root, dialect=dialect))
-        known = {(issue.file, issue.line, issue.column) for issue in issues}
         # The data set that lies there need not be the one it will run on.
         issues = (
             *issues,

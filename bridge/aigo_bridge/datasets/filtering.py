@@ -12,6 +12,8 @@ Python literal            `"True"` is true)
 ordering                  both numbers or booleans, else error    numbers or numeric text, else error
 `is_true`, `is_false`     a boolean, else error                   also non-zero numbers and true/1/yes
 `exists`                  defined, whatever the value             defined and neither null nor NaN
+a model's output, a       as it is                                the text that a template prints for it
+message, its content
 name not defined          error, except for `(not_)exists`        does not match (`not_equals`, `not_in` do)
 ========================  ======================================  =====================================
 
@@ -29,7 +31,7 @@ from typing import Any, Literal
 
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.spec.filters import Filter, FilterComparison, FilterMembership, FilterUnary
-from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.templates import SampleTemplate, own_text, text_of
 
 Semantics = Literal["dataset", "action"]
 
@@ -85,7 +87,11 @@ class CompiledFilter:
         if not self._native and not self._template.exists(**variables):
             return _UNDEFINED
         value = self._template.evaluate(**variables)
-        return _literal(value) if self._native and isinstance(value, str) else value
+        if self._native:
+            return _literal(value) if isinstance(value, str) else value
+        # An output of a model, or a message, is asked about as the text that it prints.
+        text = own_text(value)
+        return value if text is None else text
 
     def _exists(self, variables: Mapping[str, Any]) -> bool:
         if not self._template.exists(**variables):
@@ -148,7 +154,7 @@ def _literal(text: str) -> Any:
 
 
 def _as_text(value: Any) -> set[str]:
-    texts = {str(value)}
+    texts = {text_of(value)}
     if isinstance(value, bool):
         texts.add(str(value).lower())
     return texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -221,3 +222,19 @@ Scorer = Annotated[
     | CodeExecScorer,
     Field(discriminator="type"),
 ]
+
+
+def default_keys(scorers: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:
+    """One key per scorer, given each one's key and type: its own, else its type, with `_2`, `_3` … where that is taken."""
+    taken = {key for key, _ in scorers if key is not None}
+    keys: list[str] = []
+    for own, kind in scorers:
+        key = own
+        if key is None:
+            key, number = kind, 1
+            while key in taken:
+                number += 1
+                key = f"{kind}_{number}"
+            taken.add(key)
+        keys.append(key)
+    return tuple(keys)

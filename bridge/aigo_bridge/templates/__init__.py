@@ -5,7 +5,7 @@
 """
 
 from aigo_bridge.templates.config import bind_config, config_names, is_config_template
-from aigo_bridge.templates.missing import text_of
+from aigo_bridge.templates.missing import own_text, text_of
 from aigo_bridge.templates.names import NamePath
 from aigo_bridge.templates.sample import AdapterTemplate, SampleTemplate, as_list
 
@@ -17,5 +17,6 @@ __all__ = [
     "bind_config",
     "config_names",
     "is_config_template",
+    "own_text",
     "text_of",
 ]

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from aigo_bridge.errors import Issue, TemplateError
 from aigo_bridge.templates.missing import MissingName, UnknownNameError
-from aigo_bridge.templates.names import Reads, reads_of
+from aigo_bridge.templates.names import Reads, reads_of, whole_path
 from aigo_bridge.templates.sandbox import SampleEnvironment, source_line
 
 LONGEST_SOURCE = 16_000_000
@@ -67,7 +67,9 @@ class Compiled:
         self._text = _constant_text(tree)
         self._pieces = _pieces(tree)
         self._environment = environment
-        self._is_expression = _lone_expression(tree) is not None
+        expression = _lone_expression(tree)
+        self._is_expression = expression is not None
+        self.lone_path = whole_path(expression)
         if not _surely_compiles(tree, environment):
             self._template  # noqa: B018  # generates, and raises what is wrong
 

@@ -20,10 +20,16 @@ def text_of(value: object) -> str:
     if isinstance(value, str):
         # `str` of a member of an enumeration of texts is `Role.user`.
         return str(value.value) if isinstance(value, Enum) else str(value)
+    text = own_text(value)
+    return str(value) if text is None else text
+
+
+def own_text(value: object) -> str | None:
+    """The text that a value of such a class prints as; `None` for what prints as in Jinja."""
     first = value[0] if isinstance(value, list) and value else value
     text_for = getattr(type(first), "__template_text__", None)
     text = None if text_for is None else text_for(value)
-    return str(value) if text is None else str(text)
+    return None if text is None else str(text)
 
 
 class UnknownNameError(UndefinedError):

@@ -154,6 +154,15 @@ def path_of(node: nodes.Node) -> NamePath | None:
     return (node.name, *(step for step in named if step is not None))
 
 
+def whole_path(node: nodes.Node | None) -> NamePath | None:
+    """The path of an expression that looks names up and does nothing else, as `sample.question`."""
+    path = None if node is None else path_of(node)
+    steps = 1
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        node, steps = node.node, steps + 1
+    return path if path is not None and len(path) == steps else None
+
+
 def _looked_up(node: nodes.Getattr | nodes.Getitem) -> str | None:
     if isinstance(node, nodes.Getattr):
         return node.attr

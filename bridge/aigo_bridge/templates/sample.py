@@ -68,6 +68,11 @@ class SampleTemplate:
         return self._compiled.optional_reads
 
     @property
+    def lone_path(self) -> NamePath | None:
+        """The name that the text's one expression looks up, where it does nothing else with it."""
+        return self._compiled.lone_path
+
+    @property
     def is_constant(self) -> bool:
         """Whether the text has no expression at all."""
         return self._compiled.constant

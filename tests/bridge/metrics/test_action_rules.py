@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.dtypes import SolverTrace, TaskResultErrorStage, Trace
+from aigo_bridge.dtypes import (
+    OpenResponsesModelOutput,
+    SolverTrace,
+    TaskResultErrorStage,
+    Trace,
+)
 from aigo_bridge.metrics import Exclusion, excluded
+from aigo_bridge.solving.conversation import assistant_item, chat_output, text_item
 from aigo_bridge.spec.filters import ActionRule
+from aigo_bridge.templates import SampleTemplate
 
 SCORES: dict[str, dict[str, Any]] = {
     "language_labeller": {"label": "OTHER"},
@@ -88,6 +95,62 @@ def test_the_solvers_output_can_be_looked_at() -> None:
     output.append_user_message("Stop.")
     asks = rule("equals", "{{ solver_output.trace.get_last_user_text() }}", value="Stop.")
     assert apply(asks, output=output).excluded
+
+
+def trace_that_says(*contents: Any) -> SolverTrace:
+    output = SolverTrace(trace=Trace(items=[]), raw_outputs=[], direct_ios=[])
+    output.append_user_message("?")
+    for content in contents:
+        output.raw_outputs.append(content)
+    return output
+
+
+OUTPUTS = {
+    "chat": chat_output("No."),
+    "several calls": chat_output("No."),
+    "items": OpenResponsesModelOutput(items=[assistant_item("No.")]),
+    "dictionary": {"text": "No."},
+    "text": "No.",
+}
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_an_output_equals_the_text_that_it_prints(kind: str) -> None:
+    output = trace_that_says(*([chat_output("Yes.")] if kind == "several calls" else []), OUTPUTS[kind])
+    expression = "{{ solver_output.output }}"
+    printed = SampleTemplate(expression + "!").render(solver_output=output).removesuffix("!")
+    for asks in (
+        rule("equals", expression, value=printed),
+        rule("in", expression, values=["x", printed]),
+        rule("equals", "{{ solver_output.output }}!", value=printed + "!"),
+        rule("not_equals", expression, value=printed + " "),
+        rule("not_in", expression, values=["x", printed.lower()]),
+        rule("exists", expression),
+    ):
+        assert apply(asks, output=output).excluded, asks
+    assert not apply(rule("not_equals", expression, value=printed), output=output).excluded
+
+
+def test_messages_and_parts_of_them_equal_their_text() -> None:
+    output = trace_that_says()
+    output.extend([text_item("user", "one"), assistant_item("two")])
+    for expression, text in (
+        ("{{ solver_output.messages[-1] }}", "two"),
+        ("{{ solver_output.messages[-1].content }}", "two"),
+        ("{{ solver_output.trace.items[-1] }}", "two"),
+        ("{{ solver_output.trace.items[-1].content }}", "two"),
+        ("{{ solver_output.trace.items[-1].content[0] }}", "two"),
+        ("{{ solver_output.messages[-1].role }}", "assistant"),
+    ):
+        assert apply(rule("equals", expression, value=text), output=output).excluded, expression
+
+
+def test_what_an_output_prints_is_asked_like_a_text() -> None:
+    numeric, yes = trace_that_says(chat_output("5")), trace_that_says(chat_output("Yes"))
+    assert apply(rule("greater_than", "{{ solver_output.output }}", value=3), output=numeric).excluded
+    assert apply(rule("equals", "{{ solver_output.output }}", value=5), output=numeric).excluded
+    assert apply(rule("is_true", "{{ solver_output.output }}"), output=yes).excluded
+    assert not apply(rule("is_false", "{{ solver_output.output }}"), output=yes).excluded
 
 
 def test_a_rule_that_fails_is_an_error_of_stage_action_and_the_others_still_count() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from aigo_bridge.errors import Issue
+from aigo_bridge.reading.checks.actions import check_constant, meant_expression
 from aigo_bridge.reading.checks.parameters import check_parameters, keys_of
 from aigo_bridge.reading.checks.tasks import FUNCTIONS
 from aigo_bridge.reading.checks.texts import (
@@ -33,7 +35,12 @@ def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
     for index, entry in mappings(mapping(source).get("filters")):
         here = (*path, "source", "filters", index)
         if isinstance(entry.get("expression"), str):
-            yield from check_template(entry["expression"], (*here, "expression"))
+            at = (*here, "expression")
+            yield from check_template(entry["expression"], at)
+            meant = meant_expression(entry["expression"])
+            for issue in check_constant(entry["expression"], at, "row", meant):
+                # The platform takes it, and the constant of such a filter may be meant: `True` to keep every row.
+                yield replace(issue, severity="warning")
         yield from not_finite(entry.get("value"), (*here, "value"))
 
 

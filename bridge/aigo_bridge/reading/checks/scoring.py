@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from aigo_bridge.errors import Issue
@@ -34,6 +34,15 @@ _SCORES: dict[str, frozenset[str]] = {
 }
 """Scores of the scorers whose scores are known before they run."""
 
+SCORER_TYPES = frozenset({*_SCORES, "python", "python_all_samples"})
+
+
+def scores_of(scorer: Mapping[str, Any]) -> frozenset[str] | None:
+    """Names of the scores that a scorer gives, of one trial; `None` where only the run tells."""
+    wanted = texts(scorer.get("scores_to_compute")) if scorer.get("type") == "rag_checker" else []
+    return frozenset(wanted) if wanted else _SCORES.get(str(scorer.get("type")))
+
+
 _FIELDS = (
     "field",
     "field_gt",
@@ -49,7 +58,7 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     scorers = mappings(definition.get("scorers"))
     solved = definition.get("solver") is not None
     yield from duplicates(scorers, (*path, "scorers"), "scorer")
-    aggregated = _aggregated(definition)
+    aggregated = aggregated_names(definition)
     grouped = _gives_groups(definition.get("solver"))
     for index, scorer in scorers:
         here = (*path, "scorers", index)
@@ -60,7 +69,7 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
         yield from duplicates(metrics, (*here, "metrics"), "metric")
         for number_of, metric in metrics:
             at = (*here, "metrics", number_of)
-            yield from _metric(metric, at, _SCORES.get(str(scorer.get("type"))), aggregated)
+            yield from _metric(metric, at, scores_of(scorer), aggregated)
     yield from _trials(definition, path)
 
 
@@ -192,7 +201,7 @@ def _metric(
         )
 
 
-def _aggregated(definition: dict[str, Any]) -> dict[str, set[str]]:
+def aggregated_names(definition: Mapping[str, Any]) -> dict[str, set[str]]:
     """Names of aggregated scores by the score that they are made from."""
     names: dict[str, set[str]] = {}
     for _, entry in mappings(mapping(definition.get("trials")).get("score_aggregators")):
@@ -205,7 +214,7 @@ def _aggregated(definition: dict[str, Any]) -> dict[str, set[str]]:
 def _trials(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     known: set[str] = set()
     for _, scorer in mappings(definition.get("scorers")):
-        scores = _SCORES.get(str(scorer.get("type")))
+        scores = scores_of(scorer)
         if scores is None:
             return
         known |= scores

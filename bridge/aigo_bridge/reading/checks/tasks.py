@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aigo_bridge.errors import Issue
+from aigo_bridge.reading.checks.actions import check_actions
 from aigo_bridge.reading.checks.parameters import check_parameters, keys_of
 from aigo_bridge.reading.checks.scoring import check_scorers
 from aigo_bridge.reading.checks.texts import (
@@ -62,6 +63,7 @@ def check_task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
         return
     yield from check_scorers(definition, here)
     yield from duplicates(mappings(definition.get("actions")), (*here, "actions"), "action rule")
+    yield from check_actions(definition, here)
     yield from _loops(definition, here)
     yield from _examples(definition, here)
 

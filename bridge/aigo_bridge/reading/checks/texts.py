@@ -71,7 +71,13 @@ def check_template(text: str, path: Path, visible: frozenset[str] | None = None)
         if name in visible or _PLACEHOLDER.fullmatch(name):
             continue
         line = found.line_of(reads)
-        yield _unknown_name(name, line, _column(text, line, name), path, visible)
+        yield _unknown_name(name, line, column_of(text, line, name), path, visible)
+
+
+def compiled_template(text: str) -> SampleTemplate | None:
+    """A text without `<< config.x >>` as a template; `None` when it is none, which `check_template` reports."""
+    found = _template(text)
+    return found if isinstance(found, SampleTemplate) else None
 
 
 _OPENING = re.compile(r"\{[{%#]")
@@ -216,7 +222,8 @@ def _unknown_name(
     )
 
 
-def _column(text: str, line: int | None, name: str) -> int | None:
+def column_of(text: str, line: int | None, name: str) -> int | None:
+    """1-based column of the first use of a name in a line of a template."""
     if line is None:
         return None
     match = re.search(rf"\b{re.escape(name)}\b", text.split("\n")[line - 1])
