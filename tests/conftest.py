@@ -21,6 +21,14 @@ settings.register_profile("repeatable", derandomize="AIGO_FUZZ_EXAMPLES" not in 
 settings.load_profile("repeatable")
 
 
+@pytest.fixture(autouse=True)
+def nothing_known() -> Iterator[None]:
+    """Secrets of one test are ordinary texts in the next."""
+    yield
+    if (secrets := sys.modules.get("aigo_bridge.secrets")) is not None:
+        secrets.KNOWN.forget()
+
+
 @pytest.fixture
 def own_heap() -> Iterator[None]:
     """For tests that limit CPU time: collecting garbage among what other tests have loaded (torch …) is not counted."""

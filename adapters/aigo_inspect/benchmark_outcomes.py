@@ -18,6 +18,7 @@ from inspect_ai.log import (
 
 from aigo_bridge.benchmarks import BenchmarkMetric, BenchmarkOutcome, BenchmarkRun
 from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.secrets import redact
 from aigo_inspect.importing import ImportSettings, import_file
 
 MAX_ERRORS = 5
@@ -59,7 +60,9 @@ def outcome_of(
     return BenchmarkOutcome(
         task=log.eval.task,
         status=log.status,
-        error=log.error.message if log.error is not None else _interrupted(log) or imported.reason or None,
+        error=redact(log.error.message)
+        if log.error is not None
+        else _interrupted(log) or imported.reason or None,
         model=model,
         native_log=path,
         result=imported.output,

@@ -45,6 +45,7 @@ from aigo_inspect.benchmark_progress import counted
 from aigo_inspect.benchmark_resuming import earlier_log, planned_trials, resumed
 from aigo_inspect.converting import convert
 from aigo_inspect.running import DEFAULT_MAX_RETRIES, _engine_errors, _model, _plain
+from aigo_inspect.secrets import logs_without_secrets
 
 CAN_RESUME = True
 """Interrupted runs are continued, and progress is told."""
@@ -71,6 +72,7 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
     with contextlib.ExitStack() as running:
         running.enter_context(contextlib.redirect_stdout(sys.stderr))
         running.enter_context(_engine_errors())
+        running.enter_context(logs_without_secrets())
         if model is None and not os.environ.get("INSPECT_EVAL_MODEL"):
             model = get_model("none")
         _activate(model, roles)

@@ -34,11 +34,13 @@ from aigo_bridge.errors import BridgeError, SampleError, Stage, UsageError
 from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.models import ModelRequest
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.secrets import learn_arguments
 from aigo_inspect.content import items_from_message, logprobs_of
 from aigo_inspect.native_answers import RAW_OUTPUT
 from aigo_inspect.native_calls import input_message
 from aigo_inspect.native_requests import generate_config, native_messages, opaque_input
 from aigo_inspect.provider import PROVIDER, EntityAPI
+from aigo_inspect.secrets import guard
 
 __all__ = [
     "InspectModel",
@@ -64,6 +66,7 @@ class InspectModel:
     """A model of Inspect behind the core's Model protocol; made per call site, the native model is shared."""
 
     def __init__(self, key: str, native: NativeModel, stage: Stage = "solver"):
+        guard(native.api)
         self._key = key
         self._native = native
         self._stage: Stage = stage
@@ -166,6 +169,7 @@ def native_model(
         SpecError: its file is not valid; every problem with its place.
     """
     arguments = dict(model_args or {})
+    learn_arguments(arguments)
     if _is_entity(name):
         name = f"{PROVIDER}/{name}"
     try:

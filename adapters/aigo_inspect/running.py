@@ -29,6 +29,7 @@ from aigo_bridge.errors import BridgeError, EngineError, UsageError
 from aigo_bridge.fingerprints import mixed
 from aigo_bridge.garbage import fewer_collections
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.secrets import redact
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
 from aigo_inspect.earlier import (
     EarlierRun,
@@ -43,6 +44,7 @@ from aigo_inspect.earlier import (
 )
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.models import InspectModel, native_model, refuse_unfit
+from aigo_inspect.secrets import logs_without_secrets
 from aigo_inspect.translate import Run, aigo_task, running
 
 COLLECTIONS = (700, 10, 30)
@@ -171,7 +173,7 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
     total = sum(len(work.plan.samples) * work.plan.num_trials - work.reused for work in works)
     trials = any(work.plan.num_trials > 1 for work in works)
     progress = ProgressCounter(settings.on_progress, total, trials=trials)
-    with _engine_errors(), contextlib.redirect_stdout(sys.stderr):
+    with _engine_errors(), contextlib.redirect_stdout(sys.stderr), logs_without_secrets():
         tasks = [_native(work, progress.of_task(work.plan.name)) for work in works]
         return inspect_eval(
             _resolved(works, tasks) if any(work.earlier for work in works) else tasks,
@@ -265,7 +267,7 @@ def _result(work: _Work, found: Mapping[Identity, EvalLog | Path]) -> LogRef | E
     error = None
     if isinstance(log, EvalLog):
         path = Path(log.location.removeprefix("file://")) if log.location else None
-        error = log.error.message if log.error is not None else None
+        error = redact(log.error.message) if log.error is not None else None
         if path is None or not path.is_file():
             return EngineError(error or "no log was written")
     if path is None:

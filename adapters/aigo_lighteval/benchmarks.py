@@ -21,6 +21,7 @@ from aigo_bridge.benchmarks import (
     Listing,
 )
 from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.secrets import learn_environment
 from aigo_lighteval import native_listing
 from aigo_lighteval.asking import BackendCaller
 from aigo_lighteval.calling import Caller
@@ -58,6 +59,7 @@ def listing() -> Listing:
 def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
     """Run the tasks that a name stands for, one after the other; see `Benchmarks.run`."""
     _refuse_options(request)
+    learn_environment()
     with _stdout_for_people():
         caller = make_caller(request.model)
         tasks = select(request.task, request.arguments, request.custom_tasks)

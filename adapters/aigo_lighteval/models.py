@@ -29,6 +29,7 @@ from aigo_bridge.dtypes import ModelResponse
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.models import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood, raw_output
+from aigo_bridge.secrets import KNOWN, learn_arguments
 from aigo_lighteval.answers import tokens_of
 from aigo_lighteval.backends import BACKENDS, PREFIX, backend_model
 from aigo_lighteval.calling import (
@@ -93,6 +94,7 @@ def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) ->
             "the task evaluates a model, and none was given; use --model, e.g. --model openai/gpt-4.1-nano"
         )
     given = dict(arguments or {})
+    learn_arguments(given)
     backend = backend_model(name)
     if backend is not None:
         _refuse(name, given)
@@ -156,6 +158,7 @@ def _endpoint(
         raise UsageError(f"model {name!r}: there is no key; set {prefix}_API_KEY")
     try:
         headers = {} if key is None else {"authorization": header_value(f"Bearer {key}")}
+        KNOWN.learn([] if key is None else [key])
     except ValueError as error:
         raise UsageError(f"model {name!r}: its key {error}") from error
     address = f"{url.rstrip('/')}/chat/completions"

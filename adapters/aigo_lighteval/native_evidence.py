@@ -16,6 +16,7 @@ from aigo_bridge.importing.loss import LossReport
 from aigo_bridge.importing.output import open_draft
 from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.importing.result import ImportResult
+from aigo_bridge.secrets import redact_json
 from aigo_lighteval import recording
 from aigo_lighteval.foreign.finding import Run
 from aigo_lighteval.foreign.frame import frame_of
@@ -61,14 +62,20 @@ def write_result(
         for asked in _documents(finished.measured, told):
             sample = mapper.sample(asked)
             _complete(sample, asked.sample_id, told)
-            file.write(before + redacted(sample, secrets))
+            file.write(before + redact_json(redacted(sample, secrets)))
             before = b",\n"
         frame = frame_of(run, header, task, mapper.totals, mapper.scores.names, [], loss)
         evidence = frame.pop("evidence")
         evidence["failures"]["num_errors"] = len(told.failures)
         frame["execution"] |= {"runtime": ended - started, "started_at": int(started), "ended_at": int(ended)}
         frame["execution"].setdefault("model_usage", {}).update(_usage(told))
-        file.write(b"\n]," + redacted(evidence, secrets)[1:] + b"," + redacted(frame, secrets)[1:] + b"\n")
+        file.write(
+            b"\n],"
+            + redact_json(redacted(evidence, secrets))[1:]
+            + b","
+            + redact_json(redacted(frame, secrets))[1:]
+            + b"\n"
+        )
     result = ImportResult(
         log=f"{location} ({task})",
         output=output,

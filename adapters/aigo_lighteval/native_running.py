@@ -29,6 +29,7 @@ from lighteval.tasks.requests import Doc
 
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.program import Failure
+from aigo_bridge.secrets import redact_value
 from aigo_lighteval.foreign.failures import COLUMN as FAILURE
 from aigo_lighteval.loading import replaced
 from aigo_lighteval.native_faults import OtherExamples, document_problems, mend_metrics, refusals
@@ -213,7 +214,7 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
     date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
     with quiet():
         tracker.save_details(date, {selected.name: _dataset(pipeline.measured, pipeline.told.failures)})
-        tracker.save_results(date, tracker.results)
+        tracker.save_results(date, redact_value(tracker.results))
     model = tracker.general_config_logger.model_name.strip("/")
     values = tracker.metrics_logger.metric_aggregated.get(selected.name, {})
     return Finished(
@@ -326,7 +327,7 @@ def _dataset(measured: list[Measured], failures: Mapping[str, Failure]) -> Datas
             if not _is_storable(values):
                 for row in rows:
                     row[part][name] = None if row[part][name] is None else _text(row[part][name])
-    return Dataset.from_list(rows)
+    return Dataset.from_list([redact_value(row) for row in rows])
 
 
 def _is_storable(values: list[Any]) -> bool:

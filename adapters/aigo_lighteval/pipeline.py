@@ -25,6 +25,7 @@ from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.registry import Registry
 
+from aigo_bridge.secrets import redact_value
 from aigo_lighteval.hosting import AigoModel, TaskRun
 from aigo_lighteval.stored import BLOCK
 from aigo_lighteval.translate import CARRIER, SPLIT
@@ -59,7 +60,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         details = next(
             (f"../../details/{model}/{date}/details_{name}_{date}.parquet" for name in datasets), None
         )
-        self.save_results(date, {**self.results, BLOCK: self._block(details)})
+        self.save_results(date, redact_value({**self.results, BLOCK: self._block(details)}))
         self.results_file = self._out / "results" / model / f"results_{date}.json"
 
     def _dataset(self, details: list[Any]) -> Dataset:
@@ -67,11 +68,13 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         docs = {int(detail.doc.id): detail.doc for detail in details}
         return Dataset.from_list(
             [
-                {
-                    "doc": _columns(docs[number]),
-                    "model_response": _columns(self._run.response(number)),
-                    "metric": {CARRIER: self._run.metric_value(number)},
-                }
+                redact_value(
+                    {
+                        "doc": _columns(docs[number]),
+                        "model_response": _columns(self._run.response(number)),
+                        "metric": {CARRIER: self._run.metric_value(number)},
+                    }
+                )
                 for number in sorted(docs)
             ]
         )

@@ -23,6 +23,7 @@ from aigo_bridge.replaying import Replay, of_native_log, of_result_log
 from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, system_metrics
 from aigo_bridge.results.entities import slug
 from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.secrets import learn_environment
 from aigo_bridge.snippets import SnippetHost
 from aigo_lighteval.asking import BackendCaller
 from aigo_lighteval.calling import Caller
@@ -82,6 +83,7 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
         raise UsageError(
             "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect"
         )
+    learn_environment()
     refuse_gaps(jobs)
     callers = _callers(jobs, settings)
     runs = earlier_runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []

@@ -18,6 +18,7 @@ from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.code_exec import CodeRunner
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.secrets import redact, redact_value
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving import Postprocessor, Solver, compile_postprocessor, compile_solver
 
@@ -175,9 +176,15 @@ async def contained(
         return await work
     except SampleError as error:
         details = {"judge_calls": error.calls} if isinstance(error, JudgeError) and error.calls else {}
-        return Failure(error.stage, error.kind, error.message, error.hint, details)
+        return Failure(
+            error.stage,
+            error.kind,
+            redact(error.message),
+            error.hint and redact(error.hint),
+            redact_value(details),
+        )
     except let_through:
         raise
     except Exception as error:  # noqa: BLE001  # the one place where a sample's failure is contained
         message = str(error) or type(error).__name__
-        return Failure(stage, type(error).__name__, message)
+        return Failure(stage, type(error).__name__, redact(message))

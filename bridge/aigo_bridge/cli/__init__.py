@@ -74,4 +74,7 @@ def options(
 
 def main() -> None:
     """Entry point of `aigo-bridge`."""
+    from aigo_bridge.cli.terminal import hide_secrets
+
+    hide_secrets()
     app()

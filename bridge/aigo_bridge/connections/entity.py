@@ -22,6 +22,7 @@ from aigo_bridge.connections.shipped import SHIPPED
 from aigo_bridge.connections.values import Values
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading import Document, snippet_place
+from aigo_bridge.secrets import KNOWN
 from aigo_bridge.spec import AdapterSpec, ModelSpec
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.spec.models import AdapterRef, CustomConnection, CustomInference, ProviderConnection
@@ -142,6 +143,7 @@ class _Making:
         if isinstance(transport, Inference) and most is None:
             most = MOST_WORKERS
         facts |= {"model_key": model_key, "adapter": _identity(adapter)}
+        KNOWN.learn(self._values.hidden)
         text = json.dumps(facts, sort_keys=True, ensure_ascii=False)
         return Connection(
             key=self._spec.key,

@@ -6,14 +6,21 @@ run file around it), or comes from an environment variable (`$NAME`, put in whil
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 
-MASK = "[secret]"
+from aigo_bridge.secrets import MASK, SHORTEST, Redactor, redact
 
-SHORTEST = 12
-"""Characters from which on a secret is masked: shorter ones (`not-needed`, a year, a version) are words of ordinary answers."""
+__all__ = [
+    "MASK",
+    "SENSITIVE",
+    "SHORTEST",
+    "Mask",
+    "MissingSecretError",
+    "checked",
+    "resolved",
+    "secret_name",
+]
 
 _REFERENCE = re.compile(r"\s*<<\s*secrets\.([A-Za-z0-9_-]+)\s*>>\s*")
 _UNSET = re.compile(r"\$(?:\w+|\{[^}]*\})")
@@ -64,16 +71,11 @@ def checked(value: str) -> str:
 
 
 class Mask:
-    """Takes secrets out of texts; also the forms in which JSON writes them."""
+    """Takes the secrets of one connection out of texts, and those that the process knows besides."""
 
     def __init__(self, secrets: Iterable[str]):
-        forms = set()
-        for secret in secrets:
-            if len(secret) >= SHORTEST:
-                forms |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-        longest_first = sorted(forms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        self._redactor = Redactor(secrets)
 
     def __call__(self, text: str) -> str:
         """The text without secrets."""
-        return text if self._pattern is None else self._pattern.sub(MASK, text)
+        return redact(self._redactor(text))

@@ -15,6 +15,7 @@ from aigo_bridge.evaluate import APP_VERSION
 from aigo_bridge.evaluation.results import EntryResult
 from aigo_bridge.evaluation.running import EvaluationOutcome
 from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.secrets import redact_json
 
 FORMAT = 1
 """Raised when a field changes its meaning."""
@@ -61,7 +62,8 @@ def write_summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> Path:
     """Write the summary beside the results."""
     path = outcome.out / FILE
     with open_for_replacing(path) as file:
-        file.write(orjson.dumps(summary(outcome, tolerated), option=orjson.OPT_INDENT_2) + b"\n")
+        text = orjson.dumps(summary(outcome, tolerated), option=orjson.OPT_INDENT_2)
+        file.write(redact_json(text) + b"\n")
     return path
 
 

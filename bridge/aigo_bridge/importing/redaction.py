@@ -18,10 +18,8 @@ from functools import cache
 from pydantic_core import SchemaValidator
 
 from aigo_bridge.errors import UsageError
-
-_KEY_LIKE_NAME = re.compile(r"(?i)(api_?key|secret|token|passw(or)?d|credential|private_?key|access_?key)")
-_SHORTEST_VALUE = 12
-"""Characters of a value that may be a secret: `TOKENIZERS_PARALLELISM=false` holds none."""
+from aigo_bridge.secrets import environment_secrets
+from aigo_bridge.spellings import PLAIN, hint_of, in_json
 
 _ESCAPE = r"(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4})"
 """Behind an escape of JSON a word begins: the `n` of a line break is no letter."""
@@ -127,18 +125,14 @@ def redaction(
     rules: list[tuple[str, bytes]] = []
     hints: list[str] = []
     variables = os.environ if environment is None else environment
-    values: dict[str, str] = {}
-    for name, value in variables.items():
-        secret = value.strip()
-        if len(secret) >= _SHORTEST_VALUE and _KEY_LIKE_NAME.search(name) and _is_text(secret):
-            values.setdefault(secret, name)
+    values = environment_secrets(variables)
     spelled: list[tuple[str, str]] = []
     # Longer values first, so that one value inside another does not leave a remainder.
     for secret, name in sorted(values.items(), key=lambda item: -len(item[0])):
         kind = f"value of {_printable(name)}"
-        rules.append((kind, _in_json(secret).encode()))
-        hints.append(_value_hint(secret))
-        if not _PLAIN.fullmatch(secret.replace("/", "x")):
+        rules.append((kind, in_json(secret).encode()))
+        hints.append(hint_of(secret))
+        if not PLAIN.fullmatch(secret.replace("/", "x")):
             spelled.append((kind, secret))
     if well_known:
         for name, (hint, pattern) in WELL_KNOWN.items():
@@ -152,75 +146,6 @@ def redaction(
     else:
         suspicion = SchemaValidator({"type": "str", "pattern": "|".join(hints)}) if hints else _NOTHING
     return Redaction(tuple(rules), suspicion, spelled=tuple(spelled))
-
-
-# Values of the environment
-
-_PLAIN = re.compile(r"[\x20\x21\x23-\x2e\x30-\x5b\x5d-\x7e]+")
-"""Characters that JSON has only one spelling for, but for writers who escape all they can."""
-_SHORTEST_HINT, _HINT = 6, 64
-_BACKSLASHES = 256
-"""Most of them, or pairs of them, that one character has: two to the power of how deep JSON stands in JSON."""
-_NAMED = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
-
-
-def _is_text(value: str) -> bool:
-    """Whether a variable is UTF-8, as everything in JSON."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _in_json(secret: str) -> str:
-    """A regular expression for all spellings of a secret in JSON, and in JSON inside of JSON.
-
-    A backslash belongs to what it escapes: none is looked for in the midst of others.
-    """
-    first = re.match(r"\\+|.", secret, re.DOTALL)
-    start = first[0] if first else ""
-    return _spellings(start, r"(?<!\\)") + _anywhere(secret[len(start) :])
-
-
-def _anywhere(text: str) -> str:
-    return "".join(_spellings(part) for part in re.findall(r"\\+|.", text, re.DOTALL))
-
-
-def _spellings(part: str, begin: str = "") -> str:
-    """A regular expression for all spellings of a character, or of several backslashes; JSON in JSON has twice as many of these.
-
-    Args:
-        part: the character.
-        begin: what must be true where a backslash stands first.
-    """
-    if _PLAIN.fullmatch(part):
-        return re.escape(part)
-    if part == "/":
-        # Some write a slash of a text as `\\/`.
-        some = f"{{0,{_BACKSLASHES}}}"
-        return rf"(?:{begin}(?:\\\\){some}\\/|/)" if begin else rf"\\{some}/"
-    if part[0] == "\\":
-        return rf"{begin}(?:\\\\){{{len(part)},{len(part) + _BACKSLASHES}}}"
-    units = part.encode("utf-16-be").hex()
-    codes = ["".join(map(_either_case, units[at : at + 4])) for at in range(0, len(units), 4)]
-    escaped = "".join(rf"\\{{1,{_BACKSLASHES}}}u{code}" for code in codes)
-    if part == '"' or part in _NAMED:
-        return rf"{begin}(?:\\{{1,{_BACKSLASHES}}}{_NAMED.get(part, part)}|{escaped})"
-    return begin + escaped if part < " " else f"(?:{part}|{begin}{escaped})"
-
-
-def _either_case(digit: str) -> str:
-    return f"[{digit}{digit.upper()}]" if digit.isalpha() else digit
-
-
-def _value_hint(secret: str) -> str:
-    """A pattern without look-around that finds at least the secret: the longest part of it that has one spelling.
-
-    Without alternatives at its start it is searched for at the speed of any other text.
-    """
-    part = max(_PLAIN.findall(secret), key=len, default="")
-    return re.escape(part[:_HINT]) if len(part) >= _SHORTEST_HINT else _anywhere(secret[:_SHORTEST_VALUE])
 
 
 def _checked(text: str) -> tuple[str, bytes]:

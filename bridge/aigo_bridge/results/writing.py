@@ -21,6 +21,7 @@ from aigo_bridge.dtypes.explicit import make_explicit
 from aigo_bridge.dtypes.json_text import read_json
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.results.log_files import FIRST_LINE, is_json_lines, open_for_replacing
+from aigo_bridge.secrets import redact_json
 
 Sample = SampleEvidence | Mapping[str, Any] | orjson.Fragment | bytes
 """A sample to write: typed, as plain data (which may hold encoded parts), or encoded as a whole."""
@@ -70,9 +71,10 @@ def _write_document(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) 
     frame = _checked(finish, any_samples=any_samples)
     if any_samples:
         evidence = {key: value for key, value in frame.pop("evidence").items() if key != "samples"}
-        file.write(b"\n]," + _encoded(evidence)[1:] + b"," + _encoded(frame)[1:] + b"\n")
+        own, rest = redact_json(_encoded(evidence)), redact_json(_encoded(frame))
+        file.write(b"\n]," + own[1:] + b"," + rest[1:] + b"\n")
     else:
-        file.write(_encoded(frame) + b"\n")
+        file.write(redact_json(_encoded(frame)) + b"\n")
 
 
 def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> None:
@@ -84,11 +86,15 @@ def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> 
         file.write(line)
         file.write(b"\n")
         any_samples = True
-    file.write(_encoded(_checked(finish, any_samples=any_samples)) + b"\n")
+    file.write(redact_json(_encoded(_checked(finish, any_samples=any_samples))) + b"\n")
 
 
 def encoded_sample(sample: Sample) -> bytes:
-    """A sample as JSON text. A typed one is written with its types, roles and identifiers, set or not."""
+    """A sample as JSON text, without secrets. A typed one is written with its types, roles and identifiers, set or not."""
+    return redact_json(_sample_text(sample))
+
+
+def _sample_text(sample: Sample) -> bytes:
     if isinstance(sample, bytes):
         return sample
     if not isinstance(sample, dict) and isinstance(sample, SampleEvidence):

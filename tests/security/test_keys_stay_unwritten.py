@@ -1,0 +1,271 @@
+"""A key that is echoed, by a server or by anything else, is in no byte that is written and in no word that is shown."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.commands import REPOSITORY, Run
+from tests.support.endpoint import Endpoint, Raw, completion
+
+KEY = 'sk-live/Zq9x-7tH2_pLw"8vN'
+"""With characters that JSON, addresses and pages spell otherwise than they are."""
+OTHER = "0123-other-secret-9876"
+"""Of another provider, and sent to nobody."""
+PARTS = ("Zq9x-7tH2", "other-secret", base64.b64encode(b"Zq9x-7tH2_pLw")[2:14].decode())
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, tmp_path: Path) -> dict[str, str]:
+    """A server on this machine, and its key, in the environment."""
+    environment = {
+        "LOCAL_BASE_URL": endpoint.url,
+        "LOCAL_API_KEY": KEY,
+        "OTHER_SERVICE_TOKEN": OTHER,
+        # Inspect's trace files and buffers stand below these.
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "INSPECT_DATA_DIR": str(tmp_path / "data"),
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return environment
+
+
+def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every byte below a folder; archives and columns decompressed."""
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        data = path.read_bytes()
+        yield str(path), data
+        if zipfile.is_zipfile(path):
+            yield from members(path)
+        elif path.suffix == ".parquet":
+            import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+            yield str(path), json.dumps(pq.read_table(path).to_pylist(), default=str).encode()
+
+
+def members(path: Path) -> Iterator[tuple[str, bytes]]:
+    import inspect_ai._util.zipfile  # noqa: F401  # teaches zipfile Zstandard
+
+    with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+        for name in archive.namelist():
+            yield f"{path}:{name}", archive.read(name)
+
+
+def assert_unwritten(folder: Path, *shown: str) -> None:
+    found = [name for name, data in contents(folder) for part in PARTS if part.encode() in data]
+    assert found == []
+    assert [text for text in shown for part in PARTS if part in text] == []
+
+
+def write_task(folder: Path, question: str = "{{ sample.q }}") -> None:
+    (folder / "rows.jsonl").write_text("".join(json.dumps({"q": f"q{n}"}) + "\n" for n in range(8)))
+    (folder / "task.yaml").write_text(
+        f"""
+key: t
+display_name: T
+description: ""
+definition:
+  dataset: {{key: rows}}
+  solver:
+    type: single_turn_solver
+    input_builder: {{type: chat_completion, input_messages: [{{role: user, content: {json.dumps(question)}}}]}}
+  scorers:
+    - {{type: string_equals, ground_truth: "yes"}}
+"""
+    )
+
+
+def echo(body: Any) -> Any:
+    """Refuse with the key, each time in other words."""
+    asked = json.dumps(body)
+    basic = base64.b64encode(f"me:{KEY}".encode()).decode()
+    if "q0" in asked:
+        return 401, {"error": {"message": f"Incorrect API key provided: {KEY}", "key": KEY}}
+    if "q1" in asked:
+        text = (
+            json.dumps({"error": {"message": f"{OTHER} or {KEY}"}})
+            .replace("/", "\\/")
+            .replace("-", "\\u002d")
+        )
+        return Raw((text.encode(),), status=403)
+    if "q2" in asked:
+        page = f"<html><body>denied: {KEY.replace(chr(34), '&quot;')} {OTHER}</body></html>"
+        return Raw((page.encode(),), status=400, headers={"Content-Type": "text/html"})
+    if "q3" in asked:
+        return 422, {"detail": [{"loc": ["header", "authorization"], "input": f"Basic {basic}"}]}
+    if "q4" in asked:
+        return Raw(
+            (f"no such deployment ?key={KEY.replace('/', '%2F').replace(chr(34), '%22')}".encode(),),
+            status=404,
+        )
+    if "q5" in asked:
+        # Long enough to be cut somewhere.
+        return 400, {"error": {"message": "x" * 190 + KEY + "y" * 20_000}}
+    if "q6" in asked:
+        return 200, completion(f"your key is {KEY}, theirs is {OTHER}")
+    return 200, completion(f"{base64.b64encode(OTHER.encode()).decode()}")
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_keys_that_a_server_echoes(
+    command: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path, engine: str
+) -> None:
+    write_task(tmp_path)
+    endpoint.answer = echo
+
+    done = command(
+        "aigo-bridge",
+        "run",
+        "task.yaml",
+        "--model",
+        "openai-api/local/m",
+        "--engine",
+        engine,
+        *([] if engine == "inspect" else ["--json"]),
+    )
+
+    assert done.code == 1, done.err
+    assert f"Bearer {KEY}" in {headers["authorization"] for headers in endpoint.headers}
+    assert "[secret]" in done.out
+    assert_unwritten(tmp_path, done.out, done.err)
+    evidence = (tmp_path / "out" / "t.tasklog.json").read_text()
+    assert "Incorrect API key provided: [secret]" in evidence
+    assert "your key is [secret], theirs is [secret]" in evidence
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_keys_of_model_files(
+    aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path, engine: str
+) -> None:
+    write_task(tmp_path)
+    (tmp_path / "m.yaml").write_text(
+        f"""
+key: m
+display_name: M
+secrets: {{K: $LOCAL_API_KEY}}
+config:
+  connection_type: custom_connection
+  url: {endpoint.url}/chat/completions
+  api_key: << secrets.K >>
+  model_key: m
+  adapter: {{key: latticeflow$openai_chat_completion}}
+"""
+    )
+    endpoint.answer = echo
+
+    done = aigo("run", "task.yaml", "--model", "m.yaml", "--engine", engine)
+
+    assert done.code == 1, done.err
+    assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert_unwritten(tmp_path, done.out, done.err)
+
+
+def test_keys_in_benchmarks_of_inspect(
+    aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path
+) -> None:
+    """Also of models that the task makes by itself, and in texts that its own code writes."""
+    (tmp_path / "own.py").write_text(
+        """
+import os
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.model import get_model
+from inspect_ai.scorer import Score, accuracy, scorer
+from inspect_ai.solver import generate, solver
+
+
+@solver
+def asks_another():
+    async def solve(state, generate):
+        state.metadata["seen"] = os.environ["OTHER_SERVICE_TOKEN"]
+        if state.input_text == "q6":
+            return await generate(state)
+        output = await get_model("openai-api/local/own").generate(state.input_text)
+        state.output = output
+        return state
+    return solve
+
+
+@scorer(metrics=[accuracy()])
+def tells():
+    async def score(state, target):
+        return Score(value="C", explanation=os.environ["LOCAL_API_KEY"])
+    return score
+
+
+@task
+def t():
+    return Task([Sample(f"q{n}") for n in range(8)], solver=asks_another(), scorer=tells())
+"""
+    )
+    endpoint.answer = echo
+
+    done = aigo("run", "inspect:own.py", "--model", "openai-api/local/m")
+
+    assert done.code == 1, done.err
+    (tmp_path / "own.py").unlink()
+    assert_unwritten(tmp_path, done.out, done.err)
+    assert "Incorrect API key provided: [secret]" in (tmp_path / "out" / "t.tasklog.json").read_text()
+
+
+def test_keys_in_tasks_of_lighteval(
+    aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path
+) -> None:
+    rows = [{"question": f"q{n}", "answer": f"{n} #### {n}"} for n in range(8)]
+    (tmp_path / "rows").mkdir()
+    for split in ("train", "test"):
+        (tmp_path / "rows" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    endpoint.answer = echo
+
+    done = aigo("run", "lighteval:gsm8k", "--data-dir", "rows", "--model", "openai-api/local/m")
+
+    assert done.code == 1, done.err
+    assert_unwritten(tmp_path, done.out, done.err)
+    (result,) = (tmp_path / "out").glob("*.tasklog.json")
+    assert "Incorrect API key provided: [secret]" in result.read_text()
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_keys_in_rows_and_answers(aigo: Run, keys: dict[str, str], tmp_path: Path, engine: str) -> None:
+    """No server needs to echo them: whatever writes them, they are not written."""
+    write_task(tmp_path, f"{{{{ sample.q }}}} {KEY}")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"default": True, "reply": f"{OTHER} {KEY}"}) + "\n")
+
+    done = aigo("run", "task.yaml", "--model", "scripted/a.jsonl", "--engine", engine)
+
+    assert done.code == 0, done.err
+    for name in ("task.yaml", "a.jsonl"):
+        (tmp_path / name).unlink()
+    assert_unwritten(tmp_path, done.out, done.err)
+
+
+def test_ordinary_values_spoil_nothing(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that are named like secrets and hold words, numbers, names of fields or of files."""
+    capitals = REPOSITORY / "examples" / "capitals"
+    ordinary = {
+        "USE_TOKEN": "true",
+        "TEST_KEY": "1",
+        "API_KEY": "test",
+        "COUNTRY_SECRET": "Australia",
+        "FIELD_KEY": "solver_output",
+        "TOKEN_BUDGET": "100000000000",
+        "DATA_KEY": str(capitals / "capitals.jsonl"),
+    }
+    for name, value in ordinary.items():
+        monkeypatch.setenv(name, value)
+
+    shown = aigo("run", capitals, "--model", f"scripted/{capitals / 'answers.jsonl'}")
+
+    assert shown.code == 0, shown.err
+    text = (tmp_path / "out" / "capitals.tasklog.json").read_text()
+    assert "[secret]" not in text + shown.out + shown.err
