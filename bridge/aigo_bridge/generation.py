@@ -9,7 +9,7 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from aigo_bridge.datasets import Rows, load_file
+from aigo_bridge.datasets import Rows, Selection, StartRows, load_file
 from aigo_bridge.datasets.generating import GeneratorTools
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
 from aigo_bridge.datasets.synthesis import Question
@@ -23,9 +23,11 @@ from aigo_bridge.engine import Engine
 from aigo_bridge.errors import DatasetError, Issue, SampleError, UsageError
 from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset, find_generator
 from aigo_bridge.models import Model, ModelRequest
+from aigo_bridge.planning_results import find_result, result_rows
 from aigo_bridge.reading import Document, read_dataset, read_generator, snippet_place
 from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.spec.generators import DatasetGeneratorSpec, PythonSynthesizer
+from aigo_bridge.trace_sources import trace_reader
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Sources:
     model_map: Mapping[str, str]
     """AI GO model key → the engine's model."""
     datasets: Mapping[str, str]
-    """Data set key → file, for those that do not lie beside the data set's file."""
+    """Key → file, for data sets and task results that do not lie beside the data set's file."""
     root: Path | None = None
     """Folder that includes and files may reach."""
 
@@ -49,6 +51,7 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
         UsageError: the file is not that of a generated data set, or a model was not given.
         SpecError: a file is invalid, or the generator is not found.
         DatasetError: a start row, a model's answer or a snippet's result cannot be used.
+        EvidenceError: a task result that rows are taken from cannot be read.
     """
     document = read_dataset(path, root=sources.root)
     request = document.spec.generator_specification
@@ -62,7 +65,10 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
         with start_blocking_portal() as portal:
             tools = DatasetTools(
                 generators={request.dataset_generator_key: generator.spec},
-                datasets=_Datasets(path, sources),
+                start=StartRows(
+                    dataset=lambda key: _dataset_rows(key, path, sources),
+                    result=lambda key: _result_rows(key, path, sources),
+                ),
                 generation=GeneratorTools(
                     ask=_asker(portal, sources), run_snippet=_snippets(host, generator)
                 ),
@@ -74,34 +80,24 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
         host.close()
 
 
-class _Datasets(dict[str, Callable[[], Rows]]):
-    """Loaders of other data sets, found when a generator asks for them."""
+def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
+    """Rows of a data set that lies beside the file of the generated one, or was given for its key."""
+    file = find_dataset(key, sources.datasets, path)
+    if file.suffix.lower() not in ENTITY_SUFFIXES:
+        return load_file(file)
+    entity = read_dataset(file, root=sources.root)
+    if entity.spec.source is None:
+        message = f"data set {key!r} is itself generated; generate it first and give its rows"
+        raise DatasetError([Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl")])
+    root = sources.root or entity.root
+    tools = DatasetTools(read_traces=trace_reader(root))
+    return load_dataset(entity.spec, base=entity.folder(("source",)), root=root, tools=tools)
 
-    def __init__(self, path: Path, sources: Sources):
-        super().__init__()
-        self._path = path
-        self._sources = sources
 
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str)
-
-    def __missing__(self, key: str) -> Callable[[], Rows]:
-        return lambda: self._load(key)
-
-    def get(self, key: str, default: Any = None) -> Callable[[], Rows]:
-        return self[key]
-
-    def _load(self, key: str) -> Rows:
-        file = find_dataset(key, self._sources.datasets, self._path)
-        if file.suffix.lower() not in ENTITY_SUFFIXES:
-            return load_file(file)
-        entity = read_dataset(file, root=self._sources.root)
-        if entity.spec.source is None:
-            message = f"data set {key!r} is itself generated; generate it first and give its rows"
-            raise DatasetError([Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl")])
-        return load_dataset(
-            entity.spec, base=entity.folder(("source",)), root=self._sources.root or entity.root
-        )
+def _result_rows(key: str, path: Path, sources: Sources) -> Rows:
+    """Rows of a result log that lies beside the file of the generated data set, or was given for its key."""
+    given = {name: Path(file) for name, file in sources.datasets.items()}
+    return result_rows(find_result(key, given, [path.parent]), Selection())
 
 
 def _asker(portal: BlockingPortal, sources: Sources) -> Callable[[Question], str]:

@@ -162,6 +162,78 @@ def test_run_asks_for_generated_rows_to_be_made_first(aigo: Run, generated: Path
     assert "aigo-bridge generate d.yaml --out d.jsonl" in done.err
 
 
+PASSED_ON = """
+key: g
+display_name: G
+description: ""
+config_spec:
+  - {type: dataset, key: from, display_name: From, default_value: cities}
+definition:
+  dataset: START
+  synthesizers: [{type: empty}]
+"""
+
+REQUEST = (
+    "key: d\ndisplay_name: D\ngenerator_specification:\n"
+    "  {dataset_generator_key: g, num_samples: 9, dataset_generator_config: {}}\n"
+)
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(
+    ("start", "cities"),
+    [
+        ("{type: dataset_samples, key: cities}", ["Oslo", "Bergen"]),
+        ("{type: dataset_samples, key: << config.from >>}", ["Oslo", "Bergen"]),
+        ("{type: dataset_sample_combinations, keys: [cities, years]}", ["Oslo", "Oslo", "Bergen", "Bergen"]),
+    ],
+)
+def test_generated_rows_start_from_data_sets(
+    aigo: Run, tmp_path: Path, start: str, cities: list[str], *, given: bool
+) -> None:
+    """Data sets that lie beside the file, or elsewhere and are given for their keys."""
+    (tmp_path / "d.yaml").write_text(REQUEST)
+    (tmp_path / "g.yaml").write_text(PASSED_ON.replace("START", start))
+    elsewhere = tmp_path / ("elsewhere" if given else "datasets")
+    elsewhere.mkdir()
+    (elsewhere / "cities.csv").write_text("city\nOslo\nBergen\n")
+    (elsewhere / "years.jsonl").write_text('{"year": 1}\n{"year": 2}\n')
+    options = [
+        f"--dataset={name}=elsewhere/{name}.{kind}" for name, kind in (("cities", "csv"), ("years", "jsonl"))
+    ]
+
+    done = aigo("generate", "d.yaml", "--out", "rows.jsonl", *(options if given else []))
+
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [row["city"] for row in rows] == cities
+    assert (
+        "was not found" in aigo("generate", "d.yaml", "--out", "o", "--dataset", "other=x").err or not given
+    )
+
+
+def test_generated_rows_start_from_a_task_result(aigo: Run, tmp_path: Path, echo: str) -> None:
+    (tmp_path / "t.yaml").write_text(TASK.format(dataset="{key: d}"))
+    rows(tmp_path / "d.jsonl", "yes", "no")
+    assert aigo("run", "t.yaml", "--model", echo, "--out", "out").code == 0
+    (tmp_path / "new.yaml").write_text(REQUEST.replace("key: d\n", "key: new\n", 1))
+    (tmp_path / "g.yaml").write_text(
+        PASSED_ON.replace("START", "{type: task_result, ai_app_key: app, key: t}")
+    )
+
+    missing = aigo("generate", "new.yaml", "--out", "rows.jsonl")
+    done = aigo("generate", "new.yaml", "--out", "rows.jsonl", "--dataset", "t=out/t.tasklog.json")
+
+    assert missing.code == 2
+    assert "task result 't' was not found" in missing.err
+    assert done.code == 0, done.err
+    made = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [(row["q"], row["scores"]) for row in made] == [
+        ("d-0", {"string_equals": {"is_correct": 1.0}}),
+        ("d-1", {"string_equals": {"is_correct": 0.0}}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

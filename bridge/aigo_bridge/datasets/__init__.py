@@ -2,7 +2,7 @@
 
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.filtering import CompiledFilter, matches
-from aigo_bridge.datasets.generating import GeneratorTools
+from aigo_bridge.datasets.generating import GeneratorTools, StartRows
 from aigo_bridge.datasets.rows import Missing, Row, Rows, Selection
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
 from aigo_bridge.datasets.synthesis import Question
@@ -16,6 +16,7 @@ __all__ = [
     "Row",
     "Rows",
     "Selection",
+    "StartRows",
     "load_dataset",
     "load_file",
     "matches",

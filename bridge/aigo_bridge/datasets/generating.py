@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +26,13 @@ from aigo_bridge.spec.generators import (
     GeneratorDefinition,
     GeneratorSource,
     InlineSamplesSource,
+    TaskResultSource,
 )
 from aigo_bridge.templates import bind_config
 
-Loaders = Mapping[str, Callable[[], Rows]]
+LoadRows = Callable[[str], Rows]
+"""From the key of a data set to its rows; raises what is wrong with it."""
+
 RowData = dict[str, Any]
 
 
@@ -45,8 +48,18 @@ class GeneratorTools:
     """Model calls at the same time."""
 
 
+@dataclass(frozen=True)
+class StartRows:
+    """Where the rows come from that a generator starts with; what is not given is refused."""
+
+    dataset: LoadRows | None = None
+    """Rows of a data set, by its key."""
+    result: LoadRows | None = None
+    """Rows of an earlier task result, by its key."""
+
+
 def generate(
-    generator: DatasetGeneratorSpec, request: GeneratorSpecification, loaders: Loaders, tools: GeneratorTools
+    generator: DatasetGeneratorSpec, request: GeneratorSpecification, start: StartRows, tools: GeneratorTools
 ) -> tuple[list[RowData], tuple[Issue, ...]]:
     """At most `request.num_samples` rows, and a warning when the start rows gave fewer.
 
@@ -59,7 +72,7 @@ def generate(
     written = generator.definition.model_dump(mode="json", exclude_unset=True)
     definition = GeneratorDefinition.model_validate(bind_config(written, config, secrets=generator.secrets))
     steps = [step_for(synthesizer, tools.ask, tools.run_snippet) for synthesizer in definition.synthesizers]
-    rows: Iterator[RowData] = iter(_start_rows(definition.dataset, loaders))
+    rows: Iterator[RowData] = iter(_start_rows(definition.dataset, start))
     with ThreadPoolExecutor(max_workers=tools.workers) as pool:
         for number, step in enumerate(steps):
             rows = _applied(step, number, rows, pool, tools.workers)
@@ -92,28 +105,32 @@ def _made(step: Step, number: int, row: RowData) -> list[RowData]:
         raise DatasetError([Issue(str(error), path=("definition", "synthesizers", number))]) from error
 
 
-def _start_rows(source: GeneratorSource, loaders: Loaders) -> Iterable[RowData]:
-    if isinstance(source, EmptySource):
-        return ({} for _ in range(int(source.num_samples)))
-    if isinstance(source, InlineSamplesSource):
-        return (dict(sample) for sample in source.samples)
-    if isinstance(source, DatasetSamplesSource):
-        return _shuffled(_loaded([source.key], loaders)[0], source.random_seed)
-    if isinstance(source, DatasetSampleCombinationsSource):
-        tables = _loaded(list(source.keys), loaders)
-        merged = (
-            {key: value for row in rows for key, value in row.items()} for rows in itertools.product(*tables)
-        )
-        return merged if source.random_seed is None else _shuffled(list(merged), source.random_seed)
-    raise DatasetError("rows of an earlier task result are not available here; name a data set instead")
+def _start_rows(source: GeneratorSource, start: StartRows) -> Iterable[RowData]:
+    match source:
+        case EmptySource():
+            return ({} for _ in range(int(source.num_samples)))
+        case InlineSamplesSource():
+            return (dict(sample) for sample in source.samples)
+        case DatasetSamplesSource():
+            return _shuffled(_loaded([source.key], start.dataset)[0], source.random_seed)
+        case DatasetSampleCombinationsSource():
+            tables = _loaded(list(source.keys), start.dataset)
+            merged = (
+                {key: value for row in rows for key, value in row.items()}
+                for rows in itertools.product(*tables)
+            )
+            return merged if source.random_seed is None else _shuffled(list(merged), source.random_seed)
+        case TaskResultSource():
+            return _loaded([source.key], start.result, "task result")[0]
 
 
-def _loaded(keys: Sequence[str | None], loaders: Loaders) -> list[list[RowData]]:
-    unknown = [str(key) for key in keys if key is None or key not in loaders]
-    if unknown:
-        known = ", ".join(loaders) or "none"
-        raise DatasetError([Issue(f"the data set {key!r} is not known; known: {known}") for key in unknown])
-    return [[row.data for row in loaders[str(key)]().rows] for key in keys]
+def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "data set") -> list[list[RowData]]:
+    path = ("definition", "dataset")
+    if None in keys:
+        raise DatasetError([Issue(f"the generator names no {what}, expected the key of one", path=path)])
+    if load is None:
+        raise DatasetError([Issue(f"the {what} {key!r} cannot be read here", path=path) for key in keys])
+    return [[row.data for row in load(str(key)).rows] for key in keys]
 
 
 def _shuffled(rows: list[RowData], seed: int | str | None) -> list[RowData]:

@@ -10,7 +10,7 @@ from typing import Any
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.folder_table import FolderTable
-from aigo_bridge.datasets.generating import GeneratorTools, generate
+from aigo_bridge.datasets.generating import GeneratorTools, StartRows, generate
 from aigo_bridge.datasets.json_tables import ObjectTable
 from aigo_bridge.datasets.rows import Missing, Rows, Selection
 from aigo_bridge.datasets.tables import collect
@@ -40,10 +40,10 @@ class DatasetTools:
 
     cache: Path | None = None
     """Folder of downloads; `None`: the user's cache folder."""
-    generators: Mapping[str, DatasetGeneratorSpec] | None = None
+    generators: Mapping[str, DatasetGeneratorSpec] = field(default_factory=dict)
     """Data set generators by key."""
-    datasets: Mapping[str, Callable[[], Rows]] | None = None
-    """Loaders of the data sets that generators start from, by key."""
+    start: StartRows = field(default_factory=StartRows)
+    """Rows that generators start with."""
     generation: GeneratorTools = field(default_factory=GeneratorTools)
     """Model calls and snippets for generators."""
     read_traces: TraceReader | None = None
@@ -109,13 +109,12 @@ def load_dataset(
 def _generated(
     request: GeneratorSpecification, selection: Selection, missing: Missing, tools: DatasetTools
 ) -> Rows:
-    generators = tools.generators or {}
-    generator = generators.get(request.dataset_generator_key)
+    generator = tools.generators.get(request.dataset_generator_key)
     if generator is None:
-        known = ", ".join(generators) or "none"
+        known = ", ".join(tools.generators) or "none"
         message = f"the data set generator {request.dataset_generator_key!r} is not known; known: {known}"
         raise DatasetError(message)
-    made, warnings = generate(generator, request, tools.datasets or {}, tools.generation)
+    made, warnings = generate(generator, request, tools.start, tools.generation)
     rows = collect(ObjectTable(made), selection, missing=missing, file=generator.key)
     return replace(rows, warnings=(*rows.warnings, *warnings))
 

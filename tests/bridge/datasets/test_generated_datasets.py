@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.datasets import DatasetTools, GeneratorTools, Question, Rows, load_dataset, load_file
+from aigo_bridge.datasets import (
+    DatasetTools,
+    GeneratorTools,
+    Question,
+    Rows,
+    StartRows,
+    load_dataset,
+    load_file,
+)
 from aigo_bridge.errors import BridgeError, DatasetError, SnippetError, SpecError, TemplateError
 from aigo_bridge.spec.datasets import DatasetSpec
 from aigo_bridge.spec.generators import DatasetGeneratorSpec
@@ -46,7 +54,7 @@ def make(
     spec = DatasetSpec.model_validate({"key": "d", "display_name": "D", "generator_specification": request})
     tools = DatasetTools(
         generators={"gen": generator},
-        datasets=datasets,
+        start=StartRows() if datasets is None else StartRows(dataset=lambda key: datasets[key]()),
         generation=GeneratorTools(ask=ask, run_snippet=run_snippet, workers=4),
     )
     return load_dataset(spec, base=Path(), missing="absent", tools=tools)
@@ -106,7 +114,7 @@ def test_a_seed_gives_another_order_always_the_same(loaders: dict[str, Callable[
 
 
 def test_unknown_data_sets_and_generators_are_named() -> None:
-    with pytest.raises(DatasetError, match="the data set 'cities' is not known; known: none"):
+    with pytest.raises(DatasetError, match="the data set 'cities' cannot be read here"):
         make({"type": "dataset_samples", "key": "cities"})
     spec = DatasetSpec.model_validate(
         {
@@ -347,7 +355,7 @@ def test_questions_are_written_about_documents() -> None:
 
 
 def test_an_earlier_task_result_is_not_available() -> None:
-    with pytest.raises(DatasetError, match="not available here"):
+    with pytest.raises(DatasetError, match="the task result 'k' cannot be read here"):
         make({"type": "task_result", "ai_app_key": "a", "key": "k"})
 
 
