@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: demo test check format bench clean fuzz conformance support-table
+.PHONY: install demo test check format bench clean fuzz conformance support-table
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -18,6 +18,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 $(VENV)/installed-for-tests: $(VENV)/installed
 	$(PIP) --editable '.[test]'
 	@touch $@
+
+## Install extras beside what is there, which stays editable: `make install EXTRAS=openai,parquet`.
+install: $(VENV)/installed
+	$(PIP) --editable '.$(if $(EXTRAS),[$(EXTRAS)])'
 
 ## Run the three example tasks offline and say where the evidence is.
 demo: $(VENV)/installed

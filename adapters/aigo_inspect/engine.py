@@ -18,6 +18,7 @@ from aigo_bridge.engine import (
     RunSettings,
 )
 from aigo_bridge.errors import EngineError, MissingEngineError
+from aigo_bridge.extras import core_command
 from aigo_bridge.gaps import contradictions, likelihood_gaps
 from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
@@ -41,11 +42,11 @@ class InspectEngine:
         try:
             installed = importlib.metadata.version(PACKAGE)
         except importlib.metadata.PackageNotFoundError as error:
-            raise MissingEngineError("inspect-ai is not installed; run: pip install aigo-bridge") from error
+            raise MissingEngineError(f"inspect-ai is not installed; run: {core_command(PACKAGE)}") from error
         if _version(installed) < OLDEST:
             wanted = ".".join(map(str, OLDEST))
             raise MissingEngineError(
-                f"inspect-ai {installed} is too old, this release needs {wanted} or later; run: pip install -U 'inspect-ai>={wanted}'"
+                f"inspect-ai {installed} is too old, this release needs {wanted} or later; run: {core_command(PACKAGE)}"
             )
 
     @staticmethod
@@ -56,11 +57,11 @@ class InspectEngine:
         try:
             installed = importlib.metadata.version(PACKAGE)
         except importlib.metadata.PackageNotFoundError:
-            return [Check(PACKAGE, "missing", "not installed", "pip install aigo-bridge")]
+            return [Check(PACKAGE, "missing", "not installed", core_command(PACKAGE))]
         if _version(installed) < OLDEST:
             wanted = ".".join(map(str, OLDEST))
             reason = f"{installed} is too old, this release needs {wanted} or later"
-            return [Check(PACKAGE, "missing", reason, f"pip install -U '{PACKAGE}>={wanted}'")]
+            return [Check(PACKAGE, "missing", reason, core_command(PACKAGE))]
         return [Check(PACKAGE, "ok", installed)]
 
     @staticmethod

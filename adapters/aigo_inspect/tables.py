@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from aigo_bridge.errors import UsageError
+from aigo_bridge.extras import install_command
 from aigo_bridge.importing.encoding import dumps, json_text
 from aigo_bridge.importing.loss import LossReport
 
@@ -112,9 +113,7 @@ class _Tables:
             import pyarrow as pa  # type: ignore[import-untyped]  # has no types
             import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
         except ImportError as error:
-            raise UsageError(
-                "--format parquet needs pyarrow, which is not installed; run: pip install 'aigo-bridge[parquet]'"
-            ) from error
+            raise UsageError(f"parquet needs pyarrow; run: {install_command('parquet')}") from error
         self._arrow: Any = pa
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
         self._bytes = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from aigo_bridge.errors import MissingEngineError
+from aigo_bridge.extras import install_command
 
 
 def require_parquet(location: str) -> None:
@@ -18,5 +19,5 @@ def require_parquet(location: str) -> None:
     except ImportError as error:
         raise MissingEngineError(
             f"{location!r}: details of lighteval are Parquet files, and pyarrow is not installed;"
-            " run: pip install 'aigo-bridge[parquet]'"
+            f" run: {install_command('parquet')}"
         ) from error

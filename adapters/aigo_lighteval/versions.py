@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aigo_bridge.errors import MissingEngineError
-
-PIP = "pip install 'aigo-bridge[lighteval]'"
+from aigo_bridge.extras import install_command, pip_install
 
 OLDEST = (0, 13)
 BEYOND = (0, 14)
@@ -70,19 +69,19 @@ def problems(versions: Mapping[str, str | None] | None = None) -> list[Problem]:
     versions = installed_versions() if versions is None else versions
     lighteval = versions.get("lighteval")
     if lighteval is None:
-        return [Problem("lighteval is not installed", PIP)]
+        return [Problem("lighteval is not installed", _command())]
     found: list[Problem] = []
     if not OLDEST <= numbers(lighteval) < BEYOND:
         wanted = f"{_dotted(OLDEST)} or later, before {_dotted(BEYOND)}"
-        found.append(Problem(f"lighteval {lighteval} does not suit, this release needs {wanted}", PIP))
+        found.append(Problem(f"lighteval {lighteval} does not suit, this release needs {wanted}", _command()))
     for rule in _RULES:
         version = versions.get(rule.package)
         if version is not None and numbers(version) >= rule.below:
-            remedy = f"pip install '{rule.package}<{_dotted(rule.below)}'"
+            remedy = pip_install(f"{rule.package}<{_dotted(rule.below)}")
             found.append(Problem(f"{rule.package} {version}: {rule.consequence}", remedy, fatal=rule.fatal))
     missing = [package for package in PACKAGES if package in versions and versions[package] is None]
     if missing:
-        found.append(Problem(f"{', '.join(missing)} not installed", PIP))
+        found.append(Problem(f"{', '.join(missing)} not installed", _command()))
     return found
 
 
@@ -115,6 +114,11 @@ def numbers(version: str) -> tuple[int, ...]:
             break
         found.append(int(part))
     return tuple(found)
+
+
+def _command() -> str:
+    """The command that installs lighteval with what it needs beside it."""
+    return install_command("lighteval") or pip_install(f"lighteval>={_dotted(OLDEST)},<{_dotted(BEYOND)}")
 
 
 def _version(package: str) -> str | None:

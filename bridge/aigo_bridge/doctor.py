@@ -13,6 +13,7 @@ from typing import Literal
 
 from aigo_bridge import __version__
 from aigo_bridge.engines import ENTRY_POINT_GROUP
+from aigo_bridge.extras import install_command
 
 State = Literal["ok", "warning", "missing"]
 """`ok`; `warning`: works, with a reservation; `missing`: cannot be used as it is."""
@@ -57,7 +58,7 @@ def _engine(entry: EntryPoint) -> list[Check]:
     try:
         engine = entry.load()
     except ImportError as error:
-        return [Check(subject, "missing", str(error), f"pip install 'aigo-bridge[{entry.name}]'")]
+        return [Check(subject, "missing", str(error), install_command(entry.name))]
     own: Callable[[], Sequence[Check]] | None = getattr(engine, "diagnose", None)
     details = [] if own is None else list(own())
     try:

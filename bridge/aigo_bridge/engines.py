@@ -10,6 +10,7 @@ from typing import Any
 
 from aigo_bridge.engine import Engine, EngineLogs, Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
+from aigo_bridge.extras import install_command
 from aigo_bridge.importing.file_kinds import (
     IRREGULAR,
     head_of,
@@ -126,9 +127,9 @@ def _loading(name: str) -> Iterator[None]:
     except ImportError as error:
         if isinstance(error, MissingEngineError):
             raise
-        raise MissingEngineError(
-            f"engine {name!r} cannot be loaded: {error}; run: pip install 'aigo-bridge[{name}]'"
-        ) from error
+        command = install_command(name)
+        remedy = "" if command is None else f"; run: {command}"
+        raise MissingEngineError(f"engine {name!r} cannot be loaded: {error}{remedy}") from error
 
 
 def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool = False) -> list[Gap]:

@@ -11,6 +11,7 @@ from typing import Any
 from aigo_bridge.datasets.json_tables import ObjectTable
 from aigo_bridge.datasets.plain import plain
 from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.extras import install_command
 from aigo_bridge.roots import is_below, outside
 from aigo_bridge.spec.datasets import HuggingFaceSource
 
@@ -29,9 +30,7 @@ def hub_table(source: HuggingFaceSource, *, root: Path | None = None) -> ObjectT
     try:
         datasets: Any = importlib.import_module("datasets")
     except ImportError as error:
-        message = (
-            "Hugging Face data sets need the library 'datasets'; run: pip install 'aigo-bridge[huggingface]'"
-        )
+        message = f"Hugging Face data sets need the library 'datasets'; run: {install_command('huggingface')}"
         raise DatasetError(message) from error
     failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, TypeError, LookupError)
     try:

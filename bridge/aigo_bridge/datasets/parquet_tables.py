@@ -10,6 +10,7 @@ from typing import Any
 from aigo_bridge.datasets.json_tables import ObjectTable
 from aigo_bridge.datasets.plain import plain
 from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.extras import install_command
 
 _BATCH = 1_000
 
@@ -20,7 +21,7 @@ def parquet_table(path: Path) -> ObjectTable:
         pa: Any = importlib.import_module("pyarrow")
         pq: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        message = "reading Parquet needs pyarrow; run: pip install 'aigo-bridge[parquet]'"
+        message = f"reading Parquet needs pyarrow; run: {install_command('parquet')}"
         raise DatasetError([Issue(message, str(path))]) from error
     try:
         file = pq.ParquetFile(path)

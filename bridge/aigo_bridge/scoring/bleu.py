@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
+from aigo_bridge.extras import core_command
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
@@ -58,5 +59,7 @@ def _sentence_bleu() -> BLEU:
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
-        raise UnsupportedPlanError("scorer 'bleu' needs sacrebleu; run: pip install sacrebleu") from error
+        raise UnsupportedPlanError(
+            f"scorer 'bleu' needs sacrebleu; run: {core_command('sacrebleu')}"
+        ) from error
     return BLEU(effective_order=True, tokenize="13a", smooth_method="exp", max_ngram_order=4)

@@ -52,7 +52,8 @@ def test_a_missing_lighteval_is_one_line_with_the_command(monkeypatch: pytest.Mo
     monkeypatch.setattr(importlib.metadata, "version", version)
     with pytest.raises(MissingEngineError) as caught:
         require()
-    assert str(caught.value) == "lighteval is not installed; run: pip install 'aigo-bridge[lighteval]'"
+    assert str(caught.value).startswith("lighteval is not installed; run: pip install ")
+    assert "'lighteval==0.13.*'" in str(caught.value)
     with pytest.raises(MissingEngineError):
         LightevalEngine()
 
@@ -97,12 +98,9 @@ def test_doctor_names_both_engines_and_their_packages(aigo: Run) -> None:
     assert found["inspect-ai"] == importlib.metadata.version("inspect-ai")
 
 
-@pytest.mark.parametrize(
-    ("installed", "remedy"),
-    [("0.3.1", "pip install -U 'inspect-ai>=0.3.285'"), (None, "pip install aigo-bridge")],
-)
+@pytest.mark.parametrize("installed", ["0.3.1", None])
 def test_doctor_says_that_inspect_is_missing_or_too_old(
-    installed: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
+    installed: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = importlib.metadata.version
 
@@ -117,7 +115,10 @@ def test_doctor_says_that_inspect_is_missing_or_too_old(
     checks = diagnose()
     assert "inspect" not in usable_engines(checks)
     (check,) = [check for check in checks if check.subject == "inspect-ai"]
-    assert (check.state, check.remedy) == ("missing", remedy)
+    assert check.state == "missing"
+    assert check.remedy is not None
+    assert check.remedy.startswith("pip install 'inspect-ai")
+    assert ">=0.3.285" in check.remedy
 
 
 def test_doctor_says_what_is_wrong_and_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:

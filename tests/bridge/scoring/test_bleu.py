@@ -82,7 +82,7 @@ def test_without_a_value_there_must_be_an_answer() -> None:
 def test_without_sacrebleu_the_plan_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(
-        UnsupportedPlanError, match=r"^scorer 'bleu' needs sacrebleu; run: pip install sacrebleu$"
+        UnsupportedPlanError, match=r"^scorer 'bleu' needs sacrebleu; run: pip install 'sacrebleu>=[0-9.]+'$"
     ):
         compile_scorers([BleuScorer(type="bleu", ground_truth="a")], samples=[], host=SnippetHost())
 

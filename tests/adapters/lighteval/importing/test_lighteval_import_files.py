@@ -244,7 +244,7 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path: Path, command: 
     )
     done = command("python", "-c", code)
     assert done.code != 0
-    assert "pip install 'aigo-bridge[parquet]'" in done.err
+    assert "run: pip install 'pyarrow" in done.err
     assert "Traceback" not in done.err
 
 
