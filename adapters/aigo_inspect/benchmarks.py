@@ -177,7 +177,7 @@ def _find(name: str) -> list[_Found]:
     path, task = _path_of(name)
     if path is None:
         if _looked_up(name) is None:
-            raise unknown(name, [benchmark.name for benchmark in listing().benchmarks])
+            raise unknown("inspect", name, [benchmark.name for benchmark in listing().benchmarks])
         return [_Found(name, _parameters(name))]
     if path.is_dir():
         files = sorted(tasks_in_dir(path), key=lambda file: file.as_posix())

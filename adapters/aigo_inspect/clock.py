@@ -76,6 +76,26 @@ def seconds_between(start: object, end: object) -> float | None:
     return max(0.0, (last - first).total_seconds())
 
 
+def running_time(start: object, end: object, first: object, last: object) -> float:
+    """Seconds that a run took; 0 when nothing tells.
+
+    Inspect writes whole seconds, so a quick run begins and ends at the same time: then it took what its samples did.
+
+    Args:
+        start: ISO time at which the run began.
+        end: when it ended.
+        first: when its first sample began; it may be of an earlier run, from which it was taken over.
+        last: when its last sample ended.
+    """
+    between = seconds_between(start, end)
+    if between:
+        return between
+    begun, began = parse(start), parse(first)
+    if begun is not None and began is not None and began < begun:
+        first = start
+    return seconds_between(first, last) or 0.0
+
+
 def unix_seconds(value: object) -> int | None:
     """An ISO time as whole Unix seconds; `None` when it is no time."""
     found = parse(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.system_tasks import SCORER_KEY
+from aigo_inspect.clock import running_time, utc
 from aigo_inspect.direct_ios import DirectIOs, direct_ios
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import RawSample, open_log
@@ -58,6 +59,10 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
     """
     with open_log(path, bounds=bounds, redaction=redaction) as log:
         header = log.header
+        stats = header.get("stats") or {}
+        # Times of a run are whole seconds; a quick one has the same twice, and its samples tell more.
+        is_quick = stats.get("started_at") == stats.get("completed_at")
+        summaries = log.summaries() if is_quick else []
     spec = header.get("eval") or {}
     carried = (spec.get("metadata") or {}).get(HEADER_KEY)
     if not isinstance(carried, dict):
@@ -72,7 +77,7 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
                 parts = "; ".join(str(part) for part in log.damage[:3])
                 raise EvidenceError(f"{str(path)!r}: {len(log.damage)} part(s) cannot be read: {parts}")
 
-    return Evidence(plan, _execution(header), _models(spec), trials)
+    return Evidence(plan, _execution(header, summaries), _models(spec), trials)
 
 
 def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> list[TrialRecord]:
@@ -236,14 +241,18 @@ def _models(spec: Mapping[str, Any]) -> dict[str, str]:
     return {"": str(spec["model"]), **models} if evaluated else models
 
 
-def _execution(header: Mapping[str, Any]) -> Execution:
+def _execution(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any]]) -> Execution:
     spec, stats = header.get("eval") or {}, header.get("stats") or {}
-    started = _seconds(stats.get("started_at")) or _seconds(spec.get("created")) or 0.0
+    begun, ended = stats.get("started_at") or spec.get("created"), stats.get("completed_at")
+    started = _seconds(begun) or 0.0
+    first = min((time for each in summaries if (time := utc(each.get("started_at")))), default=None)
+    last = max((time for each in summaries if (time := utc(each.get("completed_at")))), default=None)
+    runtime = running_time(begun, ended, first, last) if ended else 0.0
     error = header.get("error") or {}
     return Execution(
         status=str(header.get("status") or "started"),
         started_at=started,
-        ended_at=_seconds(stats.get("completed_at")) or started,
+        ended_at=started + runtime,
         error=error.get("message"),
         model_usage={
             name: {

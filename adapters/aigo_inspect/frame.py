@@ -19,7 +19,7 @@ from aigo_bridge.importing.entities import dataset_entity, model_entity, slug
 from aigo_bridge.importing.key_names import key_of
 from aigo_bridge.importing.loss import LossReport
 
-from .clock import seconds_between, unix_seconds
+from .clock import running_time, unix_seconds
 from .legacy import STATUS_UNKNOWN, lift_header
 from .model_calls import TOKEN_COUNTS, count_odd_usage, model_usage
 from .samples import MappedTrial
@@ -366,7 +366,7 @@ def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict
     started = stats.get("started_at") or totals.started_at or created
     ended = stats.get("completed_at") or totals.completed_at or started
     execution: dict[str, Any] = {
-        "runtime": seconds_between(started, ended) or 0.0,
+        "runtime": running_time(started, ended, totals.started_at, totals.completed_at),
         "started_at": unix_seconds(started) or 0,
         "ended_at": unix_seconds(ended) or unix_seconds(started) or 0,
     }

@@ -17,6 +17,8 @@ ENTRY_POINT_GROUP = "inspect_ai"
 OWN_PACKAGE = "aigo_bridge"
 """Its one registered task hosts AI GO tasks and is no benchmark."""
 
+_HINT = "`pip install inspect-evals` brings many; a file of your own runs as it is: `aigo-bridge run inspect:FILE.py`"
+
 
 def listing() -> Listing:
     """Every registered task of every installed package, by name."""
@@ -30,7 +32,7 @@ def listing() -> Listing:
                 found.setdefault(benchmark.name, benchmark)
         except (OSError, ImportError, ValueError, SyntaxError, RecursionError) as error:
             problems.append(f"{entry.name}: {type(error).__name__}: {error}")
-    return Listing(tuple(found[name] for name in sorted(found)), tuple(problems))
+    return Listing(tuple(found[name] for name in sorted(found)), tuple(problems), _HINT)
 
 
 def _of_package(entry: EntryPoint) -> Iterator[Benchmark]:

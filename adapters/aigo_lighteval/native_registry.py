@@ -197,7 +197,7 @@ def _looked_up(task: str, custom_tasks: Path | None) -> list[LightevalTaskConfig
     if broken := [module for module in known.problems if task.partition(":")[0] in module]:
         reasons = "; ".join(f"{module}: {known.problems[module]}" for module in broken)
         raise UsageError(f"found no task {task!r}: its file cannot be imported ({reasons})")
-    raise unknown(task, sorted(known.configs))
+    raise unknown("lighteval", task, sorted(known.configs))
 
 
 def _with_network(module: str) -> Registry:

@@ -39,6 +39,8 @@ class Listing:
     benchmarks: tuple[Benchmark, ...]
     problems: tuple[str, ...] = ()
     """Packages that could not be looked at, with the reason."""
+    hint: str = ""
+    """Where benchmarks come from, for those who have none."""
 
 
 @dataclass(frozen=True)
@@ -204,10 +206,14 @@ def load_benchmarks(engine: str) -> Benchmarks:
         raise UsageError(f"engine {engine!r} runs no benchmarks of its own") from error
 
 
-def unknown(task: str, known: Sequence[str]) -> UsageError:
-    """There is no such benchmark: what it might have been."""
+def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
+    """There is no such benchmark of an engine: what it might have been."""
     last = {name.rpartition("/")[2]: name for name in reversed(known)}
     near = [last[name] for name in difflib.get_close_matches(task.rpartition("/")[2], last, n=3, cutoff=0.6)]
     near += [name for name in difflib.get_close_matches(task, known, n=3, cutoff=0.75) if name not in near]
-    hint = f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else "`aigo-bridge list` names them"
+    hint = (
+        f"did you mean {' or '.join(map(repr, near[:3]))}?"
+        if near
+        else f"`aigo-bridge list {engine}` names them"
+    )
     return UsageError(f"found no benchmark {task!r} ({hint})")

@@ -158,6 +158,9 @@ def show_list(engine: str, *, as_json: bool) -> None:
     listing = load_benchmarks(engine).listing()
     for problem in listing.problems:
         typer.echo(f"warning: {printable(problem)}", err=True)
+    if not listing.benchmarks:
+        hint = f"; {listing.hint}" if listing.hint else ""
+        typer.echo(f"no package with benchmarks for {engine} is installed here{hint}", err=True)
     if as_json:
         rows: Sequence[dict[str, Any]] = [
             {
@@ -171,7 +174,6 @@ def show_list(engine: str, *, as_json: bool) -> None:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     if not listing.benchmarks:
-        typer.echo(f"no package with {engine} benchmarks is installed", err=True)
         return
     table = Table("benchmark", "what it does", "parameters", box=None, padding=(0, 2, 0, 0))
     table.columns[0].no_wrap = table.columns[1].no_wrap = True

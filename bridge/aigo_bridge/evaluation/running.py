@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -184,6 +185,8 @@ def _copied(stored: Path, key: str, out: Path) -> Path:
 def _write_failure(plan: TaskPlan, problem: str, engine: Engine, out: Path) -> Path:
     """A result that says why there is none."""
     path = out / f"{plan.name}{SUFFIX}"
+    # It was not run: the time is that at which this became known.
+    now = int(time.time())
     write_log(
         path,
         [],
@@ -193,7 +196,7 @@ def _write_failure(plan: TaskPlan, problem: str, engine: Engine, out: Path) -> P
             status="failure",
             evidence=TaskResultEvidence(metrics=None, samples=[]),
             specification=specification_of(plan, model=None, engine=engine.name),
-            execution=TaskExecution(runtime=0.0, started_at=0, ended_at=0),
+            execution=TaskExecution(runtime=0.0, started_at=now, ended_at=now),
             errors=[TaskResultError(error_type="EngineError", message=problem)],
         ),
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.commands import Run
 
 MODEL = ("--model", "scripted/answers.jsonl")
@@ -97,6 +99,31 @@ def test_options_of_ai_go_tasks_are_refused(aigo: Run, benchmarks: Path) -> None
 
     assert done.code == 2
     assert "-T" in done.err
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_without_packages_the_list_says_where_benchmarks_come_from(
+    aigo: Run, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """As in an installation without extras: the only package that registers with Inspect is this one."""
+    own = [each for each in entry_points(group="inspect_ai") if each.name == "aigo_bridge"]
+    assert own
+    monkeypatch.setattr("aigo_inspect.native_listing.entry_points", lambda **_: own)
+
+    done = aigo("list", "inspect", *options)
+
+    assert done.code == 0
+    assert "no package with benchmarks for inspect is installed here" in done.err
+    assert "pip install inspect-evals" in done.err
+    assert "aigo-bridge run inspect:FILE.py" in done.err
+    assert done.out.strip() == ("[]" if options else "")
+
+
+def test_a_benchmark_that_is_not_there_names_the_list_of_its_engine(aigo: Run) -> None:
+    done = aigo("run", "inspect:nothing_like_it", "--model", "mockllm/model")
+
+    assert done.code == 2
+    assert "`aigo-bridge list inspect` names them" in done.err
 
 
 def test_installed_benchmarks_are_listed(aigo: Run) -> None:
