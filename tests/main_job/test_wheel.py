@@ -74,6 +74,15 @@ def test_shipped_task_runs_by_name(installed: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "singleturn-generic-input.tasklog.json").is_file()
 
 
+def test_both_files_of_task_records_are_in_the_wheel(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "from aigo_bridge.jsonl_spec import Rule, fixture_file, load_fixtures, validate_file;"
+        "print(len(load_fixtures()), len(validate_file(fixture_file('tasks_bad.jsonl'))[1]) == len(Rule))"
+    )
+
+    assert run(installed / "python", "-c", code, cwd=tmp_path) == "10 True\n"
+
+
 def test_inspect_finds_the_task_of_the_wheel(installed: Path, tmp_path: Path) -> None:
     """The registered name is the same as in an editable install."""
     (tmp_path / "d.jsonl").write_text('{"v": 1}\n{"v": 2}\n')

@@ -3,9 +3,10 @@
 Validation and rendering need nothing heavy; metrics import their libraries when they are used.
 """
 
-from aigo_bridge.jsonl_spec.checking import validate_record
+from aigo_bridge.jsonl_spec.checking import validate_task
 from aigo_bridge.jsonl_spec.few_shot import few_shot_block, render
 from aigo_bridge.jsonl_spec.files import load_tasks, read_records, validate_file, write_records
+from aigo_bridge.jsonl_spec.fixtures import fixture_file, load_fixtures
 from aigo_bridge.jsonl_spec.from_aigo import Recovered, from_aigo
 from aigo_bridge.jsonl_spec.post_processing import post_process
 from aigo_bridge.jsonl_spec.records import FewShotExample, RecordError, Rule, TaskSpec
@@ -26,7 +27,9 @@ __all__ = [
     "Rule",
     "TaskSpec",
     "few_shot_block",
+    "fixture_file",
     "from_aigo",
+    "load_fixtures",
     "load_tasks",
     "metric_score",
     "post_process",
@@ -35,7 +38,7 @@ __all__ = [
     "schema_for_record",
     "to_aigo",
     "validate_file",
-    "validate_record",
+    "validate_task",
     "write_aigo",
     "write_records",
 ]

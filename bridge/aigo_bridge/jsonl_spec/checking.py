@@ -35,7 +35,7 @@ _SHOWN = 60
 _JOINTS = re.compile(r"[\s,;+|>&/]+")
 
 
-def validate_record(value: object) -> tuple[TaskSpec | None, tuple[RecordError, ...]]:
+def validate_task(value: object) -> tuple[TaskSpec | None, tuple[RecordError, ...]]:
     """Check one record, a parsed JSON value.
 
     Uniqueness of `task_id` is a matter of files, see `files.validate_file`.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aigo_bridge.jsonl_spec.records import TaskSpec
 
@@ -41,10 +42,17 @@ class _Cue:
     """Behind its colon."""
 
 
-def render(task: TaskSpec) -> str:
-    """The text that the model is given: each example as prompt, space, completion; a blank line; …; the prompt."""
-    parts = [f"{example.prompt} {example.completion}" for example in task.few_shot_examples]
-    parts.append(task.prompt)
+def render(task: TaskSpec | Mapping[str, Any]) -> str:
+    """The text that the model is given: each example as prompt, space, completion; a blank line; …; the prompt.
+
+    Args:
+        task: a task, or the record of a valid one as parsed JSON.
+    """
+    record = task.to_record() if isinstance(task, TaskSpec) else task
+    parts = [
+        f"{example['prompt']} {example['completion']}" for example in record.get("few_shot_examples", [])
+    ]
+    parts.append(record["prompt"])
     return "\n\n".join(parts)
 
 

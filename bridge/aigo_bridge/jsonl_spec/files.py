@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 import orjson
 
 from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_record
+from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_task
 from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec
 
 LONGEST_LINE = 64 * 1024 * 1024
@@ -121,7 +121,7 @@ def _judged(line: bytes, number: int, first_lines: dict[str, int]) -> TaskSpec |
             RecordError(Rule.DUPLICATE_KEY, key, "the key occurs twice in its object, expected once")
             for key in dict.fromkeys(repeated)
         ]
-        task, found = validate_record(record)
+        task, found = validate_task(record)
         errors += found
         errors += _duplicate(record, number, first_lines)
     if task is not None and not errors:

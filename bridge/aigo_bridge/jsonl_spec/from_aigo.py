@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.errors import TemplateError
-from aigo_bridge.jsonl_spec.checking import validate_record
+from aigo_bridge.jsonl_spec.checking import validate_task
 from aigo_bridge.jsonl_spec.records import TaskSpec
 from aigo_bridge.jsonl_spec.snippet import scorer_snippet
 from aigo_bridge.jsonl_spec.to_aigo import CODE_SCORER, PROMPT_TEMPLATE
@@ -65,7 +65,7 @@ def from_aigo(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
         except TemplateError as error:
             reasons.append(f"{where}: {error}")
             continue
-        task, errors = validate_record(record)
+        task, errors = validate_task(record)
         reasons += [f"{where}: {error}" for error in errors]
         if task_id in taken:
             reasons.append(f"{where}: the id {task_id!r} occurs twice")

@@ -69,7 +69,7 @@ class FewShotExample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """A valid task record. Made by `validate_record`; nothing is checked when one is made by hand."""
+    """A valid task record. Made by `validate_task`; nothing is checked when one is made by hand."""
 
     task_id: str
     """Unique in its file, without whitespace."""

@@ -1,4 +1,4 @@
-"""JSON Schema of one record, for editors. It says what a schema can say; `validate_record` knows more."""
+"""JSON Schema of one record, for editors. It says what a schema can say; `validate_task` knows more."""
 
 from __future__ import annotations
 

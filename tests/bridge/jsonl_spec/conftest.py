@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.commands import TASKS
+
+from aigo_bridge.jsonl_spec import fixture_file as shipped
 
 
 @pytest.fixture
 def fixture_file() -> Path:
     """The ten shipped task records."""
-    return TASKS / "jsonl-fixture" / "tasks.jsonl"
+    return shipped()
 
 
 @pytest.fixture
 def bad_file() -> Path:
-    """A file that violates every rule once."""
-    return Path(__file__).with_name("tasks_bad.jsonl")
+    """The shipped records that violate every rule once."""
+    return shipped("tasks_bad.jsonl")

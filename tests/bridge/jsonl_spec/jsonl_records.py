@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from aigo_bridge.jsonl_spec import LEGAL, TaskSpec, validate_record
+from aigo_bridge.jsonl_spec import LEGAL, TaskSpec, validate_task
 
 SOUND: dict[str, Any] = {
     "task_id": "arith_001",
@@ -27,7 +27,7 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def made(**changes: Any) -> TaskSpec:
     """A task from the sound record with changes."""
-    task, errors = validate_record(record(**changes))
+    task, errors = validate_task(record(**changes))
     assert task is not None, errors
     return task
 
@@ -68,6 +68,6 @@ def tasks(draw: st.DrawFn) -> TaskSpec:
         ),
         "metadata": draw(st.dictionaries(st.text(max_size=5), json_values, max_size=3)),
     }
-    task, errors = validate_record(found)
+    task, errors = validate_task(found)
     assert task is not None, errors
     return task

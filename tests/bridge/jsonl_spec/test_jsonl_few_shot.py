@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from tests.bridge.jsonl_spec.jsonl_records import made, tasks
 
-from aigo_bridge.jsonl_spec import TaskSpec, few_shot_block, render
+from aigo_bridge.jsonl_spec import TaskSpec, few_shot_block, load_fixtures, render
 
 pytestmark = pytest.mark.usefixtures("own_heap")
 
@@ -22,6 +22,15 @@ def test_examples_stand_before_the_prompt_each_followed_by_a_blank_line() -> Non
         ],
     )
     assert render(task) == "1 + 1 = 2\n\n2 + 2 = 4\n\n3 + 3 ="
+
+
+@pytest.mark.parametrize("task", load_fixtures(), ids=lambda task: task.task_id)
+def test_a_record_is_rendered_as_its_task(task: TaskSpec) -> None:
+    """A runner that holds parsed lines needs no task object."""
+    record = task.to_record()
+
+    assert render(record) == render(task)
+    assert render({**record, "few_shot_examples": []}) == task.prompt
 
 
 def test_without_examples_the_prompt_is_all() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bridge.jsonl_spec.jsonl_records import SOUND, json_values, made, record, tasks
 
-from aigo_bridge.errors import SpecError
+from aigo_bridge.errors import SpecError, UsageError
 from aigo_bridge.jsonl_spec import (
     CATEGORIES,
     METRIC_NAMES,
@@ -22,10 +22,12 @@ from aigo_bridge.jsonl_spec import (
     Rule,
     TaskSpec,
     files,
+    fixture_file,
+    load_fixtures,
     load_tasks,
     read_records,
     validate_file,
-    validate_record,
+    validate_task,
     write_records,
 )
 
@@ -40,8 +42,8 @@ def found(path: Path) -> list[tuple[int | None, str, str]]:
     return [(error.line, error.rule.value, error.field) for error in validate_file(path)[1]]
 
 
-def test_the_shipped_fixture_has_two_valid_tasks_of_every_category(fixture_file: Path) -> None:
-    ten, errors = validate_file(fixture_file)
+def test_the_shipped_fixture_has_two_valid_tasks_of_every_category() -> None:
+    ten, errors = validate_file(fixture_file())
     assert errors == []
     assert Counter(task.category for task in ten) == dict.fromkeys(CATEGORIES, 2)
     assert {task.metric_name for task in ten} == set(METRIC_NAMES)
@@ -55,6 +57,13 @@ def test_the_bad_fixture_trips_every_rule_exactly_once(bad_file: Path) -> None:
     assert [error.line for error in errors] == list(range(1, len(Rule) + 1))
     lines = bad_file.read_text().splitlines()
     assert [error.text for error in errors] == lines
+
+
+def test_the_fixtures_are_loaded_without_a_path() -> None:
+    assert list(load_fixtures()) == validate_file(fixture_file())[0]
+    assert len(load_fixtures()) == 10
+    with pytest.raises(UsageError, match=r"'answers\.jsonl', 'tasks\.jsonl', 'tasks_bad\.jsonl'"):
+        fixture_file("task_bad.jsonl")
 
 
 def test_a_bad_line_aborts_its_record_and_nothing_else(tmp_path: Path) -> None:
@@ -219,7 +228,7 @@ def test_a_line_is_judged_as_its_record_is(
 ) -> None:
     value = {**SOUND, **changes}
     path = written(tmp_path_factory.mktemp("jsonl") / "t.jsonl", value)
-    task, errors = validate_record(value)
+    task, errors = validate_task(value)
     assert validate_file(path)[0] == ([task] if task else [])
     assert found(path) == [(1, error.rule.value, error.field) for error in errors]
 

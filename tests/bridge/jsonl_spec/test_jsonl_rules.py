@@ -19,18 +19,18 @@ from aigo_bridge.jsonl_spec import (
     Rule,
     TaskSpec,
     schema_for_record,
-    validate_record,
+    validate_task,
 )
 
 
 def broken(value: object) -> list[tuple[str, str]]:
-    task, errors = validate_record(value)
+    task, errors = validate_task(value)
     assert (task is None) == bool(errors)
     return [(error.rule.value, error.field) for error in errors]
 
 
 def test_example_of_the_format_page_is_a_task() -> None:
-    assert validate_record(SOUND) == (
+    assert validate_task(SOUND) == (
         TaskSpec(
             task_id="arith_001",
             category="arithmetic",
@@ -204,7 +204,7 @@ def test_legality_holds_to_the_examples_of_the_format_page() -> None:
 
 
 def test_messages_say_what_was_found_what_was_expected_and_what_helps() -> None:
-    _, (error,) = validate_record(record(metric_name="exact-match"))
+    _, (error,) = validate_task(record(metric_name="exact-match"))
     assert error.message == (
         "found 'exact-match', expected one of exact_match, f1, bleu_4, rouge_l, accuracy, code_exec"
     )
@@ -213,14 +213,14 @@ def test_messages_say_what_was_found_what_was_expected_and_what_helps() -> None:
 
 
 def test_long_values_are_shown_in_part() -> None:
-    _, (error,) = validate_record(record(category="x" * 10_000))
+    _, (error,) = validate_task(record(category="x" * 10_000))
     assert len(error.message) < 300
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*SOUND, "other"]), json_values) | json_values)
 def test_any_json_is_judged(value: Any) -> None:
-    task, errors = validate_record(value)
+    task, errors = validate_task(value)
     assert (task is None) == (len(errors) > 0)
 
 
@@ -229,9 +229,9 @@ def test_any_json_is_judged(value: Any) -> None:
 def test_one_changed_field_never_stops_the_judging(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([*SOUND, "other"]))
     value = {**SOUND, name: data.draw(json_values)}
-    task, errors = validate_record(value)
+    task, errors = validate_task(value)
     if task is not None:
-        assert validate_record(task.to_record()) == (task, ())
+        assert validate_task(task.to_record()) == (task, ())
     assert (task is None) == bool(errors)
 
 
