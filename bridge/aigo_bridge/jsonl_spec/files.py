@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 import orjson
 
 from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.jsonl_spec.broken_lines import broken_line
 from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_task
 from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec
 
@@ -113,9 +114,10 @@ def _judged(line: bytes, number: int, first_lines: dict[str, int]) -> TaskSpec |
     repeated: list[str] = []
     task: TaskSpec | None = None
     try:
-        record = _parsed(line, repeated)
+        # Without its end: a text that is not closed shall not reach over it.
+        record = _parsed(line.rstrip(b"\r\n"), repeated)
     except (ValueError, RecursionError) as error:
-        errors = [RecordError(Rule.JSON, "", f"not JSON: {_explained(error)}")]
+        errors = [broken_line(line, error)]
     else:
         errors = [
             RecordError(Rule.DUPLICATE_KEY, key, "the key occurs twice in its object, expected once")
@@ -172,18 +174,8 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _explained(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start + 1} is not UTF-8"
-    if isinstance(error, UnicodeEncodeError):
-        return "an escaped surrogate stands alone"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
 def _shown(line: bytes) -> str:
-    text = line[: 4 * LONGEST_TEXT].decode("utf-8", "replace").strip()
+    text = line[: 4 * LONGEST_TEXT].decode("utf-8", "replace").rstrip()
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 

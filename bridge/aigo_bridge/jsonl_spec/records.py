@@ -121,6 +121,8 @@ class RecordError:
     """1-based line in the file; `None` for a record that did not come from a file."""
     text: str | None = None
     """The offending line, cut after `LONGEST_TEXT` characters; `None` as for `line`."""
+    column: int | None = None
+    """1-based character of the line at which it stops being JSON; `None` for every other rule."""
 
     def to_issue(self, file: str | Path | None = None) -> Issue:
         """The error with its place, as everything else that can be wrong with a file; the rule's id stands in brackets."""
@@ -130,6 +132,7 @@ class RecordError:
             f"{where}{self.message} [{self.rule}]",
             file=None if file is None else str(file),
             line=self.line,
+            column=self.column,
             path=(self.field,) if self.field else (),
             hint=self.hint,
             source_line=self.text,

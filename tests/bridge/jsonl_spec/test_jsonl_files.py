@@ -133,6 +133,39 @@ def test_lines_that_readers_would_read_differently_are_refused(
     assert (1, rule, field) in found(written(tmp_path / "t.jsonl", line))
 
 
+@pytest.mark.parametrize(
+    ("line", "column", "hint"),
+    [
+        ('{"task_id": "a", "category": "arithmetic"', 42, "the line ends before the record does"),
+        ('{"task_id": "a",\r', 17, "the line ends before the record does"),
+        ('  {"task_id": "a" "category": "mcq"}', 19, None),
+        ('{"task_id": "a"},', 17, "remove the comma"),
+        ('{"task_id": "a"} {"task_id": "b"}', 18, "begin a new line here"),
+        ("{'task_id': 'a'}", 2, "texts in double quotes"),
+        ('{"task_id": None}', 13, "JSON writes null, true and false"),
+        ('{"task_id": "a",}', None, "no comma behind the last field"),
+        ('{"task_id": "a', 13, "close the quote"),
+        ('{"task_id": "a\tb"}', 15, "written \\t or \\n"),
+        ('{"task_id": "\\w"}', 14, "a backslash inside a text"),
+        ("# records of May", 1, "no comments"),
+        ("// records of May", 1, "no comments"),
+        ('{"task_id": "größe\u20ac"'.encode("cp1252"), 16, "save the file as UTF-8"),
+    ],
+    ids=range(14),
+)
+def test_a_line_that_is_no_json_says_where_it_stops_and_what_to_do(
+    tmp_path: Path, line: str | bytes, column: int | None, hint: str | None
+) -> None:
+    path = written(tmp_path / "t.jsonl", SOUND, line)
+    (error,) = validate_file(path)[1]
+    issue = error.to_issue(path)
+    if column is not None:  # Pythons differ on which side of a surplus comma they stop
+        assert (issue.line, issue.column) == (2, column)
+    assert issue.source_line is not None
+    assert issue.source_line == (line if isinstance(line, str) else line.decode("utf-8", "replace")).rstrip()
+    assert (hint in (issue.hint or "")) if hint else issue.hint is None
+
+
 def test_long_integers_stay_exact(tmp_path: Path) -> None:
     task = made(metadata={"seed": 123456789012345678901234567890})
     write_records([task], tmp_path / "t.jsonl")
