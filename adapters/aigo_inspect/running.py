@@ -215,6 +215,7 @@ def _native(work: _Work, progress: ProgressCounter) -> Task:
             stored=origin.stored,
             reuse=None if work.replay is None else str(work.replay.resolve()),
             digest=work.plan.digest,
+            allow_bad_tasks=origin.allow_bad_tasks,
         )
     native.model = work.model or get_model("none")
     native.model_roles = dict(work.roles) or None

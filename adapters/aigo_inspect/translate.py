@@ -67,13 +67,14 @@ def aigo_task(
     stored: str | None = None,
     reuse: str | None = None,
     digest: str | None = None,
+    allow_bad_tasks: bool = False,
 ) -> Task:
     """An AI GO task file as an Inspect task.
 
     All arguments are plain, so that Inspect can make the task again from its log (`inspect eval-retry`).
 
     Args:
-        task: the task file, the name of a shipped task (`aigo_tasks/<name>`), or `<run file>#<task specification>`.
+        task: the task file (YAML, or JSONL task records), the name of a shipped task (`aigo_tasks/<name>`), or `<run file>#<task specification>`.
         config: values for the task's parameters: a mapping, or text like `key=value,other=value`.
         dataset: data set key → file: a mapping, or text like `key=file`.
         num_samples: run on that many samples only.
@@ -84,6 +85,7 @@ def aigo_task(
         stored: result log whose samples and outputs are scored, in place of the task's data set and the model's answers.
         reuse: log of an earlier run of the same solver, whose outputs are scored; what it lacks is solved.
         digest: refuse to run unless the plan has this digest.
+        allow_bad_tasks: leave invalid records out, of a file of task records.
 
     Raises:
         SpecError: the task file is invalid.
@@ -98,6 +100,7 @@ def aigo_task(
         num_trials=num_trials,
         root=root,
         stored=stored,
+        allow_bad_tasks=allow_bad_tasks,
     )
     run = _RUN.get()
     made = run.plan if run is not None else plan(origin)

@@ -26,6 +26,7 @@ from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.planning import plan_reference
 from aigo_bridge.evaluation.run_files import holds_evaluation
 from aigo_bridge.fingerprints import fingerprint_of
+from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.locating import find_task
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import config_from_text, plan_origin
@@ -106,7 +107,10 @@ def parse_config(task: str, given: Mapping[str, Any], *, root: str | None = None
     texts = {key: value for key, value in given.items() if isinstance(value, str)}
     if not texts or parse_reference(task) is not None or holds_evaluation(task):
         return dict(given)  # a run file's own parameters are typed when it is read
-    document = read_task(find_task(task), root=None if root is None else Path(root))
+    file = find_task(task)
+    if is_record_file(file):
+        return dict(given)  # records have no parameters: planning says so
+    document = read_task(file, root=None if root is None else Path(root))
     return {**given, **config_from_text(document.spec, texts)}
 
 

@@ -15,6 +15,9 @@ from aigo_bridge.roots import is_below, project_of
 SHIPPED = "aigo_tasks"
 """Import package that holds the shipped tasks as data, one folder each."""
 
+TASK_FILES = ("task.yaml", "tasks.jsonl")
+"""How the task of a folder is called."""
+
 DATA_SUFFIXES = (".jsonl", ".csv", ".json", ".parquet")
 ENTITY_SUFFIXES = (".yaml", ".yml")
 DATASET_KEYS = {"source", "generator_specification", "file_path"}
@@ -48,28 +51,35 @@ def shipped_tasks() -> dict[str, Path]:
 
 
 def find_task(name: str) -> Path:
-    """The task file that a user means: a path, a folder with a `task.yaml`, or the name of a shipped task.
+    """The task file that a user means: a path, a folder with a `task.yaml` or `tasks.jsonl`, or the name of a shipped task.
 
     Raises:
         UsageError: there is no such file or task.
     """
     path = Path(name)
-    if path.is_dir() and (path / "task.yaml").is_file():
-        return path / "task.yaml"
+    if (file := _task_in(path)) is not None:
+        return file
     if path.is_file():
         return path
     shipped = shipped_tasks()
     if name in shipped:
         return shipped[name]
     if name.startswith(f"{SHIPPED}/"):
+        package = shipped_folder()
+        if package is not None and (file := _task_in(package.parent / name)) is not None:
+            return file
         # Without the folder that all of them share: it would make any short name a near one.
         names = [each.removeprefix(f"{SHIPPED}/") for each in shipped]
         near = difflib.get_close_matches(name.removeprefix(f"{SHIPPED}/"), names, n=1)
         hint = f"did you mean '{SHIPPED}/{near[0]}'?" if near else "`aigo-bridge list` shows them"
         raise UsageError(f"there is no shipped task {name!r} ({hint})")
     if path.is_dir():
-        raise UsageError(f"folder {name!r} holds no task.yaml; name the task file")
+        raise UsageError(f"folder {name!r} holds no {' and no '.join(TASK_FILES)}; name the task file")
     raise UsageError(f"there is no file {name!r}; `aigo-bridge list` shows the shipped tasks")
+
+
+def _task_in(folder: Path) -> Path | None:
+    return next((folder / name for name in TASK_FILES if (folder / name).is_file()), None)
 
 
 def find_task_with_key(key: str, run_file: Path) -> Path | None:

@@ -71,6 +71,8 @@ class PlanOrigin:
     """Folder that the task's files may reach; `None` for its project, see `roots`."""
     stored: str | None = None
     """Result log whose samples and outputs are scored again; `None` to take the task's data set and call its model."""
+    allow_bad_tasks: bool = False
+    """Whether invalid records are left out where the task is a file of task records; otherwise they are an error."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ class TaskPlan:
     snippet_places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Path in the definition (`scorers.0.compute_scores_snippet`) → file of the author's code, as messages name it, and its
     first line there, from 1. Of code whose lines are not those of a file there is none. No part of the digests."""
+    num_invalid: int = 0
+    """Task records of the file that are invalid and were left out, as was allowed."""
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
+from aigo_bridge.jsonl_spec import is_record_file, read_task_file
 from aigo_bridge.locating import find_task
 from aigo_bridge.parameters import parse_text, resolve_config
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, bind_task, digest_of, named_models
@@ -32,8 +33,31 @@ def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
         DatasetError: the rows cannot be read.
     """
     file = find_task(origin.task)
-    document = read_task(file, root=None if origin.root is None else Path(origin.root))
-    return plan_task(document, origin, around)
+    if not is_record_file(file):
+        return plan_task(_read(file, origin), origin, around)
+    records = read_task_file(file, allow_bad_tasks=origin.allow_bad_tasks)
+    rows = {records.converted.dataset_key: (records.converted.dataset_name, records.converted.rows)}
+    plan = plan_task(records.document(), origin, replace(around, rows={**around.rows, **rows}))
+    return replace(plan, num_invalid=records.num_invalid)
+
+
+def task_document(origin: PlanOrigin) -> Document[TaskSpec]:
+    """The task of an origin, as it was read.
+
+    Raises:
+        UsageError: there is no such task.
+        SpecError: it is invalid.
+    """
+    file = find_task(origin.task)
+    if is_record_file(file):
+        return read_task_file(file, allow_bad_tasks=origin.allow_bad_tasks).document()
+    return _read(file, origin)
+
+
+def _read(file: Path, origin: PlanOrigin) -> Document[TaskSpec]:
+    if origin.allow_bad_tasks:
+        raise UsageError(f"--allow-bad-tasks is for files of task records, found {file.name!r}")
+    return read_task(file, root=None if origin.root is None else Path(origin.root))
 
 
 def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:

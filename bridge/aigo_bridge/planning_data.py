@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from aigo_bridge.datasets import DatasetTools, Rows, Selection, load_file
 from aigo_bridge.datasets.json_tables import ObjectTable
@@ -35,6 +36,8 @@ class Surroundings:
     """From the folder that paths may not leave to the reader of data sets that are made of an engine's logs."""
     several_tasks: bool = False
     """Whether data files were given for several tasks, so that this one need not use each of them."""
+    rows: Mapping[str, tuple[str, Sequence[dict[str, Any]]]] = field(default_factory=dict)
+    """Data sets whose rows are at hand already, by key: shown name and rows."""
 
 
 ALONE = Surroundings()
@@ -128,6 +131,9 @@ def _load(
     selection: Selection,
 ) -> tuple[str, Rows]:
     """Display name and rows of one data set."""
+    if key in around.rows and key not in origin.datasets:
+        name, rows = around.rows[key]
+        return name, collect(ObjectTable(rows), selection)
     if key in around.datasets and key not in origin.datasets:
         entity = around.datasets[key]
     else:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, Issue, SpecError, UsageError
+from aigo_bridge.jsonl_spec import is_like_log, is_record_file, no_records, other_content, validate_file
 from aigo_bridge.reading import Dialect, read_run, read_task
 from aigo_bridge.reading.validating import FileReport, validate_paths
 from aigo_bridge.results import validate_log
@@ -17,8 +18,7 @@ from aigo_bridge.results.log_files import open_for_reading
 from aigo_bridge.run_file_checks import run_file_issues, task_file_issues
 
 YAML_SUFFIXES = (".yaml", ".yml")
-DATA_SUFFIXES = (".json", ".jsonl")
-COMPRESSED = ("", ".gz", ".zst")
+JSON_ENDINGS = tuple(name + packed for name in (".json", ".jsonl") for packed in ("", ".gz", ".zst"))
 HEAD = 64 * 1024
 """Bytes of a JSON file that are looked at to tell what it is."""
 
@@ -72,12 +72,10 @@ def _folder(folder: Path, root: Path | None, dialect: Dialect) -> Iterator[Repor
 
 def _file(path: Path, root: Path | None, dialect: Dialect) -> Report:
     name = path.name.lower()
-    if name.endswith(tuple(data + packed for data in DATA_SUFFIXES for packed in COMPRESSED)):
-        kind = _json_kind(path)
-        if kind == "tasklog":
-            return _log(path)
-        if kind == "jsonl":
-            return _jsonl_spec(path)
+    if name.endswith(JSON_ENDINGS) and _is_log(path):
+        return _log(path)
+    if is_record_file(path):
+        return _jsonl_spec(path)
     (report,) = validate_paths([path], root=root, dialect=dialect)
     return _yaml(report, root, dialect)
 
@@ -107,22 +105,23 @@ def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Report:
     return Report(report.file, report.kind or "unknown", issues)
 
 
-def _json_kind(path: Path) -> str:
-    """`tasklog`, `jsonl` (task records), or `other` (AI GO entities may be written as JSON, too)."""
+def _is_log(path: Path) -> bool:
+    """Whether a JSON or JSONL file is a result log: AI GO entities may be written as JSON, too, and records as JSONL."""
     try:
         with open_for_reading(path) as file:
             head = file.read(HEAD)
     except (OSError, EvidenceError, UsageError):
-        return "tasklog"  # its reader says what is wrong
+        return True  # its reader says what is wrong
+    if ".tasklog." in path.name:
+        return True
     if ".jsonl" in path.name.lower():
-        first = head.split(b"\n", 1)[0]
         try:
-            keys = set(orjson.loads(first))
-        except (orjson.JSONDecodeError, TypeError):
-            keys = set()
-        return "tasklog" if {"sample_id", "format_version"} & keys else "jsonl"
+            first = orjson.loads(head.split(b"\n", 1)[0])
+        except orjson.JSONDecodeError:
+            return False
+        return isinstance(first, dict) and is_like_log(first)
     marks = (b'"format_version"', b'"evidence"', b'"specification"', b'"execution"')
-    return "tasklog" if any(mark in head for mark in marks) or ".tasklog." in path.name else "other"
+    return any(mark in head for mark in marks)
 
 
 def _log(path: Path) -> Report:
@@ -134,7 +133,13 @@ def _log(path: Path) -> Report:
 
 
 def _jsonl_spec(path: Path) -> Report:
-    from aigo_bridge.jsonl_spec import validate_file
-
-    _, errors = validate_file(path)
-    return Report(path, "jsonl", tuple(error.to_issue(path) for error in errors))
+    try:
+        if (issue := other_content(path)) is not None:
+            return Report(path, "unknown", (issue,))
+        tasks, errors = validate_file(path)
+    except SpecError as error:
+        return Report(path, "jsonl", error.issues)
+    issues = [error.to_issue(path) for error in errors]
+    if not tasks and not issues:
+        issues = [no_records(path)]
+    return Report(path, "jsonl", tuple(issues))

@@ -11,8 +11,6 @@ from aigo_bridge.cli.settings import VERB
 
 app = typer.Typer(**VERB)
 
-RECORD_ENDINGS = (".jsonl", ".jsonl.gz")
-
 
 @app.command("convert")
 def convert(
@@ -77,6 +75,7 @@ def convert(
     from aigo_bridge.cli.benchmarks import convert_benchmark
     from aigo_bridge.cli.failing import ExitCode, reported
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.jsonl_spec import is_record_file
 
     with reported():
         if to not in (None, "aigo"):
@@ -95,7 +94,7 @@ def convert(
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.NOT_RIGHT)
         if task_args or data_dir is not None or custom_tasks is not None:
             raise UsageError("-T, --data-dir, --custom-tasks: for an engine's own benchmark only")
-        if source.lower().endswith(RECORD_ENDINGS):
+        if is_record_file(Path(source)):
             complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
             code = ExitCode.DONE if complete else ExitCode.PARTIAL
         else:
@@ -107,33 +106,20 @@ def convert(
 
 def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool, force: bool) -> bool:
     """Whether every record was converted."""
-    import re
-
     from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.terminal import printable, short_path
-    from aigo_bridge.errors import SpecError, UsageError
-    from aigo_bridge.jsonl_spec import to_aigo, validate_file, write_aigo
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.jsonl_spec import read_task_file, write_aigo
 
-    tasks, errors = validate_file(source)
-    issues = [error.to_issue(source) for error in errors]
-    if issues and not (allow_bad_tasks and tasks):
-        raise SpecError(issues)
-    name = source.name.split(".jsonl")[0]
-    converted = to_aigo(
-        tasks,
-        key=key or re.sub(r"[^a-zA-Z0-9_\-]+", "-", name).strip("-")[:240] or "jsonl-tasks",
-        display_name=name or None,
-        description=f"{len(tasks)} tasks of {source.name}",
-    )
+    records = read_task_file(source, key=key, allow_bad_tasks=allow_bad_tasks)
     if (out / "task.yaml").exists() and not force:
         raise UsageError(f"{str(out / 'task.yaml')!r} is there already (--force replaces it)")
-    path = write_aigo(converted, out)
-    if issues:
-        show_issues(issues)
-    for gap in converted.gaps:
+    path = write_aigo(records.converted, out)
+    show_issues(records.issues)
+    for gap in records.converted.gaps:
         typer.echo(f"gap: {gap}", err=True)
-    typer.echo(f"{len(tasks)} tasks  {printable(short_path(path))}")
-    return not issues
+    typer.echo(f"{len(records.converted.rows)} tasks  {printable(short_path(path))}")
+    return not records.num_invalid
 
 
 def _to_records(

@@ -20,7 +20,12 @@ app = typer.Typer(**VERB)
 
 @app.command("explain")
 def explain(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task file, or the name of a shipped task.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", help="Task file (YAML, or JSONL task records), or the name of a shipped task."
+        ),
+    ],
     num_samples: Annotated[
         int, typer.Option("--num-samples", "-n", min=0, metavar="N", help="Samples that are shown.")
     ] = 3,
@@ -36,25 +41,34 @@ def explain(
         Path | None,
         typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
+    allow_bad_tasks: Annotated[
+        bool,
+        typer.Option("--allow-bad-tasks", help="Of a file of task records, leave invalid ones out."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
 ) -> None:
     """Show exactly the messages, judge prompts and metrics that a run would have.
 
     No model is called and no snippet is run; ⟨…⟩ stands for what a model would say.
+    Exit code: 0 shown, 2 wrong use or an invalid task, 3 invalid task records were left out.
     """
-    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.failing import ExitCode, reported, show_issues
     from aigo_bridge.cli.origins import origin_of
     from aigo_bridge.evaluate import plan
     from aigo_bridge.explaining import explain as previews
 
     with reported():
-        made = plan(origin_of(task, config=config, dataset=dataset, root=root))
+        made = plan(
+            origin_of(task, config=config, dataset=dataset, root=root, allow_bad_tasks=allow_bad_tasks)
+        )
         show_issues(made.warnings)
         shown = list(previews(made, num_samples)) if made.entity != "system" else []
     if as_json:
         typer.echo(json.dumps(_as_json(made, shown), indent=2, ensure_ascii=False, default=str))
     else:
         _print(made, shown)
+    if made.num_invalid:
+        raise typer.Exit(ExitCode.PARTIAL)
 
 
 def _as_json(made: TaskPlan, shown: list[SamplePreview]) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def export(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="TASK", help="Task file, name of a shipped task, or (with NAME-log) result logs."
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records), name of a shipped task, or (with NAME-log) result logs.",
         ),
     ],
     to: Annotated[
@@ -62,6 +63,10 @@ def export(
         Path | None,
         typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
+    allow_bad_tasks: Annotated[
+        bool,
+        typer.Option("--allow-bad-tasks", help="Of a file of task records, leave invalid ones out."),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")
     ] = False,
@@ -70,7 +75,8 @@ def export(
     """Write a task as files that an engine's own tool runs, or a result as a log that its viewer shows.
 
     The files can be sent to another machine: they hold the task, everything that it includes, and its rows. Nothing is run.
-    Exit code: 0 written, 1 the task has parts that cannot be exported exactly (all are listed), 2 wrong use or an invalid file.
+    Exit code: 0 written, 1 the task has parts that cannot be exported exactly (all are listed), 2 wrong use or an invalid file,
+    3 written without the task records that are invalid.
     """
     from aigo_bridge.cli.failing import ExitCode, reported, show_issues
     from aigo_bridge.cli.origins import origin_of
@@ -89,7 +95,7 @@ def export(
         if to.endswith(LOG_SUFFIX):
             for option, given in (
                 ("--native", native), ("--config", config), ("--dataset", dataset), ("--num-samples", num_samples),
-                ("--root", root),
+                ("--root", root), ("--allow-bad-tasks", allow_bad_tasks),
             ):  # fmt: skip
                 if given:
                     raise UsageError(f"{option} is for tasks; --to {to} takes result logs alone")
@@ -111,6 +117,7 @@ def export(
                 root=root,
                 num_samples=num_samples,
                 subsampling=subsampling,
+                allow_bad_tasks=allow_bad_tasks,
             )
         )
         show_issues(made.warnings)
@@ -125,6 +132,8 @@ def export(
         _say(_summary(made, exported, native=native))
     else:
         _print(made, exported)
+    if made.num_invalid:
+        raise typer.Exit(ExitCode.PARTIAL)
 
 
 def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:

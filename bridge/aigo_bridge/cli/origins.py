@@ -9,6 +9,7 @@ from typing import Literal, cast, get_args
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluate import parse_config
 from aigo_bridge.evaluation.naming import parse_reference
+from aigo_bridge.evaluation.run_files import holds_evaluation
 from aigo_bridge.plan import CachePolicy, PlanOrigin
 
 
@@ -21,6 +22,7 @@ def origin_of(
     num_samples: int | None = None,
     subsampling: str | None = None,
     num_trials: int | None = None,
+    allow_bad_tasks: bool = False,
 ) -> PlanOrigin:
     """The origin of a plan.
 
@@ -30,6 +32,8 @@ def origin_of(
     """
     if subsampling not in (None, "head", "random"):
         raise UsageError(f"--subsampling: found {subsampling!r}, expected head or random")
+    if allow_bad_tasks and (parse_reference(task) is not None or holds_evaluation(task)):
+        raise UsageError(f"--allow-bad-tasks is for files of task records, found {task!r}")
     reach = None if root is None else str(root.resolve())
     files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
     return PlanOrigin(
@@ -40,6 +44,7 @@ def origin_of(
         subsampling=cast("Literal['head', 'random'] | None", subsampling),
         num_trials=num_trials,
         root=reach,
+        allow_bad_tasks=allow_bad_tasks,
     )
 
 

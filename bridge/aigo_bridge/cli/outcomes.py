@@ -29,6 +29,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             "failed": outcome.num_failed,
             "missing": outcome.num_missing,
             "excluded": outcome.num_excluded,
+            "invalid": outcome.plan.num_invalid,
             "reused": outcome.log.reused,
         },
         "metrics": [
@@ -111,6 +112,8 @@ def show_outcome(outcome: Outcome) -> None:
         parts.append(f"{outcome.num_missing} missing")
     if outcome.num_excluded:
         parts.append(f"{outcome.num_excluded} excluded from metrics")
+    if outcome.plan.num_invalid:
+        parts.append(f"{outcome.plan.num_invalid} invalid and left out")
     if outcome.log.reused:
         parts.append(f"{outcome.log.reused} taken over from the earlier run")
     console.print(", ".join(parts), style="red" if outcome.num_failed or outcome.num_missing else None)

@@ -85,7 +85,8 @@ def run_task_on_all(
         _show([Compared(made.task.display_name, found, problems)])
         for name, each in outcomes.items():
             typer.echo(f"{name:12}{short_path(each.result)}")
-    return _code(complete and right, [found])
+    code = _code(complete and right, [found])
+    return ExitCode.PARTIAL if code == ExitCode.DONE and made.num_invalid else code
 
 
 def run_evaluations_on_all(

@@ -26,7 +26,7 @@ def run(
         str,
         typer.Argument(
             metavar="TASK",
-            help="Task file, the name of a shipped task, a run file (all its specifications), `RUN_FILE#SPECIFICATION`, or an engine's own"
+            help="Task file (YAML, or JSONL task records), the name of a shipped task, a run file (all its specifications), `RUN_FILE#SPECIFICATION`, or an engine's own"
             " benchmark: `inspect:NAME`, `inspect:FILE.py@TASK`, `lighteval:TASK|SHOTS`.",
         ),
     ],
@@ -132,6 +132,10 @@ def run(
         Path | None,
         typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
+    allow_bad_tasks: Annotated[
+        bool,
+        typer.Option("--allow-bad-tasks", help="Of a file of task records, leave invalid ones out."),
+    ] = False,
     max_connections: Annotated[
         int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent model calls.")
     ] = None,
@@ -169,13 +173,13 @@ def run(
 
     DIR then holds the engine's native logs and one `<key>.tasklog.json` per task, an AI GO TaskResultLog; of a run file also `evaluation.json`.
     Exit code: 0 all samples were scored and all policies hold, 1 some failed, a metric has no value, a policy does not hold or engines differ,
-    2 wrong use or an invalid task.
+    2 wrong use or an invalid task, 3 all is right but invalid task records were left out.
     """
     from dataclasses import replace
 
     from aigo_bridge.benchmarks import split_name
     from aigo_bridge.cli.evaluations import run_evaluations
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.failing import ExitCode, reported
     from aigo_bridge.cli.origins import cache_policy, origin_of, pairs
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine import RunSettings
@@ -206,6 +210,7 @@ def run(
                     "--dataset": dataset,
                     "--subsampling": subsampling,
                     "--root": root,
+                    "--allow-bad-tasks": allow_bad_tasks,
                     "--cache": cache,
                     "--snippets": snippets != "worker",
                 }
@@ -244,6 +249,7 @@ def run(
             num_samples=num_samples,
             subsampling=subsampling,
             num_trials=num_trials,
+            allow_bad_tasks=allow_bad_tasks,
         )
         reference = parse_reference(task)
         several = reference is not None or holds_evaluation(task)
@@ -279,7 +285,9 @@ def run(
             outcome = _run_task(origin, chosen, settings, policy)
     _tell(outcome, settings, as_json=as_json)
     if not outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples))):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NOT_RIGHT)
+    if outcome.plan.num_invalid:
+        raise typer.Exit(ExitCode.PARTIAL)
 
 
 def _engine_names(text: str) -> list[str]:

@@ -16,7 +16,11 @@ app = typer.Typer(**VERB)
 @app.command("score")
 def score(
     task: Annotated[
-        str, typer.Argument(metavar="TASK", help="Task file with the scorers, or the name of a shipped task.")
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records) with the scorers, or the name of a shipped task.",
+        ),
     ],
     logs: Annotated[
         list[str],
@@ -52,6 +56,10 @@ def score(
         Path | None,
         typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
     ] = None,
+    allow_bad_tasks: Annotated[
+        bool,
+        typer.Option("--allow-bad-tasks", help="Of a file of task records, leave invalid ones out."),
+    ] = False,
     max_connections: Annotated[
         int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent calls of judges.")
     ] = None,
@@ -83,7 +91,7 @@ def score(
     with reported():
         tolerated(fail_on_error, 0)
         chosen = load_engine(engine)
-        origin = origin_of(task, config=config, dataset=None, root=root)
+        origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
         stored = [stored_log(log, chosen, out / "stored") for log in logs]
         names = [path.name for path in stored]
         if len(set(names)) < len(names):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.parameters import parse_text, resolve_config, template_values
 from aigo_bridge.plan import CachePolicy, PlanOrigin
 from aigo_bridge.reading import Document, environment, kind_of, peek, read_evaluation, read_plan, read_run
@@ -46,7 +47,7 @@ class RunFile:
 def holds_evaluation(name: str) -> bool:
     """Whether a user names a run file, an evaluation or an assessment plan, and not a task."""
     path = Path(name)
-    return path.is_file() and kind_of(path, env=environment()) in KINDS
+    return path.is_file() and not is_record_file(path) and kind_of(path, env=environment()) in KINDS
 
 
 def read_run_files(origin: PlanOrigin) -> list[RunFile]:

@@ -28,9 +28,8 @@ from aigo_bridge.datasets.rows import digest_of as digest_of_rows
 from aigo_bridge.errors import BridgeError, SpecError, UnsupportedPlanError, UsageError
 from aigo_bridge.exporting.arguments import typed_arguments
 from aigo_bridge.exporting.manifest import Manifest, PackedDataset, check_files, checksum, read_manifest
-from aigo_bridge.locating import find_task
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, digest_of, document_of
-from aigo_bridge.planning import plan_task
+from aigo_bridge.planning import plan_task, task_document
 from aigo_bridge.reading import Document, read_task
 from aigo_bridge.spec import TaskSpec
 
@@ -113,7 +112,7 @@ def _document_of(plan: TaskPlan) -> Document[TaskSpec]:
     origin = plan.origin
     if origin is None:
         raise UnsupportedPlanError("the plan was not made from a file, so there is nothing to export")
-    return read_task(find_task(origin.task), root=None if origin.root is None else Path(origin.root))
+    return task_document(origin)
 
 
 def _write_task(document: Document[TaskSpec], folder: Path) -> str:

@@ -9,9 +9,11 @@ from aigo_bridge.jsonl_spec.files import load_tasks, read_records, validate_file
 from aigo_bridge.jsonl_spec.fixtures import fixture_file, load_fixtures
 from aigo_bridge.jsonl_spec.from_aigo import Recovered, from_aigo
 from aigo_bridge.jsonl_spec.post_processing import post_process
+from aigo_bridge.jsonl_spec.recognising import is_like_log, is_record_file, other_content
 from aigo_bridge.jsonl_spec.records import FewShotExample, RecordError, Rule, TaskSpec
 from aigo_bridge.jsonl_spec.schema import schema_for_record
 from aigo_bridge.jsonl_spec.scores import metric_score
+from aigo_bridge.jsonl_spec.task_files import TaskFile, no_records, read_task_file
 from aigo_bridge.jsonl_spec.to_aigo import Converted, to_aigo, write_aigo
 from aigo_bridge.jsonl_spec.vocabulary import CATEGORIES, LEGAL, METRIC_NAMES, POST_PROCESS_RULES
 
@@ -25,15 +27,21 @@ __all__ = [
     "RecordError",
     "Recovered",
     "Rule",
+    "TaskFile",
     "TaskSpec",
     "few_shot_block",
     "fixture_file",
     "from_aigo",
+    "is_like_log",
+    "is_record_file",
     "load_fixtures",
     "load_tasks",
     "metric_score",
+    "no_records",
+    "other_content",
     "post_process",
     "read_records",
+    "read_task_file",
     "render",
     "schema_for_record",
     "to_aigo",

@@ -41,8 +41,8 @@ def read_records(path: Path) -> Iterator[TaskSpec | tuple[RecordError, ...]]:
         SpecError: the file itself cannot be read.
     """
     first_lines: dict[str, int] = {}
-    with _opened(path) as stream:
-        for number, line in _lines(stream):
+    with opened(path) as stream:
+        for number, line in numbered_lines(stream):
             # The one path that matters for speed: a sound line.
             try:
                 record = orjson.loads(line)
@@ -202,7 +202,7 @@ def _read_exactly(record: dict[str, Any], line: bytes) -> bool:
     return line.count(b'":') - line.count(b'\\":') == expected
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Lines with their 1-based numbers, without a byte order mark; a line that is too long is cut, and so no JSON."""
     first = stream.readline(LONGEST_LINE)
     if first.startswith(_UTF16):
@@ -217,7 +217,12 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked.
+
+    Raises:
+        SpecError: the file cannot be opened or read.
+    """
     try:
         with path.open("rb") as file:
             if path.suffix.lower() == ".gz":

@@ -49,6 +49,11 @@ class Converted:
         key: str = self.task["definition"]["dataset"]["key"]
         return key
 
+    @property
+    def dataset_name(self) -> str:
+        """Shown name of that data set."""
+        return f"{self.task['display_name']}: records"
+
 
 CODE_SCORER: dict[str, Any] = {
     "type": "code_exec",
@@ -133,12 +138,12 @@ def write_aigo(converted: Converted, folder: Path) -> Path:
             file.write(json_line(row))
     dataset = {
         "key": key,
-        "display_name": f"{converted.task['display_name']}: records",
+        "display_name": converted.dataset_name,
         "source": {"type": "local", "file_path": f"{key}.jsonl"},
     }
-    (folder / f"{key}.yaml").write_text(_yaml(dataset), encoding="utf-8")
+    (folder / f"{key}.yaml").write_text(task_yaml(dataset), encoding="utf-8")
     path = folder / "task.yaml"
-    path.write_text(_yaml(converted.task), encoding="utf-8")
+    path.write_text(task_yaml(converted.task), encoding="utf-8")
     return path
 
 
@@ -180,6 +185,7 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def _yaml(document: dict[str, Any]) -> str:
+def task_yaml(document: dict[str, Any]) -> str:
+    """A document as the YAML that is written."""
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
