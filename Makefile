@@ -64,6 +64,6 @@ fuzz: $(VENV)/installed-for-tests
 conformance: $(VENV)/installed-for-tests
 	AIGO_CONFORMANCE_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n 0 tests/conformance/test_random_plans.py
 
-## What runs where, in the README.
+## The table of docs/what-runs-where.md.
 support-table: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.conformance.support_table

@@ -1,4 +1,4 @@
-"""The table of the README that says what runs where, made of the features, the engines and the ledger of known gaps.
+"""The table of `docs/what-runs-where.md`, made of the features, the engines and the ledger of known gaps.
 
 python -m tests.conformance.support_table          writes it
 python -m tests.conformance.support_table --check  says whether it is current
@@ -14,7 +14,7 @@ from tests.conformance.features import AREAS, features
 from tests.conformance.ledger import known_gap
 from tests.support.commands import REPOSITORY
 
-README = REPOSITORY / "README.md"
+PAGE = REPOSITORY / "docs" / "what-runs-where.md"
 BEGIN = "<!-- support table: made by `make support-table` -->"
 END = "<!-- end of the support table -->"
 
@@ -52,22 +52,22 @@ def _row(name: str, cells: list[str]) -> str:
     return f"| {' | '.join([name, *cells])} |"
 
 
-def with_table(readme: str) -> str:
-    """The README with the table as it is now."""
-    before, begin, rest = readme.partition(BEGIN)
+def with_table(page: str) -> str:
+    """The page with the table as it is now."""
+    before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise SystemExit(f"README.md has no place for the table: {BEGIN} … {END}")
+        raise SystemExit(f"{PAGE.name} has no place for the table: {BEGIN} … {END}")
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
 def is_current() -> bool:
-    """Whether the README has it."""
-    readme = README.read_text(encoding="utf-8")
-    return with_table(readme) == readme
+    """Whether the page has it."""
+    page = PAGE.read_text(encoding="utf-8")
+    return with_table(page) == page
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit(0 if is_current() else "the support table in README.md is not current: make support-table")
-    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
+        sys.exit(0 if is_current() else f"the table in {PAGE.name} is not current: make support-table")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

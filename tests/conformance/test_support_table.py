@@ -1,4 +1,4 @@
-"""The README says what runs where, and says it truly: the table is made of what the other tests here prove."""
+"""`docs/what-runs-where.md` says it truly: the table is made of what the other tests here prove."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.conformance.features import features
 from tests.conformance.ledger import LEDGER
 
 
-def test_the_readme_is_current() -> None:
+def test_the_page_is_current() -> None:
     assert support_table.is_current(), "make support-table"
 
 
@@ -26,7 +26,7 @@ def test_every_row_has_a_cell_for_every_engine() -> None:
 
 
 def test_a_table_that_is_not_current_is_noticed() -> None:
-    readme = support_table.README.read_text(encoding="utf-8")
-    old = readme.replace("**scorers**: code_exec | yes | no", "**scorers**: code_exec | yes | yes")
-    assert old != readme
-    assert support_table.with_table(old) == readme
+    page = support_table.PAGE.read_text(encoding="utf-8")
+    old = page.replace("**scorers**: code_exec | yes | no", "**scorers**: code_exec | yes | yes")
+    assert old != page
+    assert support_table.with_table(old) == page
