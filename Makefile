@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: install demo test check format bench clean fuzz conformance support-table
+.PHONY: install demo test check format bench clean fuzz conformance support-table field-tables
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -67,3 +67,7 @@ conformance: $(VENV)/installed-for-tests
 ## The table of docs/what-runs-where.md.
 support-table: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.conformance.support_table
+
+## The tables of fields in docs/task-format.md and docs/tasklog.md.
+field-tables: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.docs.field_tables

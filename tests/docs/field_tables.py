@@ -1,0 +1,229 @@
+"""The tables of fields in the pages, made of the classes that read and write the files.
+
+python -m tests.docs.field_tables          writes them
+python -m tests.docs.field_tables --check  says whether they are current
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from tests.support.commands import REPOSITORY
+from tests.support.pages import Page, Section
+
+from aigo_bridge import dtypes, spec
+from aigo_bridge.dtypes.descriptions import description
+
+BEGIN, END = "<!-- fields: {} -->", "<!-- end of fields -->"
+_TABLE = re.compile(r"<!-- fields: (\w+) -->\n(.*?)<!-- end of fields -->", re.DOTALL)
+_BASIC = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "anything", object: "anything"}
+_TAGS = ("type", "function")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Which classes a page describes, and how."""
+
+    path: Path
+    roots: tuple[type[BaseModel], ...]
+    has_defaults: bool = True
+    """Whether people write these files, and want to know what they may leave out; else a program does, which writes nulls."""
+    elsewhere: tuple[type[BaseModel], ...] = ()
+    """Classes without a table, which the page names and leaves to others; with all that is only below them."""
+
+    @property
+    def classes(self) -> dict[str, type[BaseModel]]:
+        """Those that files of these kinds may hold, by name."""
+        found: dict[str, type[BaseModel]] = {}
+        waiting = list(self.roots)
+        while waiting:
+            model = waiting.pop(0)
+            if model.__name__ not in found and model not in self.elsewhere:
+                model.model_rebuild()
+                found[model.__name__] = model
+                waiting += [each for info in model.model_fields.values() for each in _models(info.annotation)]
+        return found
+
+    @property
+    def bases(self) -> dict[str, type[BaseModel]]:
+        """What several of them share; a base may have a table of its own, and its fields then stand in no other."""
+        found = [base for model in self.classes.values() for base in model.__mro__[1:]]
+        return {base.__name__: base for base in found if getattr(base, "model_fields", None)}
+
+
+TASK_FORMAT = Tables(
+    REPOSITORY / "docs" / "task-format.md", (spec.TaskSpec, spec.DatasetSpec, spec.DatasetGeneratorSpec)
+)
+TASKLOG = Tables(
+    REPOSITORY / "docs" / "tasklog.md",
+    (dtypes.TaskResultLog,),
+    has_defaults=False,
+    elsewhere=(
+        dtypes.StoredTask,
+        dtypes.StoredModel,
+        dtypes.StoredDataset,
+        dtypes.EvaluationConfig,
+        # Of older logs; what is written has traces.
+        dtypes.SingleSolverOutput,
+        dtypes.GroupedSolverOutput,
+        # Details of what a provider said about a text.
+        dtypes.UrlCitationBody,
+        dtypes.TextCitationBody,
+        dtypes.LogProb,
+    ),
+)
+PAGES = (TASK_FORMAT, TASKLOG)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def tag(model: type[BaseModel]) -> str | None:
+    """The word that chooses this class among others, e.g. its `type`; `None` when there is none."""
+    for name in _TAGS:
+        if name in model.model_fields:
+            values = get_args(model.model_fields[name].annotation)
+            if len(values) == 1:
+                return str(values[0])
+    return None
+
+
+def marked(page: Page) -> dict[str, Section]:
+    """The classes that have a table, by name, with the section that it stands in."""
+    return {name: section for section in page.sections for name, _ in _TABLE.findall(section.body)}
+
+
+class Writer:
+    """Writes the tables of one page."""
+
+    def __init__(self, tables: Tables, page: Page):
+        self._tables = tables
+        self._page = page
+        self._marked = marked(page)
+
+    @property
+    def text(self) -> str:
+        """The page with its tables as they are now."""
+        classes = self._tables.bases | self._tables.classes
+        if unknown := set(self._marked) - set(classes):
+            raise SystemExit(f"{self._page.path.name}: no such class: {', '.join(sorted(unknown))}")
+        return _TABLE.sub(
+            lambda match: f"{BEGIN.format(match[1])}\n{self._table(classes[match[1]])}{END}", self._page.text
+        )
+
+    def _table(self, model: type[BaseModel]) -> str:
+        """The fields of a class: what they take, what stands for a missing one, what they mean."""
+        names = self._fields(model)
+        if not names:
+            return "No fields of its own.\n"
+        head = ["field", "value", *(["default"] if self._tables.has_defaults else []), "meaning"]
+        rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+        for name in names:
+            info = model.model_fields[name]
+            cells = [f"`{info.alias or name}`", self._value(info.annotation, bound=_is_templated(info))]
+            if self._tables.has_defaults:
+                default = None if info.is_required() else info.get_default(call_default_factory=True)
+                cells.append("required" if info.is_required() else _written(default))
+            cells.append(self._meaning(model, name))
+            rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        return "\n".join(rows) + "\n"
+
+    def _fields(self, model: type[BaseModel]) -> list[str]:
+        """Those that belong in its table: fields of a base with a table of its own stand there, the tag in the heading."""
+        bases = [
+            base
+            for base in model.__mro__[1:]
+            if issubclass(base, BaseModel) and base.__name__ in self._marked
+        ]
+        elsewhere = {name for base in bases for name in base.model_fields} - set(
+            inspect.get_annotations(model)
+        )
+        tags = _TAGS if tag(model) is not None else ()
+        return [name for name in model.model_fields if name not in elsewhere and name not in tags]
+
+    def _value(self, annotation: Any, *, bound: bool = False) -> str:
+        """What may stand there, in a word or two."""
+        origin, arguments = get_origin(annotation), get_args(annotation)
+        if annotation in _BASIC:
+            return _BASIC[annotation]
+        if origin is Literal:
+            return ", ".join(f"`{value}`" for value in arguments)
+        if origin in (Union, types.UnionType):
+            parts = [each for each in arguments if each is not type(None) and not (bound and each is str)]
+            null = [] if self._tables.has_defaults or type(None) not in arguments else ["null"]
+            return " or ".join(dict.fromkeys([self._value(each) for each in parts or [str]] + null))
+        if origin in (tuple, list):
+            return f"list of {self._value(arguments[0])}"
+        if origin is dict:
+            return "mapping"
+        if hasattr(annotation, "__metadata__"):
+            return self._value(arguments[0], bound=any(_is_bound(each) for each in annotation.__metadata__))
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return self._link(annotation)
+        if isinstance(annotation, type) and hasattr(annotation, "__members__"):
+            return ", ".join(f"`{member.value}`" for member in annotation)
+        return str(getattr(annotation, "__name__", annotation)).lower()
+
+    def _link(self, model: type[BaseModel]) -> str:
+        """Where a class is described: its own section, or the chapter of all those that may stand there."""
+        section = self._marked.get(model.__name__)
+        if section is None:
+            return "mapping"
+        title = section.chapter if section.level > 2 and tag(model) else section.title
+        text = f"`{title}`" if title == model.__name__ else title.replace("`", "").lower()
+        return f"[{text}](#{self._page.anchor(title)})"
+
+    def _meaning(self, model: type[BaseModel], name: str) -> str:
+        text = re.sub(r"\s+", " ", description(model, name) or "").strip()
+        if not self._tables.has_defaults:
+            return text.replace("`None`", "null")
+        text = re.sub(r"(^|\. )`None`: ", r"\1Left out: ", text)
+        return text.replace("`None`", "left out")
+
+
+def _is_bound(metadata: Any) -> bool:
+    return type(metadata).__name__ == "_UntilBound"
+
+
+def _is_templated(info: Any) -> bool:
+    return any(_is_bound(each) for each in info.metadata)
+
+
+def _written(value: Any) -> str:
+    """A default as it would be written."""
+    if value is None:
+        return ""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def current(tables: Tables) -> str:
+    """The page as it is, with the tables as they should be."""
+    return Writer(tables, Page(tables.path, tables.path.read_text(encoding="utf-8"))).text
+
+
+def is_current(tables: Tables) -> bool:
+    """Whether the page has them."""
+    return current(tables) == tables.path.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        stale = [each.path.name for each in PAGES if not is_current(each)]
+        sys.exit(f"tables of fields are not current: make field-tables ({', '.join(stale)})" if stale else 0)
+    for each in PAGES:
+        each.path.write_text(current(each), encoding="utf-8")

@@ -1,0 +1,241 @@
+"""`docs/task-format.md` is complete and true: held against the classes that read task files, and its examples are run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+import yaml
+from tests.conformance.ledger import LEDGER
+from tests.docs.field_tables import TASK_FORMAT, Writer, is_current, marked, tag
+from tests.support.commands import Run
+from tests.support.pages import Page, Section
+
+Load = Callable[[Path], dict[str, Any]]
+PAGE = Page(TASK_FORMAT.path, TASK_FORMAT.path.read_text(encoding="utf-8"))
+ROW = {
+    key: value
+    for block in PAGE.blocks
+    if block.kind == "json"
+    for key, value in json.loads(block.text).items()
+}
+ASK = {
+    "type": "single_turn_solver",
+    "input_builder": {
+        "type": "chat_completion",
+        "input_messages": [{"role": "user", "content": "{{ sample.question }}"}],
+    },
+}
+SCORER = {"type": "string_equals", "ground_truth": "{{ sample.answer }}"}
+
+
+def examples(chapter: str) -> list[tuple[Section, dict[str, Any]]]:
+    """The YAML examples of a chapter, each with the section that it stands in."""
+    return [
+        (section, yaml.safe_load(block.text))
+        for section in PAGE.sections
+        if section.chapter == chapter
+        for block in section.blocks
+        if block.kind == "yaml"
+    ]
+
+
+(COUNTING,) = next(each for section, each in examples("Scorers") if section.title == "`python` scorer")[
+    "scorers"
+]
+SOLVERS = [
+    each["solver"]
+    for chapter in ("Solvers", "Input builders", "Message builders", "Post-processors")
+    for _, each in examples(chapter)
+]
+
+
+def named(section: Section, what: str) -> set[str]:
+    """The names in the sentence of a section that begins with **what**:."""
+    (sentence,) = re.findall(
+        rf"\*\*{what}\*\*(?: of all)?: (.*?)(?:\. |\.?\n\n|\.\n)", section.prose, re.DOTALL
+    )
+    return set(re.findall(r"`([\w@^.-]+)`", sentence))
+
+
+def whole_file(example: dict[str, Any], key: str) -> dict[str, Any]:
+    """A part of a task, of a data set or of a generator as a file."""
+    head: dict[str, Any] = {"key": key, "display_name": "Part", "description": ""}
+    if {"source", "generator_specification"} & set(example) or "synthesizers" in example.get(
+        "definition", ()
+    ):
+        return {**head, **example}
+    whole = {"dataset": {"key": "rows"}, "solver": ASK, "scorers": [SCORER]}
+    if {"definition", "config_spec"} & set(example):
+        return {**head, "definition": whole, **example}
+    if "solver" in example:
+        whole["scorers"] = []
+    if "metrics" in example:
+        example = {"scorers": [{**COUNTING, **example}]}
+    return {**head, "definition": {**whole, **example}}
+
+
+def test_the_tables_are_current() -> None:
+    assert is_current(TASK_FORMAT), "make field-tables"
+
+
+def test_a_table_that_is_not_current_is_noticed() -> None:
+    old = PAGE.text.replace("| `max_iterations` | integer | `10` |", "| `max_iterations` | integer | `5` |")
+    assert old != PAGE.text
+    assert Writer(TASK_FORMAT, Page(PAGE.path, old)).text == PAGE.text
+
+
+def test_every_class_has_a_table() -> None:
+    assert set(TASK_FORMAT.classes) - set(marked(PAGE)) == set()
+
+
+def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
+    wrong = {
+        name: section.title
+        for name, section in marked(PAGE).items()
+        if (model := TASK_FORMAT.classes.get(name))
+        and (word := tag(model))
+        and f"`{word}`" not in section.title
+    }
+    assert wrong == {}
+
+
+def test_every_kind_of_solver_scorer_metric_source_and_parameter_has_an_example() -> None:
+    chapters = ("Solvers", "Scorers", "Metrics", "Parameters", "Data sets")
+    without = [
+        section.title
+        for section in PAGE.sections
+        if section.chapter in chapters and section.title.startswith("`") and not section.blocks
+    ]
+    assert without == []
+
+
+def test_every_example_is_valid(aigo: Run, tmp_path: Path) -> None:
+    """Each as a file of its own, put in its place."""
+    for number, block in enumerate(block for block in PAGE.blocks if block.kind == "yaml"):
+        name = f"part-{number}"
+        text = yaml.safe_dump(whole_file(yaml.safe_load(block.text), name), sort_keys=False)
+        (tmp_path / f"{name}.yaml").write_text(text)
+
+    done = aigo("validate", ".")
+
+    assert done.code == 0, done.err
+
+
+def test_gaps_of_engines_stand_where_they_belong() -> None:
+    gaps = {
+        word
+        for gap in LEDGER
+        for feature in gap.features
+        for word in re.findall(r"(?:scorers|solvers): (\w+)", feature)
+    }
+    said = {section.title.strip("`") for section in PAGE.sections if "**Engines**:" in section.prose}
+    assert said == gaps
+
+
+def evidence(
+    aigo: Run,
+    folder: Path,
+    load: Load,
+    definition: dict[str, Any],
+    models: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The evidence of a task with the row of the page, answered by a model that says Oslo; other models by what they say."""
+    definition = {"dataset": {"key": "rows"}, "solver": ASK, "scorers": [SCORER], **definition}
+    task = {"key": "t", "display_name": "T", "description": "", "definition": definition}
+    (folder / "t.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
+    (folder / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
+    for name, reply in {"m": "Oslo", **models}.items():
+        (folder / f"{name}.jsonl").write_text(json.dumps({"default": True, "reply": reply}) + "\n")
+    mapped = [word for name in models for word in ("--model-map", f"{name}=scripted/{name}.jsonl")]
+    done = aigo("run", "t.yaml", "--model", "scripted/m.jsonl", *mapped, "--out", "out")
+    assert done.code == 0, done.err + done.out
+    found: dict[str, Any] = load(folder / "out" / "t.tasklog.json")["evidence"]
+    return found
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver["type"])
+def test_solvers_come_to_an_answer(
+    aigo: Run, tmp_path: Path, result_of: Load, solver: dict[str, Any]
+) -> None:
+    others = {"guest": "And Peru?"} if "guest" in str(solver) else {}
+
+    found = evidence(aigo, tmp_path, result_of, {"solver": solver, "scorers": []}, others)
+
+    assert all(trial["solver"] for sample in found["samples"] for trial in sample["trials"])
+
+
+JUDGES = {
+    "model_as_a_judge_classifier": "correct",
+    "model_as_a_judge_scorer": "4",
+    "labeler_via_model": "formal",
+    "rag_checker": '{"labels": [{"claim": 1, "label": "entailment"}]}',
+}
+
+
+def test_scorers_give_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    """Scores, usual metrics and metadata of every scorer but `code_exec`, which wants a sandbox and has its own tests."""
+    sections = {each["scorers"][0]["type"]: section for section, each in examples("Scorers")}
+    scorers = [
+        each["scorers"][0] for _, each in examples("Scorers") if each["scorers"][0]["type"] != "code_exec"
+    ]
+    for scorer in scorers:
+        field = next((name for name in ("model_key", "judge_model_key") if name in scorer), None)
+        if field is not None:
+            scorer[field] = scorer["type"]
+
+    found = evidence(aigo, tmp_path, result_of, {"scorers": scorers}, JUDGES)
+
+    for score in found["samples"][0]["trials"][0]["scores"]:
+        kind, values = score["scorer_key"], score["values"]
+        section = sections[kind]
+        if named(section, "Scores"):
+            assert set(values) == named(section, "Scores"), kind
+        metrics = {name for each in found["metrics"] if each["scorer_key"] == kind for name in each["values"]}
+        assert metrics == {
+            made for name in named(section, "Usual metrics") for made in _filled(name, values)
+        }, kind
+        if "**Metadata**" in section.prose:
+            assert named(section, "Metadata") <= set(score["metadata"]), kind
+        if kind in JUDGES and kind != "rag_checker":
+            assert named(PAGE.section("Judges"), "Metadata") <= set(score["metadata"]), kind
+
+
+def _filled(name: str, values: Mapping[str, Any]) -> list[str]:
+    """`SCORE_mean` for every score that is a number, `label_LABEL` for the label that was given."""
+    if "SCORE" in name:
+        return [
+            name.replace("SCORE", each) for each, value in values.items() if isinstance(value, int | float)
+        ]
+    return [name.replace("LABEL", str(values.get("label")))]
+
+
+def test_metrics_have_the_values_that_are_named(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    sections = [section for section, _ in examples("Metrics")]
+    metrics = [
+        {**metric, "key": f"m{number}"}
+        for number, section in enumerate(sections)
+        for metric in yaml.safe_load(section.blocks[0].text)["metrics"]
+    ]
+
+    found = evidence(aigo, tmp_path, result_of, {"scorers": [{**COUNTING, "metrics": metrics}]})
+
+    values = {metric["metric_key"]: set(metric["values"]) for metric in found["metrics"]}
+    assert values == {f"m{number}": named(section, "Values") for number, section in enumerate(sections)}
+
+
+def test_trials_and_rules_do_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    (trials,) = [yaml.safe_load(block.text) for block in PAGE.section("Trials").blocks]
+    (actions,) = [yaml.safe_load(block.text) for block in PAGE.section("Action rules").blocks]
+
+    found = evidence(aigo, tmp_path, result_of, {**trials, **actions})
+
+    (sample,) = found["samples"]
+    names = {"is_correct", "always", "share", "is_correct.min", "is_correct.max", "is_correct.pass@2"}
+    assert set(sample["scores"][0]["values"]) == names
+    assert not sample.get("action_records")
