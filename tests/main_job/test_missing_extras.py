@@ -13,7 +13,7 @@ GOLDEN = REPOSITORY / "tests" / "golden"
 LOG = GOLDEN / "inspect" / "0.3.285-chunked.eval"
 CAPITALS = REPOSITORY / "examples" / "capitals"
 MODEL = f"scripted/{CAPITALS / 'answers.jsonl'}"
-PIP = "run: pip install 'aigo-bridge[parquet]'"
+PIP = "run: pip install 'pyarrow"
 
 
 @pytest.fixture
