@@ -1,73 +1,20 @@
-"""An import as parquet tables: `samples`, `scores`, `events`, `messages`, and the rest of the log as `result.json`.
-
-For analysis with duckdb, pandas or polars. Rows name their sample and trial; what has no column of its own is JSON
-text in the last one. Contexts of model calls are left out: `messages` has the main agent's conversation once. Columns have the
-same types whatever a log holds: a number that does not fit is null there, and in the text of the last column as it is.
-Scores that were reduced over epochs are in `result.json`, by sample, because they are of no trial.
-"""
+"""An import as parquet tables; see `aigo_bridge.importing.tables`."""
 
 from __future__ import annotations
 
-import json
-import math
-import secrets
-import shutil
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
-from aigo_bridge.errors import UsageError
-from aigo_bridge.extras import install_command
-from aigo_bridge.importing.encoding import dumps, json_text
+from aigo_bridge.importing.encoding import dumps
 from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
 
 from .events import EventChoice
 from .frame import Totals, frame_of
+from .model_calls import model_usage
 from .reading import LogReader
 from .samples import MappedTrial, marked
 from .scores import REDUCED, aggregated_scores
 from .trials import read_trials
-
-_KEY = {"sample_id": "string", "trial": "int32"}
-_COLUMNS: dict[str, dict[str, str]] = {
-    "samples": {
-        **_KEY,
-        **dict.fromkeys(
-            ("trace_id", "input", "target", "metadata", "error_type", "error", "limit"), "string"
-        ),
-        "total_time": "double",
-        "prompt_tokens": "int64",
-        "completion_tokens": "int64",
-        "data": "string",
-    },
-    "scores": {
-        **_KEY,
-        "scorer": "string",
-        "name": "string",
-        "value": "double",
-        **dict.fromkeys(("text", "answer", "explanation", "metadata"), "string"),
-    },
-    "events": {
-        **_KEY,
-        "position": "int32",
-        **dict.fromkeys(("event_id", "span_id", "parent_span_id", "type", "name", "timestamp"), "string"),
-        **dict.fromkeys(("model", "function", "call_id", "arguments", "result", "status", "error"), "string"),
-        "seconds": "double",
-        "prompt_tokens": "int64",
-        "completion_tokens": "int64",
-        "data": "string",
-    },
-    "messages": {
-        **_KEY,
-        "position": "int32",
-        **dict.fromkeys(("item_id", "type", "role", "text", "call_id", "function", "data"), "string"),
-    },
-}
-_INTEGERS = {"int32": 1 << 31, "int64": 1 << 63}
-_BATCH_ROWS = 20_000
-_BATCH_BYTES = 16 << 20
-_TEXTS = frozenset({"input_text", "output_text", "text"})
 
 
 def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossReport) -> Totals:
@@ -76,236 +23,36 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
     Raises:
         UsageError: pyarrow is not installed.
     """
-    draft = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
     totals = Totals()
     reduced = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
-    draft.mkdir(parents=True)
-    try:
-        with _Tables(draft) as tables:
-            for trial, first in marked(read_trials(log, keep=keep, loss=loss)):
-                totals.count_trial(trial, first=first)
-                tables.add(trial)
-                # Freed before the next one is made, not after.
-                del trial
-            if tables.too_big:
-                loss.changed["number that does not fit its column: null there, kept as text"] += (
-                    tables.too_big
-                )
+    with written_tables(folder, loss) as (tables, draft):
+        for trial, first in marked(read_trials(log, keep=keep, loss=loss)):
+            totals.count_trial(trial, first=first)
+            tables.add(_parts(trial))
+            # Freed before the next one is made, not after.
+            del trial
         frame = frame_of(log.header, totals, log.damage, loss)
         if reduced:
             frame["reduced_scores"] = reduced
             loss.kept[REDUCED] += sum(map(len, reduced.values()))
         loss.changed.update(log.changes)
         (draft / "result.json").write_bytes(dumps(frame) + b"\n")
-        if folder.exists():
-            shutil.rmtree(folder)
-        draft.replace(folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return totals
 
 
-class _Tables:
-    """The four open parquet files."""
-
-    def __init__(self, folder: Path):
-        try:
-            import pyarrow as pa  # type: ignore[import-untyped]  # has no types
-            import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
-        except ImportError as error:
-            raise UsageError(f"parquet needs pyarrow; run: {install_command('parquet')}") from error
-        self._arrow: Any = pa
-        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
-        self._bytes = 0
-        self.too_big = 0
-        """Numbers that did not fit their columns."""
-        self._schemas = {
-            name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])
-            for name, columns in _COLUMNS.items()
-        }
-        self._writers = {
-            name: pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd")
-            for name, schema in self._schemas.items()
-        }
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._flush()
-        for writer in self._writers.values():
-            writer.close()
-
-    def add(self, trial: MappedTrial) -> None:
-        """Add the rows of one trial."""
-        for table, rows in (
-            ("samples", [_sample_row(trial)]),
-            ("scores", _score_rows(trial)),
-            ("events", _event_rows(trial)),
-            ("messages", _message_rows(trial)),
-        ):
-            for row in rows:
-                self._rows[table].append(self._fitting(row, _COLUMNS[table]))
-                self._bytes += sum(len(value) for value in row.values() if isinstance(value, str))
-        if self._bytes > _BATCH_BYTES or any(len(rows) > _BATCH_ROWS for rows in self._rows.values()):
-            self._flush()
-
-    def _fitting(self, row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
-        """The row with every value of its column's type; numbers that do not fit are in `data`, where it has one."""
-        odd: dict[str, Any] = {}
-        for name, kind in columns.items():
-            value = row.get(name)
-            if value is None:
-                continue
-            row[name] = _text(value) if kind == "string" else _number(value, kind)
-            if row[name] is None:
-                odd[name] = value
-        if odd:
-            self.too_big += len(odd)
-            if "data" in columns:
-                row["data"] = json_text({**json.loads(row["data"]), "numbers": odd})
-        return row
-
-    def _flush(self) -> None:
-        for name, rows in self._rows.items():
-            if rows:
-                self._writers[name].write_table(
-                    self._arrow.Table.from_pylist(rows, schema=self._schemas[name])
-                )
-                rows.clear()
-        self._bytes = 0
-
-
-def _key(trial: MappedTrial) -> dict[str, Any]:
-    return {"sample_id": str(trial.sample_id), "trial": trial.index}
-
-
-def _number(value: Any, kind: str) -> float | int | None:
-    """A finite number for a column of this type; `None` for what does not fit it."""
-    if kind == "double":
-        try:
-            found = float(value)
-        except (TypeError, ValueError, OverflowError):
-            return None
-        return found if math.isfinite(found) else None
-    return value if isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind] else None
-
-
-def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    return value if isinstance(value, str) else json_text(value)
-
-
-def _sample_row(trial: MappedTrial) -> dict[str, Any]:
-    from .model_calls import model_usage
-
+def _parts(trial: MappedTrial) -> TrialParts:
     usages = [model_usage(usage) or {} for usage in trial.usage.values()]
     metadata = trial.trace.metadata if trial.trace is not None else {}
-    extra = metadata.get("extra", {}).get("inspect", {})
-    limit = extra.get("limit")
-    first = trial.errors[0] if trial.errors else {}
-    return {
-        **_key(trial),
-        "trace_id": metadata.get("trace_id"),
-        "input": _text(trial.data.get("input")),
-        "target": _text(trial.data.get("target")),
-        "metadata": _text(trial.data.get("metadata")),
-        "error_type": first.get("error_type"),
-        "error": first.get("message"),
-        "limit": limit.get("type") if isinstance(limit, dict) else limit,
-        "total_time": metadata.get("total_time"),
-        "prompt_tokens": _total(usage.get("num_prompt_tokens") for usage in usages),
-        "completion_tokens": _total(usage.get("num_completion_tokens") for usage in usages),
-        "data": json_text(extra),
-    }
-
-
-def _total(counts: Iterable[int | None]) -> int | None:
-    """The sum of counts; unknown when one of them is."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
-
-
-def _score_rows(trial: MappedTrial) -> Iterator[dict[str, Any]]:
-    for score in trial.scores or []:
-        metadata = score.get("metadata") or {}
-        for name, value in score["values"].items():
-            yield {
-                **_key(trial),
-                "scorer": score["scorer_name"],
-                "name": name,
-                "value": value if isinstance(value, (int, float)) else None,
-                "text": _text(value),
-                "answer": _text(metadata.get("answer")),
-                "explanation": _text(metadata.get("explanation")),
-                "metadata": json_text(metadata),
-            }
-
-
-def _event_rows(trial: MappedTrial) -> Iterator[dict[str, Any]]:
-    if trial.trace is None:
-        return
-    for position, event in enumerate(trial.trace.events):
-        usage = event.get("usage") or {}
-        rest = {
-            k: v
-            for k, v in event.items()
-            if k not in _COLUMNS["events"] and k not in ("id", "input_context", "usage")
-        }
-        yield {
-            **_key(trial),
-            **{name: _text(event.get(name)) for name in _EVENT_TEXTS},
-            "position": position,
-            "event_id": event["id"],
-            "error": _text(
-                event.get("error") or (event.get("message") if event["type"] == "error" else None)
-            ),
-            "seconds": event.get("total_time", event.get("working_time")),
-            "prompt_tokens": usage.get("num_prompt_tokens"),
-            "completion_tokens": usage.get("num_completion_tokens"),
-            "data": json_text(rest),
-        }
-
-
-_EVENT_TEXTS = (
-    *("span_id", "parent_span_id", "type", "name", "timestamp", "model"),
-    *("function", "call_id", "arguments", "result", "status"),
-)
-
-
-def _message_rows(trial: MappedTrial) -> Iterator[dict[str, Any]]:
-    for position, item in enumerate(trial.trace.items if trial.trace is not None else []):
-        yield {
-            **_key(trial),
-            "position": position,
-            "item_id": item.get("id"),
-            "type": item["type"],
-            "role": item.get("role"),
-            "text": _said(item),
-            "call_id": item.get("call_id"),
-            "function": item.get("name"),
-            "data": json_text(item),
-        }
-
-
-def _said(item: dict[str, Any]) -> str | None:
-    if item["type"] == "function_call":
-        return str(item["arguments"])
-    content = item.get("output", item.get("content"))
-    if not isinstance(content, list):
-        return _text(content)
-    return "\n".join(_texts_of(content))
-
-
-def _texts_of(parts: Iterable[Any]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, dict) and part.get("type") in _TEXTS:
-            yield str(part["text"])
+    return TrialParts(
+        sample_id=trial.sample_id,
+        index=trial.index,
+        data=trial.data,
+        items=trial.trace.items if trial.trace is not None else (),
+        events=trial.trace.events if trial.trace is not None else (),
+        metadata=metadata,
+        scores=trial.scores or (),
+        errors=trial.errors,
+        extra=metadata.get("extra", {}).get("inspect", {}),
+        prompt_tokens=total_of(usage.get("num_prompt_tokens") for usage in usages),
+        completion_tokens=total_of(usage.get("num_completion_tokens") for usage in usages),
+    )

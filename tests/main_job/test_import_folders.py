@@ -58,8 +58,9 @@ def test_logs_of_any_name_are_imported_and_the_rest_is_said(
     assert any(name.startswith("demo") for name in found), found
     lines = done.err.splitlines()
     assert (
-        "skipped: 2 files, each a result log of AI GO already (nothing is to be imported; `aigo-bridge validate`,"
-        " `score` and `export --to inspect-log` take it): logs/deep/a.tasklog.json, logs/deep/b.tasklog.json"
+        "skipped: 2 files, each a result log of AI GO already (nothing is to be imported, but for its tables:"
+        " --format parquet; `aigo-bridge validate`, `score` and `export --to inspect-log` take it):"
+        " logs/deep/a.tasklog.json, logs/deep/b.tasklog.json"
     ) in lines
     assert sum("JSON without the parts of a log" in line for line in lines) == 1
     skipped = "\n".join(lines)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aigo_bridge.cli.settings import VERB
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine import ImportOptions
+    from aigo_bridge.importing.report import ImportReport
 
 app = typer.Typer(**VERB)
 
@@ -23,7 +28,10 @@ CHOICES = {
 def import_logs(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG…", help="Log files, folders, patterns, or URLs (s3://…) of any engine."),
+        typer.Argument(
+            metavar="LOG…",
+            help="Log files, folders, patterns, or URLs (s3://…) of any engine; with --format parquet also result logs.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the evidence.")] = Path(
         "out"
@@ -75,11 +83,13 @@ def import_logs(
     from aigo_bridge.engine import ImportOptions
     from aigo_bridge.engines import load_logs
     from aigo_bridge.errors import MissingEngineError, UsageError
-    from aigo_bridge.importing.report import ImportReport
 
     reports: list[dict[str, Any]] = []
+    outputs: set[str] = set()
 
     def tell(report: ImportReport) -> None:
+        if report.output is not None:
+            outputs.add(report.output.name.removesuffix(".tasklog"))
         if as_json:
             output = None if report.output is None else str(report.output)
             reports.append({"log": report.log, "output": output, **report.summary})
@@ -101,6 +111,7 @@ def import_logs(
             bounds=_numbers(bound),
             max_loss=max_loss,
         )
+        logs, results = _result_logs(logs) if output_format == "parquet" else (logs, [])
         found = _by_engine(logs) if engine is None else {engine: _of_engine(logs, engine)}
         # Every engine is there before anything is read.
         by_engine = [(load_logs(name), locations) for name, locations in found.items()]
@@ -111,12 +122,53 @@ def import_logs(
             except MissingEngineError as error:
                 # What one engine's files need is no matter of the others.
                 missing.append(error)
+        if results:
+            code = max(code, _result_tables(results, out, options, outputs, tell))
         if as_json:
             typer.echo(json.dumps(reports, indent=2, ensure_ascii=False))
         if missing:
             raise MissingEngineError("; ".join(map(str, missing)))
     if code:
         raise typer.Exit(code)
+
+
+def _result_logs(logs: list[str]) -> tuple[list[str], list[str]]:
+    """The locations that are no result logs, and those that are."""
+    from aigo_bridge.importing.file_kinds import is_result_file
+    from aigo_bridge.importing.locations import expanded
+
+    others: list[str] = []
+    results: list[str] = []
+    for pattern in logs:
+        locations = expanded(pattern)
+        found = [location for location in locations if "://" not in location and is_result_file(location)]
+        results += found
+        others += [pattern] if not found else [location for location in locations if location not in found]
+    return others, results
+
+
+def _result_tables(
+    results: list[str],
+    out: Path,
+    options: ImportOptions,
+    taken: set[str],
+    tell: Callable[[ImportReport], None],
+) -> int:
+    """Write the tables of result logs; the worst exit code."""
+    from aigo_bridge.importing.redaction import redaction
+    from aigo_bridge.importing.result_tables import import_result_log
+
+    worst = 0
+    for location in dict.fromkeys(results):
+        secrets = (
+            redaction(options.patterns)
+            if options.redact
+            else redaction(options.patterns, environment={}, well_known=False)
+        )
+        report = import_result_log(location, out, secrets, taken)
+        tell(report)
+        worst = max(worst, report.exit_code)
+    return worst
 
 
 def _of_engine(logs: list[str], engine: str) -> list[str]:

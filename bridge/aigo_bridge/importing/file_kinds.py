@@ -72,7 +72,8 @@ class OtherFile:
 
 RESULT_LOG = OtherFile(
     "a result log of AI GO already",
-    "nothing is to be imported; `aigo-bridge validate`, `score` and `export --to inspect-log` take it",
+    "nothing is to be imported, but for its tables: --format parquet; `aigo-bridge validate`, `score` and"
+    " `export --to inspect-log` take it",
 )
 SUMMARY = OtherFile(
     "the summary of an evaluation",
@@ -114,6 +115,12 @@ def is_result_log(head: Head) -> bool:
     return bool({"evidence", "format_version"} & names) or {"specification", "execution"} <= names
 
 
+def is_result_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a local file is AI GO evidence, by its content, and by its name where that is compressed."""
+    head = head_of(path)
+    return head is not None and other_file(head, os.path.basename(path)) == RESULT_LOG  # noqa: PTH119  # also texts
+
+
 def other_file(head: Head, name: str) -> OtherFile | None:
     """What a file is that is surely no log of an engine; `None` when it may be one, whole or damaged.
 
@@ -133,7 +140,7 @@ def other_file(head: Head, name: str) -> OtherFile | None:
         return RESULT_LOG if ".tasklog.json" in lowered else _COMPRESSED
     for suffix, kind in _BY_SUFFIX.items():
         if lowered.endswith(suffix):
-            return kind
+            return RESULT_LOG if ".tasklog.json" in lowered else kind
     names = head.members
     if names is None:
         # Of a log whose first bytes are lost nothing but the name says that it is one.

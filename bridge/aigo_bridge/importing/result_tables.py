@@ -1,0 +1,149 @@
+"""A result log as parquet tables: the same ones that an import of an engine's log makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, make_explicit
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.encoding import dumps
+from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.importing.report import ImportReport
+from aigo_bridge.importing.result import PARTIAL, file_stem
+from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
+from aigo_bridge.importing.terminal import harmless
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.log_files import COMPRESSIONS
+
+Json = dict[str, Any]
+
+
+def import_result_log(location: str, out: Path, secrets: Redaction, taken: set[str]) -> ImportReport:
+    """Write the tables of a result log to `<name>.tables` in a folder.
+
+    Args:
+        location: where the log is.
+        out: folder of the tables; it is made if need be.
+        secrets: what is taken out.
+        taken: names that are taken in the folder; that of this log is added.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+    """
+    secrets.found.clear()
+    name = Path(location).name
+    for suffix in (*COMPRESSIONS, ".json", ".jsonl", ".tasklog"):
+        name = name.removesuffix(suffix)
+    out.mkdir(parents=True, exist_ok=True)
+    folder = out / f"{file_stem(secrets.text(name), taken)}.tasklog"
+    loss, counts = LossReport(), {"samples": 0, "trials": 0}
+    try:
+        reader = LogReader(location)
+        status = _write(reader, folder, secrets, loss, counts)
+    except (EvidenceError, OSError) as error:
+        reason = str(error) if isinstance(error, EvidenceError) else f"{folder}: {error.strerror or error}"
+        lines = (f"{harmless(location)}: unreadable", f"  {harmless(reason)}")
+        return ImportReport(location, None, lines, PARTIAL, {"reason": reason})
+    lines = (
+        f"{harmless(location)}: {status}",
+        f"  {counts['samples']} samples in {counts['trials']} trials -> {harmless(str(folder))}",
+        *(f"  changed: {count} x {harmless(kind)}" for kind, count in sorted(loss.changed.items())),
+        *(f"  redacted: {count} x {harmless(kind)}" for kind, count in sorted(secrets.found.items())),
+    )
+    summary = {"status": status, **counts, "loss": loss.as_dict(), "redacted": dict(secrets.found)}
+    return ImportReport(location, folder, lines, 0, summary)
+
+
+def _write(
+    reader: LogReader, folder: Path, secrets: Redaction, loss: LossReport, counts: dict[str, int]
+) -> str:
+    frame = reader.frame()
+    aggregated: dict[str, list[Json]] = {}
+    with written_tables(folder, loss) as (tables, draft):
+        for sample in reader.samples():
+            counts["samples"] += 1
+            if sample.trials and sample.scores:
+                scores = [score.model_dump(mode="json", exclude_unset=True) for score in sample.scores]
+                aggregated[str(sample.sample_id)] = _clean(scores, secrets)
+            for parts in _trials(sample, secrets):
+                counts["trials"] += 1
+                tables.add(parts)
+        rest = _clean(frame.model_dump(mode="json", exclude_unset=True), secrets)
+        (rest.get("evidence") or {}).pop("samples", None)
+        if aggregated:
+            rest["reduced_scores"] = aggregated
+        (draft / "result.json").write_bytes(dumps(rest) + b"\n")
+    return str(frame.status)
+
+
+def _trials(sample: SampleEvidence, secrets: Redaction) -> Iterator[TrialParts]:
+    trials = sample.trials or [
+        # Legacy evidence, and evidence of one run: the sample is its only trial.
+        SampleTrialEvidence(
+            index=0,
+            sample_id="" if sample.sample_id is None else sample.sample_id,
+            sample=sample.sample,
+            solver=sample.solver,
+            scores=sample.scores,
+            errors=sample.errors,
+        )
+    ]
+    for trial in trials:
+        yield _parts(_clean(make_explicit(trial).model_dump(mode="json"), secrets))
+
+
+def _parts(trial: Json) -> TrialParts:
+    outputs = _outputs((trial.get("solver") or {}).get("output") or {})
+    traces = [output.get("trace") or {} for output in outputs]
+    metadata = (traces[0].get("metadata") or {}) if traces else {}
+    usages = [usage for output in outputs for usage in _usages(output)]
+    extra = metadata.get("extra") or {}
+    return TrialParts(
+        sample_id=trial["sample_id"],
+        index=trial["index"],
+        data=(trial.get("sample") or {}).get("data") or {},
+        items=[item for output in outputs for item in _items(output)],
+        events=[event for trace in traces for event in trace.get("events") or ()],
+        metadata=metadata,
+        scores=trial.get("scores") or (),
+        errors=trial.get("errors") or (),
+        extra=extra.get("inspect", extra),
+        prompt_tokens=total_of(usage.get("num_prompt_tokens") for usage in usages),
+        completion_tokens=total_of(usage.get("num_completion_tokens") for usage in usages),
+    )
+
+
+def _outputs(output: Json) -> list[Json]:
+    """The conversations of a trial, one after the other."""
+    several = output.get("solver_outputs")
+    if several is None:
+        return [output] if output else []
+    return list(several.values() if isinstance(several, dict) else several)
+
+
+def _items(output: Json) -> Iterable[Mapping[str, Any]]:
+    return (output.get("trace") or {}).get("items") or output.get("messages") or ()
+
+
+def _usages(output: Json) -> Iterator[Json]:
+    """The tokens of each model call; empty for a call that does not tell."""
+    events = (output.get("trace") or {}).get("events") or ()
+    calls = [event for event in events if event.get("type") == "model_call_event"]
+    raw = output.get("raw_outputs") or [output.get("output")]
+    for source in calls or [each for each in raw if isinstance(each, dict)]:
+        yield source.get("usage") or {}
+
+
+def _clean(value: Any, secrets: Redaction) -> Any:
+    """The value without secrets."""
+    data = dumps(value)
+    clean = secrets.apply(data)
+    if clean is data:
+        return value
+    # Late: hardly any log has one.
+    import json
+
+    return json.loads(clean)

@@ -1,0 +1,329 @@
+"""Evidence as parquet tables: `samples`, `scores`, `events`, `messages`, and the rest of the log as `result.json`.
+
+For analysis with duckdb, pandas or polars. Rows name their sample and trial; what has no column of its own is JSON
+text in the last one. Contexts of model calls are left out: `messages` has the conversation once. Columns have the
+same types whatever a log holds: a number that does not fit is null there, and in the text of the last column as it is.
+Scores that were reduced over trials are in `result.json`, by sample, because they are of no trial.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from aigo_bridge.errors import UsageError
+from aigo_bridge.extras import install_command
+from aigo_bridge.importing.encoding import json_text
+from aigo_bridge.importing.loss import LossReport
+
+_KEY = {"sample_id": "string", "trial": "int32"}
+_COLUMNS: dict[str, dict[str, str]] = {
+    "samples": {
+        **_KEY,
+        **dict.fromkeys(
+            ("trace_id", "input", "target", "metadata", "error_type", "error", "limit"), "string"
+        ),
+        "total_time": "double",
+        "prompt_tokens": "int64",
+        "completion_tokens": "int64",
+        "data": "string",
+    },
+    "scores": {
+        **_KEY,
+        "scorer": "string",
+        "name": "string",
+        "value": "double",
+        "number": "double",
+        **dict.fromkeys(("text", "answer", "explanation", "metadata"), "string"),
+    },
+    "events": {
+        **_KEY,
+        "position": "int32",
+        **dict.fromkeys(("event_id", "span_id", "parent_span_id", "type", "name", "timestamp"), "string"),
+        **dict.fromkeys(("model", "function", "call_id", "arguments", "result", "status", "error"), "string"),
+        "seconds": "double",
+        "prompt_tokens": "int64",
+        "completion_tokens": "int64",
+        "data": "string",
+    },
+    "messages": {
+        **_KEY,
+        "position": "int32",
+        **dict.fromkeys(("item_id", "type", "role", "text", "call_id", "function", "data"), "string"),
+    },
+}
+_INTEGERS = {"int32": 1 << 31, "int64": 1 << 63}
+_BATCH_ROWS = 20_000
+_BATCH_BYTES = 16 << 20
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+
+
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Correct, partially correct, incorrect, no answer."""
+_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+
+
+@dataclass(frozen=True)
+class TrialParts:
+    """One trial of one sample, as JSON-ready parts."""
+
+    sample_id: str | int
+    index: int
+    """Number of the trial, from 0."""
+    data: Mapping[str, Any]
+    """`SampleData.data`."""
+    items: Sequence[Mapping[str, Any]]
+    events: Sequence[Mapping[str, Any]]
+    metadata: Mapping[str, Any]
+    """`TraceMetadata`."""
+    scores: Sequence[Mapping[str, Any]]
+    errors: Sequence[Mapping[str, Any]]
+    extra: Mapping[str, Any]
+    """What has no column."""
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+def score_number(value: Any) -> float | None:
+    """A score as a number, as Inspect's metrics take it: "C" is 1, "P" a half, "I" and "N" 0, and so on.
+
+    `None` for what they warn of and take for 0.
+    """
+    if isinstance(value, str):
+        if value in _GRADES:
+            return _GRADES[value]
+        value = _WORDS.get(value.lower(), value)
+    elif not isinstance(value, (int, float)):
+        return None
+    return _number(value, "double")  # type: ignore[return-value]  # a double
+
+
+@contextmanager
+def written_tables(folder: Path, loss: LossReport) -> Iterator[tuple[Tables, Path]]:
+    """Open tables, and the folder in which they are until the block ends well; then they take the place of `folder`.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+    """
+    draft = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
+    draft.mkdir(parents=True)
+    try:
+        with Tables(draft) as tables:
+            yield tables, draft
+        if tables.too_big:
+            loss.changed["number that does not fit its column: null there, kept as text"] += tables.too_big
+        if folder.exists():
+            shutil.rmtree(folder)
+        draft.replace(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+class Tables:
+    """The four open parquet files."""
+
+    def __init__(self, folder: Path):
+        try:
+            import pyarrow as pa  # type: ignore[import-untyped]  # has no types
+            import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
+        except ImportError as error:
+            raise UsageError(
+                f"--format parquet needs pyarrow, which is not installed; run: {install_command('parquet')}"
+            ) from error
+        self._arrow: Any = pa
+        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
+        self._bytes = 0
+        self.too_big = 0
+        """Numbers that did not fit their columns."""
+        self._schemas = {
+            name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])
+            for name, columns in _COLUMNS.items()
+        }
+        self._writers = {
+            name: pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd")
+            for name, schema in self._schemas.items()
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._flush()
+        for writer in self._writers.values():
+            writer.close()
+
+    def add(self, trial: TrialParts) -> None:
+        """Add the rows of one trial."""
+        for table, rows in (
+            ("samples", [_sample_row(trial)]),
+            ("scores", _score_rows(trial)),
+            ("events", _event_rows(trial)),
+            ("messages", _message_rows(trial)),
+        ):
+            for row in rows:
+                self._rows[table].append(self._fitting(row, _COLUMNS[table]))
+                self._bytes += sum(len(value) for value in row.values() if isinstance(value, str))
+        if self._bytes > _BATCH_BYTES or any(len(rows) > _BATCH_ROWS for rows in self._rows.values()):
+            self._flush()
+
+    def _fitting(self, row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
+        """The row with every value of its column's type; numbers that do not fit are in `data`, where it has one."""
+        odd: dict[str, Any] = {}
+        for name, kind in columns.items():
+            value = row.get(name)
+            if value is None:
+                continue
+            row[name] = _text(value) if kind == "string" else _number(value, kind)
+            if row[name] is None:
+                odd[name] = value
+        if odd:
+            self.too_big += len(odd)
+            if "data" in columns:
+                row["data"] = json_text({**json.loads(row["data"]), "numbers": odd})
+        return row
+
+    def _flush(self) -> None:
+        for name, rows in self._rows.items():
+            if rows:
+                self._writers[name].write_table(
+                    self._arrow.Table.from_pylist(rows, schema=self._schemas[name])
+                )
+                rows.clear()
+        self._bytes = 0
+
+
+def _key(trial: TrialParts) -> dict[str, Any]:
+    return {"sample_id": str(trial.sample_id), "trial": trial.index}
+
+
+def _number(value: Any, kind: str) -> float | int | None:
+    """A finite number for a column of this type; `None` for what does not fit it."""
+    if kind == "double":
+        try:
+            found = float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return found if math.isfinite(found) else None
+    return value if isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind] else None
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _sample_row(trial: TrialParts) -> dict[str, Any]:
+    limit = trial.extra.get("limit")
+    first = trial.errors[0] if trial.errors else {}
+    return {
+        **_key(trial),
+        "trace_id": trial.metadata.get("trace_id"),
+        "input": _text(trial.data.get("input")),
+        "target": _text(trial.data.get("target")),
+        "metadata": _text(trial.data.get("metadata")),
+        "error_type": first.get("error_type"),
+        "error": first.get("message"),
+        "limit": limit.get("type") if isinstance(limit, dict) else limit,
+        "total_time": trial.metadata.get("total_time"),
+        "prompt_tokens": trial.prompt_tokens,
+        "completion_tokens": trial.completion_tokens,
+        "data": json_text(dict(trial.extra)),
+    }
+
+
+def total_of(counts: Iterable[int | None]) -> int | None:
+    """The sum of counts; unknown when one of them is."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _score_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
+    for score in trial.scores:
+        metadata = score.get("metadata") or {}
+        for name, value in score["values"].items():
+            yield {
+                **_key(trial),
+                "scorer": score.get("scorer_name") or score.get("scorer_key"),
+                "name": name,
+                "value": value if isinstance(value, (int, float)) else None,
+                "number": score_number(value),
+                "text": _text(value),
+                "answer": _text(metadata.get("answer")),
+                "explanation": _text(metadata.get("explanation")),
+                "metadata": json_text(metadata),
+            }
+
+
+def _event_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
+    for position, event in enumerate(trial.events):
+        usage = event.get("usage") or {}
+        rest = {
+            k: v
+            for k, v in event.items()
+            if k not in _COLUMNS["events"] and k not in ("id", "input_context", "usage")
+        }
+        yield {
+            **_key(trial),
+            **{name: _text(event.get(name)) for name in _EVENT_TEXTS},
+            "position": position,
+            "event_id": event.get("id"),
+            "error": _text(
+                event.get("error") or (event.get("message") if event["type"] == "error" else None)
+            ),
+            "seconds": event.get("total_time", event.get("working_time")),
+            "prompt_tokens": usage.get("num_prompt_tokens"),
+            "completion_tokens": usage.get("num_completion_tokens"),
+            "data": json_text(rest),
+        }
+
+
+_EVENT_TEXTS = (
+    *("span_id", "parent_span_id", "type", "name", "timestamp", "model"),
+    *("function", "call_id", "arguments", "result", "status"),
+)
+
+
+def _message_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
+    for position, item in enumerate(trial.items):
+        yield {
+            **_key(trial),
+            "position": position,
+            "item_id": item.get("id"),
+            "type": item.get("type", "message"),
+            "role": item.get("role"),
+            "text": _said(item),
+            "call_id": item.get("call_id"),
+            "function": item.get("name"),
+            "data": json_text(dict(item)),
+        }
+
+
+def _said(item: Mapping[str, Any]) -> str | None:
+    if item.get("type") == "function_call":
+        return str(item["arguments"])
+    content = item.get("output", item.get("content"))
+    if not isinstance(content, list):
+        return _text(content)
+    return "\n".join(_texts_of(content))
+
+
+def _texts_of(parts: Iterable[Any]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") in _TEXTS:
+            yield str(part["text"])
