@@ -125,7 +125,9 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path) -> Path:
         f"data set {key!r} was not found; looked for a data set file with that key, or"
         f" {key}.jsonl/.csv/.json/.parquet, in {looked}"
     )
-    raise SpecError([Issue(message, path=("definition", "dataset", "key"), hint=f"give it: {hint}")])
+    raise SpecError(
+        [Issue(message, path=("definition", "dataset", "key"), hint=f"give it: {hint}", option="--dataset")]
+    )
 
 
 def find_generator(key: str, dataset: Path) -> Path:

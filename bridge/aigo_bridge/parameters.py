@@ -49,6 +49,7 @@ def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
                     f"missing value for the parameter {parameter.key!r} ({parameter.display_name})",
                     path=("config", parameter.key),
                     hint=f"give it: --config {parameter.key}=…",
+                    option="--config",
                 )
             )
     known = [parameter.key for parameter in parameters]

@@ -18,6 +18,7 @@ from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample
 from aigo_bridge.planning_results import find_result, result_rows
 from aigo_bridge.reading import Document, read_dataset
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
+from aigo_bridge.spec.datasets import FolderSource, InspectSource, LocalSource
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,14 @@ class Surroundings:
     """Whether data files were given for several tasks, so that this one need not use each of them."""
     rows: Mapping[str, tuple[str, Sequence[dict[str, Any]]]] = field(default_factory=dict)
     """Data sets whose rows are at hand already, by key: shown name and rows."""
+    at_hand_only: bool = False
+    """Whether data sets that lie elsewhere (addresses, hubs, logs of engines) are left alone: planning for its checks, without a run."""
 
 
 ALONE = Surroundings()
+
+_ALL = Selection()
+_NO_TOOLS = DatasetTools()
 
 
 def planned_rows(
@@ -141,24 +147,60 @@ def _load(
         if file.suffix.lower() not in ENTITY_SUFFIXES:
             return key, load_file(file, selection)
         entity = read_dataset(file, root=None if origin.root is None else Path(origin.root))
-    file = entity.file
     if entity.spec.source is None and entity.spec.generator_specification is not None:
         raise DatasetError(
             [
                 Issue(
                     f"data set {key!r} is a generated one; its rows have to be made first, so that they are a file",
-                    file=str(file),
-                    hint=f"aigo-bridge generate {file.name} --out {key}.jsonl, then --dataset {key}={key}.jsonl",
+                    file=str(entity.file),
+                    hint=f"aigo-bridge generate {entity.file.name} --out {key}.jsonl, then --dataset {key}={key}.jsonl",
+                    option="--dataset",
                 )
             ]
         )
-    # A data set file may come from a stranger, like a task: what it reads stays below its root.
-    base = entity.folder(("source",))
+    if around.at_hand_only and not is_at_hand(entity.spec):
+        raise DatasetError([])  # nothing is wrong with it, as far as can be seen from here
     reader = None if around.read_traces is None else around.read_traces(entity.root)
-    tools = DatasetTools(read_traces=reader)
-    return entity.spec.display_name, load_dataset(
-        entity.spec, base=base, root=entity.root, selection=selection, tools=tools
-    )
+    return entity.spec.display_name, entity_rows(entity, selection, DatasetTools(read_traces=reader))
+
+
+def is_at_hand(dataset: DatasetSpec) -> bool:
+    """Whether the rows are files of this machine that need no engine to be read."""
+    return isinstance(dataset.source, LocalSource | FolderSource)
+
+
+def entity_rows(
+    entity: Document[DatasetSpec], selection: Selection = _ALL, tools: DatasetTools = _NO_TOOLS
+) -> Rows:
+    """The selected rows of a data set file that has a source.
+
+    The file may come from a stranger, like a task: what it reads stays below its root.
+
+    Raises:
+        DatasetError: rows cannot be read. What is wrong with the source as a whole has its place in the data set file.
+    """
+    base = entity.folder(("source",))
+    try:
+        return load_dataset(entity.spec, base=base, root=entity.root, selection=selection, tools=tools)
+    except DatasetError as error:
+        raise DatasetError([_of_source(issue, entity) for issue in error.issues]) from error
+
+
+def _of_source(issue: Issue, entity: Document[DatasetSpec]) -> Issue:
+    """An issue with the place of the source, unless it has a line of its own."""
+    if issue.line is not None:
+        return issue
+    match entity.spec.source:
+        case LocalSource(file_path=written):
+            path: tuple[str, ...] = ("source", "file_path")
+        case FolderSource(directory_path=written):
+            path = ("source", "directory_path")
+        case InspectSource(path=written):
+            path = ("source", "path")
+        case _:
+            path, written = ("source",), ""
+    shown = f"{written!r}: " if written and not entity.is_hidden(path) else ""
+    return entity.place(replace(issue, message=shown + issue.message, path=path))
 
 
 def _keys(

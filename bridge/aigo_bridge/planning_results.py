@@ -42,7 +42,8 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
     near = difflib.get_close_matches(key, given, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"give it: --dataset {key}=FILE{SUFFIX}"
     message = f"task result {key!r} was not found; looked for {key}{SUFFIX} in {looked}"
-    raise SpecError([Issue(message, path=("definition", "dataset", "key"), hint=hint)])
+    where = ("definition", "dataset", "key")
+    raise SpecError([Issue(message, path=where, hint=hint, option="--dataset")])
 
 
 def result_rows(file: Path, selection: Selection) -> Rows:

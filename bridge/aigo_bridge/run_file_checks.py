@@ -1,126 +1,104 @@
-"""Checks of a run file, or of a task by itself, that need its data: do the templates fit the columns of the data sets."""
+"""What planning says of a file: the checks that `run` makes before it calls a model, without a model, a snippet or the network.
+
+`validate` plans what a user would run, so that the two agree: what it finds valid starts, and what does not start is
+told by both with the same words and places.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
-from pydantic import ValidationError
-
-from aigo_bridge.datasets import Rows, load_file
-from aigo_bridge.datasets.sources import load_dataset
-from aigo_bridge.errors import DatasetError, Issue, SpecError, TemplateError
-from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset
-from aigo_bridge.parameters import resolve_config
-from aigo_bridge.plan import Sample, bind_task
-from aigo_bridge.planning_checks import column_issues, definition_issues
-from aigo_bridge.planning_nulls import null_issues
-from aigo_bridge.reading import Document, read_dataset
-from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, TaskSpecification
-from aigo_bridge.spec.datasets import LocalSource
-from aigo_bridge.templates import bind_config
+from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
+from aigo_bridge.evaluation.planning import plan_evaluations
+from aigo_bridge.gaps import contradictions
+from aigo_bridge.plan import PlanOrigin, TaskPlan
+from aigo_bridge.planning import plan_task
+from aigo_bridge.planning_data import Surroundings, entity_rows, is_at_hand
+from aigo_bridge.reading import Document, Kind
+from aigo_bridge.spec import DatasetSpec, RunSpec, TaskSpec
 
 
-def run_file_issues(document: Document[RunSpec]) -> Iterator[Issue]:
-    """What is wrong between the tasks and the local data sets of a valid run file; nothing is fetched or generated."""
-    run = document.spec
-    if run.evaluation is None:
-        return
-    tasks = {task.key: number for number, task in enumerate(run.tasks)}
-    rows: dict[str, Rows | None] = {}
-    for number, dataset in enumerate(run.datasets):
-        part = document.part(("datasets", number), dataset)
-        try:
-            rows[dataset.key] = _local_rows(part)
-        except DatasetError as error:
-            rows[dataset.key] = None
-            yield from error.issues
-    values = _evaluation_config(run)
-    for specification in run.evaluation.task_specifications:
-        if isinstance(specification, TaskSpecification) and specification.task_key in tasks:
-            number = tasks[specification.task_key]
-            part_of_task = document.part(("tasks", number), run.tasks[number])
-            yield from _task_issues(part_of_task, specification, values, rows)
+def planning_issues(kind: Kind, document: Document[Any], root: Path | None) -> list[Issue]:
+    """What a run of a valid file would say before it starts; what only an option supplies is no error.
 
-
-def task_file_issues(document: Document[TaskSpec]) -> Iterator[Issue]:
-    """What is wrong between a task and the local data set that a run would find beside it; nothing is fetched or generated.
-
-    Silent where that cannot be known: parameters without a default, data sets that come from elsewhere.
+    Args:
+        kind: what the file is.
+        document: the file as read.
+        root: as for reading.
     """
-    try:
-        config = resolve_config(document.spec.config_spec, {})
-        definition = bind_task(document.data, config).definition
-    except (SpecError, TemplateError, ValidationError):
-        return
-    if not isinstance(definition, BenchmarkDefinition) or definition.dataset is None:
-        return
-    key = definition.dataset.key
-    if key is None or definition.dataset.source != "dataset":
-        return
-    try:
-        file = find_dataset(key, {}, document.file)
-        if file.suffix.lower() in ENTITY_SUFFIXES:
-            found = _local_rows(read_dataset(file))
-        else:
-            found = load_file(file)
-    except (SpecError, DatasetError):
-        return  # a data set's own mistakes are told when it is validated, or run
-    if found is not None:
-        for issue in _definition_issues(definition, found):
-            yield replace(document.place(issue), message=f"{issue.message} (data set {key!r})")
-
-
-def _definition_issues(definition: BenchmarkDefinition, rows: Rows) -> list[Issue]:
-    issues = definition_issues(definition, rows.columns)
-    if any(issue.severity == "error" for issue in issues):
-        return issues
-    return [*issues, *null_issues(definition, [Sample(row.sample_id, row.data) for row in rows.rows])]
-
-
-def _local_rows(document: Document[DatasetSpec]) -> Rows | None:
-    """Rows of a local data set; `None` for every other source."""
-    if not isinstance(document.spec.source, LocalSource):
-        return None
-    base = document.folder(("source",))
-    return load_dataset(document.spec, base=base, root=document.root)
-
-
-def _evaluation_config(run: RunSpec) -> dict[str, Any]:
-    """Values of the evaluation's parameters, as far as they are there."""
-    assert run.evaluation is not None
-    declared = {parameter.key: parameter.default_value for parameter in run.evaluation.config_spec}
-    return {**declared, **run.config}
-
-
-def _task_issues(
-    document: Document[TaskSpec],
-    specification: TaskSpecification,
-    values: Mapping[str, Any],
-    rows: Mapping[str, Rows | None],
-) -> Iterator[Issue]:
-    try:
-        given = bind_config(dict(specification.task_config), values)
-        dataset_key = bind_config(specification.dataset_key, values)
-        declared = {parameter.key for parameter in document.spec.config_spec}
-        if dataset_key is not None and "dataset_key" in declared:
-            given.setdefault("dataset_key", dataset_key)
-        known = {name: value for name, value in given.items() if name in declared}
-        config = resolve_config(document.spec.config_spec, known)
-        definition = bind_task(document.data, config).definition
-    except (SpecError, TemplateError, ValidationError):
-        return  # values that are missing or wrong are told by the run file's own checks
-    if not isinstance(definition, BenchmarkDefinition):
-        return
-    key = definition.dataset.key if definition.dataset is not None else dataset_key
-    found = rows.get(key) if isinstance(key, str) else None
-    if found is None:
-        return
-    issues = [
-        *_definition_issues(definition, found),
-        *column_issues(document.spec.config_spec, config, found.columns),
+    origin = PlanOrigin(task=str(document.file), root=None if root is None else str(root))
+    found: Iterable[Issue]
+    match kind:
+        case "task":
+            found = _of_task(cast("Document[TaskSpec]", document), origin)
+        case "dataset":
+            found = _of_dataset(cast("Document[DatasetSpec]", document))
+        case "run":
+            found = _of_run(cast("Document[RunSpec]", document), origin)
+        case "evaluation" | "plan":
+            found = _of_evaluations(origin)
+        case _:
+            found = ()
+    return [
+        replace(issue, severity="warning") if issue.option is not None else issue
+        for issue in dict.fromkeys(found)
     ]
-    for issue in issues:
-        where = f"data set {key!r}, task specification {specification.key or specification.task_key!r}"
-        yield replace(document.place(issue), message=f"{issue.message} ({where})")
+
+
+def _of_task(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue]:
+    try:
+        plan = plan_task(document, origin, Surroundings(at_hand_only=True))
+    except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
+        # Parameters without a default are what tasks are made of: their values come with the run.
+        yield from (_placed(issue, document) for issue in error.issues if issue.option != "--config")
+        return
+    except UsageError:
+        return  # an option is missing: the data set to evaluate
+    yield from plan.warnings
+    yield from _contradictions(plan, document)
+
+
+def _placed(issue: Issue, document: Document[Any]) -> Issue:
+    """The issue with a place in the document, if it has none in any file."""
+    return issue if issue.file is not None else document.place(issue)
+
+
+def _contradictions(plan: TaskPlan, document: Document[Any]) -> Iterator[Issue]:
+    for gap in contradictions(plan):
+        message = f"{gap.part} {gap.reason}"
+        yield document.place(Issue(message, path=("definition",), hint=gap.hint))
+
+
+def _of_dataset(document: Document[DatasetSpec]) -> Iterator[Issue]:
+    if not is_at_hand(document.spec):
+        return
+    try:
+        yield from entity_rows(document).warnings
+    except (DatasetError, TemplateError) as error:
+        yield from (_placed(issue, document) for issue in error.issues)
+
+
+def _of_run(document: Document[RunSpec], origin: PlanOrigin) -> Iterator[Issue]:
+    for number, dataset in enumerate(document.spec.datasets):
+        yield from _of_dataset(document.part(("datasets", number), dataset))
+    if document.spec.evaluation is not None:
+        yield from _of_evaluations(origin)
+
+
+def _of_evaluations(origin: PlanOrigin) -> Iterator[Issue]:
+    try:
+        evaluations = plan_evaluations(origin, at_hand_only=True)
+    except SpecError as error:
+        yield from error.issues
+        return
+    except UsageError as error:
+        yield Issue(str(error), file=origin.task)
+        return
+    for evaluation in evaluations:
+        yield from evaluation.warnings
+        for entry in evaluation.entries:
+            for plan in entry.plans[:1]:
+                yield from _contradictions(plan, evaluation.run_file.document)

@@ -11,11 +11,11 @@ import orjson
 
 from aigo_bridge.errors import EvidenceError, Issue, SpecError, UsageError
 from aigo_bridge.jsonl_spec import is_like_log, is_record_file, no_records, other_content, validate_file
-from aigo_bridge.reading import Dialect, read_run, read_task
+from aigo_bridge.reading import Dialect, environment
 from aigo_bridge.reading.validating import FileReport, validate_paths
 from aigo_bridge.results import validate_log
 from aigo_bridge.results.log_files import open_for_reading
-from aigo_bridge.run_file_checks import run_file_issues, task_file_issues
+from aigo_bridge.run_file_checks import planning_issues
 
 YAML_SUFFIXES = (".yaml", ".yml")
 JSON_ENDINGS = tuple(name + packed for name in (".json", ".jsonl") for packed in ("", ".gz", ".zst"))
@@ -60,7 +60,7 @@ def validate(
 
 
 def _folder(folder: Path, root: Path | None, dialect: Dialect) -> Iterator[Report]:
-    for report in validate_paths([folder], root=root, dialect=dialect):
+    for report in validate_paths([folder.absolute()], root=root, dialect=dialect, env=environment()):
         if not report.skipped:
             yield _yaml(report, root, dialect)
     for directory, folders, files in os.walk(folder):
@@ -76,32 +76,21 @@ def _file(path: Path, root: Path | None, dialect: Dialect) -> Report:
         return _log(path)
     if is_record_file(path):
         return _jsonl_spec(path)
-    (report,) = validate_paths([path], root=root, dialect=dialect)
+    (report,) = validate_paths([path.absolute()], root=root, dialect=dialect, env=environment())
     return _yaml(report, root, dialect)
 
 
 def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Report:
-    """A YAML file's report; of a valid run file, or a task, also whether it fits its data.
+    """A YAML file's report; of a valid one also whether it can be run.
 
     In the 3.17 dialect that is a warning: the vendor's loader does not look at data.
     """
     issues = report.issues
-    known = {(issue.file, issue.line, issue.column) for issue in issues}
-    if report.kind == "run" and report.is_valid():
-        found = run_file_issues(read_run(report.file, root=root, dialect=dialect))
-        more = [issue if dialect == "default" else replace(issue, severity="warning") for issue in found]
-        issues = (*issues, *(each for each in more if (each.file, each.line, each.column) not in known))
-    elif report.kind == "task" and report.is_valid():
-        found = task_file_issues(read_task(report.file, root=root, dialect=dialect))
-        # The data set that lies there need not be the one it will run on.
-        issues = (
-            *issues,
-            *(
-                replace(issue, severity="warning")
-                for issue in found
-                if (issue.file, issue.line, issue.column) not in known
-            ),
-        )
+    if report.kind is not None and report.document is not None:
+        found = planning_issues(report.kind, report.document, root)
+        if dialect != "default":
+            found = [replace(issue, severity="warning") for issue in found]
+        issues = tuple(dict.fromkeys((*issues, *found)))
     return Report(report.file, report.kind or "unknown", issues)
 
 

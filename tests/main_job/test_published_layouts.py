@@ -159,10 +159,12 @@ def test_a_data_set_reaches_its_project_and_no_further(aigo: Run, tmp_path: Path
 
     refused = [
         aigo("run", "project/tasks/capitals.yaml", "--model", "scripted/project/said.jsonl"),
+        aigo("validate", "project/tasks/capitals.yaml"),
+        aigo("validate", "project/datasets/countries.yaml"),
         aigo("validate", "project/run.yaml"),
     ]
 
-    assert [done.code for done in refused] == [2, 1]
+    assert [done.code for done in refused] == [2, 1, 1, 1]
     for done in refused:
         assert f"leads out of the root folder '{tmp_path}/project'" in done.out + done.err
         assert f"--root {tmp_path}" in done.out + done.err

@@ -57,7 +57,8 @@ def validate(
             raise UsageError(f"--dialect: found {dialect!r}, expected default or aigo-3.17")
         reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
     valid = all(report.is_valid(strict=strict) for report in reports)
-    issues = [issue for report in reports for issue in shortened(report.issues)]
+    # A data set's mistakes are those of every task that runs on it, and told once.
+    issues = list(dict.fromkeys(issue for report in reports for issue in shortened(report.issues)))
     if output == "json":
         files = [
             {

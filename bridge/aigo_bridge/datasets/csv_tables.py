@@ -23,10 +23,14 @@ from typing import Any, BinaryIO
 from aigo_bridge.datasets.json_tables import numbered_lines
 from aigo_bridge.datasets.rows import Missing, Problems
 from aigo_bridge.datasets.tables import Record, fill
+from aigo_bridge.encodings import conversion, wrong_byte
 from aigo_bridge.errors import DatasetError, Issue
 
 LONGEST_CELL = 64 * 1024 * 1024
 """Characters of one cell; an unclosed quote makes the rest of a file one cell."""
+
+SEPARATORS = (";", "\t", "|")
+"""What other programs write in place of commas."""
 
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
@@ -53,6 +57,10 @@ class CsvTable:
         self._header: list[str] = []
         self._possible: dict[str, tuple[str, ...]] = {}
         self._filled: set[str] = set()
+        self._separator: str | None = None
+        """What seems to separate the cells in place of commas."""
+        self._short = 0
+        self._first_short = 0
 
     def records(self, problems: Problems) -> Iterator[Record]:
         """Rows as texts; a row with too many cells is noted as a problem, missing ones are left out.
@@ -79,12 +87,31 @@ class CsvTable:
                 continue
             if len(cells) > len(self._header):
                 message = f"found {len(cells)} cells, expected {len(self._header)} as in the header"
-                problems.add(message, line=start, hint="a comma inside a cell needs quotes around the cell")
+                hint = "a comma inside a cell needs quotes around the cell"
+                if self._separator is not None:
+                    hint = f"{self._separator!r} seems to separate the cells, and only commas do"
+                problems.add(message, line=start, hint=hint)
             else:
+                if len(cells) < len(self._header):
+                    self._first_short = self._first_short or start
+                    self._short += 1
                 yield Record(number, start, dict(zip(self._header, cells, strict=False)))
             number += 1
         if not self._header and not problems.count:
             raise DatasetError([Issue("the file is empty, expected a header line", self._file)])
+
+    def doubts(self) -> tuple[Issue, ...]:
+        """What is odd about the file, once it is read, and does not stop it from being used."""
+        found: list[Issue] = []
+        if self._separator is not None:
+            message = f"the only column is {self._header[0]!r}: {self._separator!r} seems to separate the cells, expected ','"
+            hint = "separate cells by commas, and put those with a comma in them in quotes"
+            found.append(Issue(message, self._file, 1, 1, hint=hint, severity="warning"))
+        if self._short:
+            which = "1 row has" if self._short == 1 else f"{self._short} rows have"
+            message = f"{which} fewer cells than the header, the first in this line; their last columns are missing values"
+            found.append(Issue(message, self._file, self._first_short, severity="warning"))
+        return tuple(found)
 
     def observe(self, record: Record) -> None:
         """Narrow down the type each column can have."""
@@ -122,6 +149,8 @@ class CsvTable:
                 Issue(f"the column {name!r} occurs twice in the header", self._file, line) for name in twice
             ]
             raise DatasetError(issues)
+        if len(header) == 1:
+            self._separator = next((mark for mark in SEPARATORS if mark in header[0]), None)
         self._header = header
         self._possible = dict.fromkeys(header, ("integer", "float", "boolean"))
 
@@ -131,6 +160,7 @@ def _decoded(stream: BinaryIO, problems: Problems) -> Iterator[str]:
         try:
             yield content.decode("utf-8")
         except UnicodeDecodeError as error:
-            problems.add(f"byte {error.start + 1} is not UTF-8", line=number)
+            hint = conversion(error, problems.file or "FILE")
+            problems.add(wrong_byte(error), line=number, hint=hint)
             # The cells of other columns stay where they are.
             yield content.decode("utf-8", "replace")

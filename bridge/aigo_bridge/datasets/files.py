@@ -6,6 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -49,9 +50,10 @@ def load_file(
         _must_exist(path)
         return collect(parquet_table(path), selection, filters=compiled, missing=missing, file=str(path))
     with _opened(path, packing) as stream:
-        return collect(
-            _table(stream, kind, path), selection, filters=compiled, missing=missing, file=str(path)
-        )
+        table = _table(stream, kind, path)
+        rows = collect(table, selection, filters=compiled, missing=missing, file=str(path))
+    doubts = table.doubts() if isinstance(table, CsvTable) else ()
+    return replace(rows, warnings=(*rows.warnings, *doubts)) if doubts else rows
 
 
 def file_kind(path: Path) -> tuple[str, str | None]:

@@ -18,6 +18,7 @@ from aigo_bridge.datasets.json_tables import ObjectTable
 from aigo_bridge.datasets.plain import plain
 from aigo_bridge.datasets.rows import Problems
 from aigo_bridge.datasets.tables import Record
+from aigo_bridge.encodings import conversion, wrong_byte
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.roots import is_below, outside
 
@@ -64,7 +65,7 @@ class FolderTable(ObjectTable):
             content = path.read_bytes()
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
-            problems.add(f"{name}: byte {error.start + 1} is not UTF-8")
+            problems.add(f"{name}: {wrong_byte(error)}", hint=conversion(error, name))
             return None
         except OSError as error:
             problems.add(f"{name}: {error.strerror}")

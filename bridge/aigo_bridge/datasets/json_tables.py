@@ -11,6 +11,7 @@ import orjson
 
 from aigo_bridge.datasets.rows import Missing, Problems
 from aigo_bridge.datasets.tables import Record, fill
+from aigo_bridge.encodings import UTF_16, conversion, from_utf_16, wrong_byte
 from aigo_bridge.errors import DatasetError, Issue
 
 LONGEST_LINE = 256 * 1024 * 1024
@@ -67,13 +68,15 @@ class JsonLinesTable(ObjectTable):
         """Objects in order; a line that is none is noted as a problem."""
         number = 0
         for line, content in numbered_lines(self._stream, problems):
-            text = content.strip()
+            text = content.rstrip()
             if not text:
                 continue
             try:
                 value = parse_json(text)
             except (ValueError, RecursionError) as error:
-                problems.add(f"not JSON: {_explained(error)}", line=line)
+                column = error.pos + 1 if isinstance(error, json.JSONDecodeError) else None
+                hint = _remedy(error, problems.file) or "every line is one whole JSON object"
+                problems.add(f"not JSON: {_explained(error)}", line=line, column=column, hint=hint)
             else:
                 if isinstance(value, dict):
                     yield Record(number, line, value)
@@ -91,8 +94,9 @@ def numbered_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, 
         number += 1
         if number == 1:
             content = content.removeprefix(BOM)
-            if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-                problems.add("the file is UTF-16, expected UTF-8", line=1)
+            if content.startswith(UTF_16):
+                hint = from_utf_16(problems.file or "FILE")
+                problems.add("the file is UTF-16, expected UTF-8", line=1, hint=hint)
                 return
         if len(content) == LONGEST_LINE:
             problems.add(f"a line of more than {LONGEST_LINE // 2**20} MiB", line=number)
@@ -108,7 +112,11 @@ def json_table(stream: BinaryIO, file: str) -> ObjectTable:
     try:
         value = parse_json(stream.read().removeprefix(BOM))
     except (ValueError, RecursionError) as error:
-        raise DatasetError([Issue(f"not JSON: {_explained(error)}", file)]) from error
+        line, column = (
+            (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (None, None)
+        )
+        issue = Issue(f"not JSON: {_explained(error)}", file, line, column, hint=_remedy(error, file))
+        raise DatasetError([issue]) from error
     if not isinstance(value, list):
         hint = "one JSON object per line is a .jsonl file" if isinstance(value, dict) else None
         raise DatasetError([Issue(f"found {_kind(value)}, expected a list of objects", file, hint=hint)])
@@ -132,8 +140,12 @@ def _explained(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
     if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start + 1} is not UTF-8"
+        return wrong_byte(error)
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _remedy(error: Exception, file: str | None) -> str | None:
+    return conversion(error, file or "FILE") if isinstance(error, UnicodeDecodeError) else None
 
 
 def _kind(value: Any) -> str:

@@ -74,6 +74,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class _Sources:
+    """How rows are come by, see `Surroundings`."""
+
+    read_traces: ReaderBelow | None
+    at_hand_only: bool = False
+
+
+@dataclass(frozen=True)
 class _Bound:
     """A task specification with its parameters' values put in."""
 
@@ -91,6 +99,7 @@ def plan_evaluations(
     cache: CachePolicy | None = None,
     read_traces: ReaderBelow | None = None,
     only: str | None = None,
+    at_hand_only: bool = False,
 ) -> list[Evaluation]:
     """The evaluations of a run file or an assessment plan.
 
@@ -99,6 +108,7 @@ def plan_evaluations(
         cache: in place of the file's cache policy.
         read_traces: reader of data sets that are made of an engine's logs.
         only: this specification alone.
+        at_hand_only: leave out what would have to be fetched, see `Surroundings`; there are no entries for it then.
 
     Raises:
         SpecError: files, values or data sets are wrong; all problems of all specifications.
@@ -106,9 +116,10 @@ def plan_evaluations(
     """
     evaluations: list[Evaluation] = []
     problems: list[Issue] = []
+    sources = _Sources(read_traces, at_hand_only)
     for run_file in read_run_files(origin):
         try:
-            evaluations.append(_plan(run_file, origin, cache or run_file.cache, read_traces, only))
+            evaluations.append(_plan(run_file, origin, cache or run_file.cache, sources, only))
         except SpecError as error:
             problems += error.issues
     if problems:
@@ -132,7 +143,7 @@ def plan_reference(
         for bound in _specifications(run_file):
             known.append(bound.key)
             if bound.key == reference.key:
-                entry = _entry(bound, inner, run_file.cache, read_traces)
+                entry = _entry(bound, inner, run_file.cache, _Sources(read_traces))
                 if reference.run < len(entry.plans):
                     return entry.plans[reference.run]
     raise UsageError(
@@ -144,14 +155,14 @@ def _plan(
     run_file: RunFile,
     origin: PlanOrigin,
     cache: CachePolicy,
-    read_traces: ReaderBelow | None,
+    sources: _Sources,
     only: str | None,
 ) -> Evaluation:
     entries: list[Entry] = []
     issues: list[Issue] = []
     for bound in _chosen(_specifications(run_file), only, run_file):
         try:
-            entries.append(_entry(bound, origin, cache, read_traces))
+            entries.append(_entry(bound, origin, cache, sources))
         except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
             issues += [_named(issue, bound) for issue in error.issues]
         except UsageError as error:
@@ -187,8 +198,10 @@ def _named(issue: Issue, bound: _Bound) -> Issue:
     path = (*bound.path, "task_config", *issue.path[1:]) if issue.path[:1] == ("config",) else bound.path
     placed = bound.run_file.document.place(replace(issue, path=path, line=None, column=None))
     where = f" ({issue.file})" if issue.file is not None and issue.file not in issue.message else ""
-    hint = None if issue.hint is not None and issue.hint.startswith("give it: --config") else issue.hint
-    return replace(placed, message=f"task specification {bound.key!r}: {issue.message}{where}", hint=hint)
+    message = f"task specification {bound.key!r}: {issue.message}{where}"
+    if issue.option == "--config":  # which gives the evaluation's values, not the task's
+        return replace(placed, message=message, hint="write it under 'task_config'", option=None)
+    return replace(placed, message=message)
 
 
 # Specifications
@@ -323,15 +336,13 @@ def _other_evaluation(key: str, run_file: RunFile, place: tuple[str | int, ...])
 # One specification
 
 
-def _entry(bound: _Bound, origin: PlanOrigin, cache: CachePolicy, read_traces: ReaderBelow | None) -> Entry:
+def _entry(bound: _Bound, origin: PlanOrigin, cache: CachePolicy, sources: _Sources) -> Entry:
     document = _task(bound, origin)
     shown = bound.spec.display_name or document.spec.display_name
     if bound.spec.task_result_log_path is not None:
         stored = _stored(bound)
         return Entry(bound.key, shown, (), bound.spec.model_key, stored)
-    planned = plan_task(
-        document, _task_origin(bound, document, origin), _around(bound, document, read_traces)
-    )
+    planned = plan_task(document, _task_origin(bound, document, origin), _around(bound, document, sources))
     again = replace(origin, config=_typed(bound.run_file, origin.config))
     plans = tuple(
         replace(
@@ -391,7 +402,7 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _around(bound: _Bound, document: Document[TaskSpec], read_traces: ReaderBelow | None) -> Surroundings:
+def _around(bound: _Bound, document: Document[TaskSpec], sources: _Sources) -> Surroundings:
     run_file = bound.run_file
     datasets = {
         dataset.key: run_file.document.part((*run_file.run_path, "datasets", number), dataset)
@@ -407,7 +418,13 @@ def _around(bound: _Bound, document: Document[TaskSpec], read_traces: ReaderBelo
         if isinstance(spec, TaskSpecification) and spec.task_result_log_path is not None:
             results[key] = run_file.file.parent / spec.task_result_log_path
     return Surroundings(
-        datasets, evaluated, results, (run_file.file.parent,), read_traces, several_tasks=True
+        datasets,
+        evaluated,
+        results,
+        (run_file.file.parent,),
+        sources.read_traces,
+        several_tasks=True,
+        at_hand_only=sources.at_hand_only,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ def _bound(
 
 
 def _placed(document: Document[Any], issue: Issue, run_path: tuple[str | int, ...]) -> Issue:
-    return document.place(Issue(issue.message, path=(*run_path, *issue.path), hint=issue.hint))
+    return document.place(replace(issue, path=(*run_path, *issue.path)))
 
 
 # Assessment plans

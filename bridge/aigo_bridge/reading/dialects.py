@@ -76,6 +76,10 @@ def _parameters(parameters: Any, path: Path) -> Iterator[Issue]:
     for index, parameter in mappings(parameters):
         if parameter.get("type") == "categorical" and isinstance(parameter.get("default_value"), list):
             yield _refused("'default_value': found a list, expected text", (*path, index, "default_value"))
+        for number, example in mappings(parameter.get("examples")):
+            if example.get("display_name") == "":
+                at = (*path, index, "examples", number, "display_name")
+                yield _refused("'display_name': found an empty text, expected a name", at)
 
 
 def _generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -111,6 +115,11 @@ def _evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
             yield _refused(
                 f"unknown key {name!r}", (*path, name), "it belongs under 'run_config' of the run file"
             )
+    for name in ("use_cases", "domains", "providers"):
+        listed = evaluation.get(name)
+        if isinstance(listed, list) and "any" in listed:
+            at = (*path, name, listed.index("any"))
+            yield _refused(f"{name!r}: found 'any' in a list", at, f"write '{name}: any', or name some")
     for index, specification in mappings(evaluation.get("task_specifications")):
         here = (*path, "task_specifications", index)
         for name in ("model_key", "dataset_key", "subsampling"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -81,21 +82,54 @@ _TELLING: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("policy", frozenset({"rules"})),
     ("action_rule", frozenset({"filter", "action"})),
     ("dataset", frozenset({"source", "generator_specification", "file_path"})),
-    (
-        "app",
-        frozenset({"risk_profile", "key_info", "model_under_test_key", "judge_model_key", "risk_scorers"}),
-    ),
+    ("app", frozenset({"risk_profile", "key_info", "model_under_test_key", "judge_model_key"})),
     ("model", frozenset({"rate_limit", "max_concurrent_requests", "adapter_id", "modality"})),
 )
 
 
-def recognise(data: Any) -> Kind | None:
-    """The kind of a document, or `None` when its keys do not tell."""
-    if not isinstance(data, dict):
+_PLACES: dict[str, Kind] = {
+    "task": "task",
+    "tasks": "task",
+    "dataset": "dataset",
+    "datasets": "dataset",
+    "generator": "generator",
+    "generators": "generator",
+    "dataset_generator": "generator",
+    "dataset_generators": "generator",
+    "model": "model",
+    "models": "model",
+    "evaluation": "evaluation",
+    "evaluations": "evaluation",
+    "policy": "policy",
+    "policies": "policy",
+    "app": "app",
+    "apps": "app",
+}
+"""Names of files (without ending) and folders, as published projects have them."""
+
+
+def is_part(data: Any) -> bool:
+    """Whether a document is a scorer, solver, metric …: no file by itself, but what a `$ref` of one refers to."""
+    return isinstance(data, dict) and isinstance(data.get("type"), str) and "definition" not in data
+
+
+def recognise(data: Any, file: Path | None = None) -> Kind | None:
+    """The kind of a document, or `None` when its keys do not tell.
+
+    Args:
+        data: the document.
+        file: where it was read from; the name of an entity whose keys every kind has may tell (`datasets/rows.yaml`).
+    """
+    if not isinstance(data, dict) or is_part(data):
         return None
     keys = {key for key in data if isinstance(key, str)}
+    named = None
+    if file is not None and {"key", "display_name"} <= keys:
+        named = _PLACES.get(file.stem.lower()) or _PLACES.get(file.absolute().parent.name.lower())
     if "definition" in keys:
         definition = data["definition"]
+        if not definition and named == "generator":
+            return "generator"
         made = isinstance(definition, dict) and (
             "synthesizers" in definition or definition.get("type") == "declarative_dataset_generator"
         )
@@ -105,11 +139,14 @@ def recognise(data: Any) -> Kind | None:
     for kind, telling in _TELLING:
         if keys & telling:
             return kind
+    scorers = data.get("risk_scorers")
+    if isinstance(scorers, list) and all(isinstance(key, str) for key in scorers):
+        return "app"
     if isinstance(data.get("config"), dict) and _CONNECTION & data["config"].keys():
         return "model"
     if keys & {"config", "secrets"} and not keys & {"key", "display_name"}:
         return "run"
-    return _likely(keys)
+    return named or _likely(keys)
 
 
 _CONNECTION = frozenset(
@@ -130,7 +167,7 @@ def _likely(keys: set[str]) -> Kind | None:
     for key in keys - _COMMON:
         for word, kind in words.items():
             likeness = difflib.SequenceMatcher(None, key, word).ratio()
-            if likeness > best or (likeness == best and found is None):
+            if likeness > best:
                 best, found = likeness, kind
     if found is not None:
         return found

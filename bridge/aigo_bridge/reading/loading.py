@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from aigo_bridge.encodings import conversion, wrong_byte
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.environment import expand, is_candidate
 from aigo_bridge.reading.nodes import (
@@ -260,16 +261,13 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         start = before.rfind(b"\n") + 1
-        hint = "save it as UTF-8"
-        if raw[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-            hint = "it looks like UTF-16; save it as UTF-8"
         raise Unreadable(
             Issue(
-                f"{called} is not UTF-8 text",
+                f"{called} is not UTF-8 text: {wrong_byte(error)}",
                 file=name,
                 line=before.count(b"\n") + 1,
                 column=len(before[start:].decode("utf-8", "replace")) + 1,
-                hint=hint,
+                hint=conversion(error, str(path)),
             )
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

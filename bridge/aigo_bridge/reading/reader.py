@@ -17,7 +17,7 @@ from aigo_bridge.reading.checks import check
 from aigo_bridge.reading.dialects import refuse_wide_forms
 from aigo_bridge.reading.document import Dialect, Document
 from aigo_bridge.reading.edits import Rewriter
-from aigo_bridge.reading.kinds import MODELS, WORDS, Kind, recognise
+from aigo_bridge.reading.kinds import MODELS, WORDS, Kind, is_part, recognise
 from aigo_bridge.reading.loading import Loader, Unreadable
 from aigo_bridge.reading.nodes import construct
 from aigo_bridge.reading.old_forms import rewrite
@@ -271,7 +271,13 @@ def open_nodes(
 def _kind(node: Node, path: Path, loader: Loader) -> Kind:
     problems: list[Issue] = []
     data = construct(node, problems)
-    kind = recognise(data)
+    kind = recognise(data, path)
+    if kind is None and is_part(data):
+        message = f"this is a part of another file (type {data['type']!r}), and is checked with that"
+        hint = "validate the file that refers to it"
+        raise UnknownKindError(
+            [*loader.issues, *problems, Issue(message, file=str(path), line=1, column=1, hint=hint)]
+        )
     if kind is None:
         keys = ", ".join(repr(key) for key in data) if isinstance(data, dict) and data else "no keys"
         hints = (nearest(str(key), ["definition"]) for key in (data if isinstance(data, dict) else ()))

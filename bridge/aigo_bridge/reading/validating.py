@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.reading.document import Dialect
+from aigo_bridge.reading.document import Dialect, Document
 from aigo_bridge.reading.kinds import MODELS, Kind
 from aigo_bridge.reading.reader import UnknownKindError, read_any
 from aigo_bridge.roots import root_of_folder
@@ -27,6 +28,8 @@ class FileReport:
     """Errors and warnings, in file order."""
     skipped: bool = False
     """Whether it was found in a folder and is no AI GO entity by itself (a part that others refer to, or foreign YAML)."""
+    document: Document[Any] | None = field(default=None, repr=False)
+    """What was read; `None` when it is not valid."""
 
     def is_valid(self, *, strict: bool = False) -> bool:
         """Whether nothing is wrong; with `strict`, warnings are errors."""
@@ -77,4 +80,4 @@ def _report(
     except SpecError as error:
         return FileReport(path, None, error.issues)
     kind = next(kind for kind, model in MODELS.items() if type(document.spec) is model)
-    return FileReport(path, kind, document.issues)
+    return FileReport(path, kind, document.issues, document=document)

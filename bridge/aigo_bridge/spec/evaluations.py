@@ -103,7 +103,7 @@ class EvaluationSpec(SpecModel):
     """Unique name."""
     display_name: DisplayName
     """Shown name."""
-    description: str = ""
+    description: str | None = ""
     """Short text."""
     long_description: str | None = None
     """Markdown."""

@@ -53,8 +53,8 @@ class PolicyRule(SpecModel):
 
     key: Key
     """Unique name within the policy."""
-    display_name: DisplayName
-    """Shown name."""
+    display_name: str
+    """Shown name, may be empty."""
     description: str | None = None
     """Short text."""
     definition: Annotated[ThresholdRule | ExistsRule, Field(discriminator="type")]
@@ -70,8 +70,8 @@ class PolicySpec(SpecModel):
 
     key: Key
     """Unique name."""
-    display_name: DisplayName
-    """Shown name."""
+    display_name: str
+    """Shown name, may be empty."""
     description: str | None = None
     """Short text."""
     rules: tuple[PolicyRule, ...]

@@ -103,9 +103,58 @@ def test_all_problems_are_reported_with_their_lines(tmp_path: Path) -> None:
         (2, "found 3 cells, expected 2 as in the header"),
         (3, "found 3 cells, expected 2 as in the header"),
         (5, "not CSV: ',' expected after '\"'"),
-        (6, "byte 1 is not UTF-8"),
+        (6, "byte 1 is not UTF-8 (0xFF)"),
     ]
     assert all(issue.file == str(tmp_path / "data.csv") for issue in raised.value.issues)
+
+
+def test_a_file_of_windows_is_told_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    path = tmp_path / "mein export.csv"
+    path.write_bytes("frage,antwort\nWo?,Zürich\n".encode("cp1252"))
+    with pytest.raises(DatasetError) as raised:
+        load_file(path)
+    (issue,) = raised.value.issues
+    assert (issue.line, issue.message) == (2, "byte 6 is not UTF-8 (0xFC)")
+    assert issue.hint == (
+        "in Windows-1252 it is 'ü'; if that is meant, convert the file to UTF-8:"
+        " iconv -f CP1252 -t UTF-8 'mein export.csv' > 'mein export.utf8.csv'"
+    )
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_other_separators_are_suspected(separator: str, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(f"question{separator}answer\nWhere?{separator}there\n")
+    (doubt,) = load_file(path).warnings
+    assert (doubt.severity, doubt.line, doubt.column) == ("warning", 1, 1)
+    assert doubt.message == (
+        f"the only column is {f'question{separator}answer'!r}: {separator!r} seems to separate the cells, expected ','"
+    )
+    path.write_text(f"question{separator}answer\nWhere, please?{separator}there\n")
+    with pytest.raises(DatasetError) as raised:
+        load_file(path)
+    assert raised.value.issues[0].hint == f"{separator!r} seems to separate the cells, and only commas do"
+
+
+def test_columns_with_semicolons_in_their_names_are_nothing_odd(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("a;b,c\n1,2\n")
+    assert load_file(path).warnings == ()
+
+
+def test_rows_that_are_too_short_are_told(tmp_path: Path) -> None:
+    """They are taken, as the platform takes them, but a forgotten comma moves every cell behind it."""
+    path = tmp_path / "d.csv"
+    path.write_text("a,b,c\n1,2,3\n\n1,2\n1,2,3\n1\n")
+    rows = load_file(path)
+    assert len(rows) == 4
+    assert [(issue.severity, issue.line, issue.message) for issue in rows.warnings] == [
+        (
+            "warning",
+            4,
+            "2 rows have fewer cells than the header, the first in this line; their last columns are missing values",
+        )
+    ]
 
 
 def test_of_many_problems_twenty_are_shown_and_the_rest_counted(tmp_path: Path) -> None:

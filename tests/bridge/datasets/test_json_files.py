@@ -76,11 +76,29 @@ def test_all_bad_lines_are_reported(tmp_path: Path) -> None:
         (2, "found a list, expected an object with one key per column"),
         (4, "not JSON: expecting ':' delimiter at character 5"),
         (5, "found a text, expected an object with one key per column"),
-        (6, "not JSON: byte 8 is not UTF-8"),
+        (6, "not JSON: byte 8 is not UTF-8 (0xFF)"),
         (7, "found null, expected an object with one key per column"),
         (8, "not JSON: nested too deeply"),
         (9, "found a number, expected an object with one key per column"),
     ]
+
+
+def test_a_bad_line_has_its_column_and_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError) as raised:
+        lines(tmp_path, b'{"a": 1}\n  {"a": 1,}\n' + '{"a": "é"}\n'.encode("cp1252"))
+    broken, encoded = raised.value.issues
+    assert (broken.line, broken.column, broken.hint) == (2, 11, "every line is one whole JSON object")
+    assert encoded.line == 3
+    assert encoded.hint is not None
+    assert "iconv -f CP1252 -t UTF-8" in encoded.hint
+
+
+def test_a_broken_json_file_has_a_place(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text('[\n  {"a": 1},\n  {"a" 2}\n]')
+    with pytest.raises(DatasetError) as raised:
+        load_file(path)
+    assert (raised.value.issues[0].line, raised.value.issues[0].column) == (3, 8)
 
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:

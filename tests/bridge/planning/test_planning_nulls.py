@@ -10,8 +10,7 @@ import pytest
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluate import plan
 from aigo_bridge.plan import PlanOrigin
-from aigo_bridge.reading import read_task
-from aigo_bridge.run_file_checks import task_file_issues
+from aigo_bridge.validation import validate
 
 TASK = """key: t
 display_name: T
@@ -102,7 +101,8 @@ def test_validate_warns_of_the_same(tmp_path: Path) -> None:
         truth="{{ sample.a }}",
     )
 
-    (found,) = task_file_issues(read_task(tmp_path / "t.yaml"))
+    (report,) = validate([tmp_path / "t.yaml"])
+    (found,) = report.issues
 
-    assert found.message == "column 'a' is null in 1 of 2 samples (first: sample 1) (data set 'd')"
+    assert found.message == "column 'a' is null in 1 of 2 samples (first: sample 1)"
     assert (found.severity, found.line) == ("warning", 10)

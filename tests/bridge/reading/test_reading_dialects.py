@@ -64,6 +64,8 @@ ACCEPTED_BY_BOTH = {
     "plan": PLAN,
     "app": APP,
     "evaluation without a description": "key: e\ndisplay_name: E\ntask_specifications: []\n",
+    "evaluation without anything": "key: e\ndisplay_name: E\ndescription: null\nuse_cases: any\ntask_specifications: []\n",
+    "policy without a name": POLICY.replace("display_name: Gate", "display_name: ''"),
     "old generator names": "key: g\ndisplay_name: G\ndescription: ''\nconfig_spec: [{type: dataset, key: d, display_name: D}]\ndefinition:\n  data_source: {type: dataset_samples, dataset_key: << config.d >>}\n  synthesizers: [{type: empty}]\n",
     "adapter with a task": "key: a\ndisplay_name: A\ntask: custom\nprocess_input: {language: jinja, source_code: ''}\nprocess_output: {language: jinja, source_code: ''}\n",
 }
@@ -108,7 +110,7 @@ WIDE_ONLY = {
     ),
     "template in max_iterations": BASE.replace(
         "{type: pass_through_solver, trace_column: t}",
-        "{type: multi_turn_solver, message_builders: [{type: loop, max_iterations: << config.m >>, message_builders: []}]}",
+        "{type: multi_turn_solver, message_builders: [{type: loop, max_iterations: << config.m >>, message_builders: [{type: generate, terminate_if: {includes: x}}]}]}",
     ),
     "score_min in a text": scorer(
         "{type: model_as_a_judge_scorer, model_key: << config.m >>, user_prompt: x, score_min: '0<< config.m >>'}"
@@ -125,6 +127,12 @@ WIDE_ONLY = {
     "run files in a plan": "key: p\ndisplay_name: P\nevaluations: [{}]\n",
     "inference without a limit": "key: m\ndisplay_name: M\nconfig: {connection_type: custom_inference, run_inference_snippet: 'def run_inference(b, e): return b'}\n",
     "generator with literal keys": GENERATOR,
+    "any in a list": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: []\nuse_cases: [any]\n",
+    "any among others": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: []\nproviders: [openai, any]\n",
+    "example without a name": BASE.replace(
+        "config_spec: [",
+        "config_spec: [{type: string, key: c, display_name: C, examples: [{value: a, display_name: ''}]}, ",
+    ).replace("user_prompt: x", "user_prompt: << config.c >>"),
 }
 
 UNCHECKED_BY_THE_LOADER = {

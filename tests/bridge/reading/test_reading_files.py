@@ -118,8 +118,18 @@ def test_line_ends_and_byte_order_marks_do_not_matter(encoding: str, newline: st
 @pytest.mark.parametrize(
     ("raw", "hint"),
     [
-        (TASK.encode("utf-16"), "it looks like UTF-16; save it as UTF-8"),
-        (b"key: a\nb: \xe9\n", "save it as UTF-8"),
+        (
+            TASK.encode("utf-16"),
+            "convert the file to UTF-8: iconv -f UTF-16 -t UTF-8 t.yaml > t.utf8.yaml",
+        ),
+        (
+            b"key: a\nb: \xe9\n",
+            "in Windows-1252 it is 'é'; if that is meant, convert the file to UTF-8: iconv -f CP1252 -t UTF-8 t.yaml > t.utf8.yaml",
+        ),
+        (
+            b"b: \x81\n",
+            "save it as UTF-8; if you know its encoding: iconv -f ENCODING -t UTF-8 t.yaml > t.utf8.yaml",
+        ),
     ],
 )
 def test_other_encodings_are_refused_with_the_place(raw: bytes, hint: str, tmp_path: Path) -> None:
@@ -127,7 +137,8 @@ def test_other_encodings_are_refused_with_the_place(raw: bytes, hint: str, tmp_p
     with pytest.raises(SpecError) as caught:
         read_task(tmp_path / "t.yaml")
     assert caught.value.issues[0].hint == hint
-    if raw.startswith(b"key"):
+    if b"\xe9" in raw:
+        assert caught.value.issues[0].message.endswith("is not UTF-8 text: byte 11 is not UTF-8 (0xE9)")
         assert (caught.value.issues[0].line, caught.value.issues[0].column) == (2, 4)
 
 

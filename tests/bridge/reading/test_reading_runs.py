@@ -29,7 +29,6 @@ ROWS = [
     ("      model_key: << config.subject >>\n", "", "'model_key' is missing: task 'capital-quiz' evaluates a model", None, "error"),
     ("<< config.subject >>", "<< config.subjekt >>", "unknown parameter 'subjekt'", "did you mean '<< config.subject >>'?", "error"),
     ("config: {subject: openai$gpt-4o}", "config: {subjekt: openai$gpt-4o}", "the evaluation has no parameter 'subjekt'; the value is not used", "did you mean 'subject'?", "warning"),
-    ("config: {subject: openai$gpt-4o}", "config: {}", "no value for parameter 'subject' of the evaluation, which has no default", None, "error"),
     ("key: again", "key: quiz", "specification 'quiz' is given twice; the other is [0]", None, "error"),
     ("- $ref: other.yaml", "- $ref: task.yaml", "task 'capital-quiz' is given twice; the other is [0]", None, "error"),
     ('$provider: "openai/gpt-4o"', "$provider: gpt-4o", "'$provider': found 'gpt-4o', expected '<provider>/<model>'", "for example 'openai/gpt-4.1-nano'", "error"),

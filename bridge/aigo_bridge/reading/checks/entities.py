@@ -9,6 +9,7 @@ from typing import Any
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.checks.actions import check_constant, meant_expression
 from aigo_bridge.reading.checks.parameters import check_parameters, keys_of
+from aigo_bridge.reading.checks.signatures import call_of
 from aigo_bridge.reading.checks.tasks import FUNCTIONS
 from aigo_bridge.reading.checks.texts import (
     check_adapter_template,
@@ -59,7 +60,7 @@ def check_generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
                 at = (*here, name) if index is None else (*here, name, index)
                 yield from check_markers(text, at, known)
                 if name in FUNCTIONS:
-                    yield from check_snippet(text, at, FUNCTIONS[name])
+                    yield from check_snippet(text, at, FUNCTIONS[name], call_of(name, part, solved=False))
                 elif name in {"system_prompt", "user_prompt_template", "template"}:
                     yield from check_template(text, at)
 
@@ -75,7 +76,9 @@ def check_model(model: dict[str, Any], path: Path) -> Iterator[Issue]:
             if secrets:  # otherwise they are those of the run file
                 yield from check_markers(value, (*here, name), secrets, root="secrets")
             if name in FUNCTIONS:
-                yield from check_snippet(value, (*here, name), FUNCTIONS[name])
+                yield from check_snippet(
+                    value, (*here, name), FUNCTIONS[name], call_of(name, part, solved=False)
+                )
     limit = model.get("rate_limit")
     if isinstance(limit, int) and not isinstance(limit, bool) and limit < 1:
         yield Issue(

@@ -40,12 +40,9 @@ def check_run(run: dict[str, Any], path: Path) -> Iterator[Issue]:
     evaluation = mapping(run.get("evaluation"))
     here = (*path, "evaluation")
     yield from check_evaluation(evaluation, here)
+    # Values that are missing may come from a plan or an option: planning asks for them.
     yield from _values(
-        mapping(run.get("config")),
-        evaluation.get("config_spec"),
-        (*path, "config"),
-        "the evaluation",
-        bool(evaluation),
+        mapping(run.get("config")), evaluation.get("config_spec"), (*path, "config"), "the evaluation", False
     )
     yield from _providers(run, path)
     tasks = {task["key"]: task for _, task in mappings(run.get("tasks")) if isinstance(task.get("key"), str)}

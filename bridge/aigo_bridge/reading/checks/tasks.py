@@ -9,6 +9,7 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.reading.checks.actions import check_actions
 from aigo_bridge.reading.checks.parameters import check_parameters, keys_of
 from aigo_bridge.reading.checks.scoring import check_scorers
+from aigo_bridge.reading.checks.signatures import call_of
 from aigo_bridge.reading.checks.texts import (
     FILTERED,
     JUDGED,
@@ -16,6 +17,7 @@ from aigo_bridge.reading.checks.texts import (
     SAMPLE,
     SOLVED,
     check_markers,
+    check_no_path,
     check_snippet,
     check_template,
     marker_names,
@@ -51,6 +53,10 @@ FUNCTIONS = {
 """Fields that are Python, and the function that will be called."""
 
 
+PROMPTS = frozenset({"content", "template", "system_prompt", "user_prompt", "user_prompt_template"})
+"""Fields that are texts for a model."""
+
+
 def check_task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
     """Everything about one task."""
     definition = mapping(task.get("definition"))
@@ -64,6 +70,7 @@ def check_task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
     yield from check_scorers(definition, here)
     yield from duplicates(mappings(definition.get("actions")), (*here, "actions"), "action rule")
     yield from check_actions(definition, here)
+    yield from _turns(definition, here)
     yield from _loops(definition, here)
     yield from _examples(definition, here)
 
@@ -85,7 +92,9 @@ def _texts(definition: dict[str, Any], path: Path, parameters: set[str]) -> Iter
                     visible = _TEMPLATES[name] if solved else _TEMPLATES[name] - NEEDS_SOLVER
                     yield from check_template(text, at, visible)
                 elif name in FUNCTIONS:
-                    yield from check_snippet(text, at, FUNCTIONS[name])
+                    yield from check_snippet(text, at, FUNCTIONS[name], call_of(name, part, solved=solved))
+                if name in PROMPTS:
+                    yield from check_no_path(text, at)
 
 
 def _unused(parameters: Any, definition: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -102,6 +111,22 @@ def _unused(parameters: Any, definition: dict[str, Any], path: Path) -> Iterator
         key = parameter.get("key")
         if isinstance(key, str) and key and key not in used:
             yield Issue(f"parameter {key!r} is never used", path=(*path, index, "key"), severity="warning")
+
+
+def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
+    """A conversation in which the evaluated model says something, or has said it in a recorded one."""
+    solver = mapping(definition.get("solver"))
+    here = (*path, "solver", "message_builders")
+    if solver.get("type") != "multi_turn_solver" or not isinstance(solver.get("message_builders"), list):
+        return
+    builders = list(walk(solver["message_builders"], here))
+    if not any(builder.get("type") in ("generate", "load_trace") for _, builder in builders):
+        message = "there is no 'generate', so the evaluated model is never asked"
+        yield Issue(message, path=here, hint="add '- {type: generate}' where it is to answer")
+    for at, builder in builders:
+        if "extra_input_messages" in at and builder.get("terminate_if") is not None:
+            message = "'terminate_if' means nothing for a message that does not stay in the conversation"
+            yield Issue(message, path=(*at, "terminate_if"), hint="put it on the 'generate_message' itself")
 
 
 def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:

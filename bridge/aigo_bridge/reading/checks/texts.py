@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from aigo_bridge.errors import Issue, TemplateError
+from aigo_bridge.reading.checks.signatures import Call, check_signature
 from aigo_bridge.reading.checks.trees import Path
+from aigo_bridge.reading.nodes import shown
 from aigo_bridge.templates import AdapterTemplate, SampleTemplate
 
 _MARKER = re.compile(r"<<\s*(config|secrets)\.([^\W\d][\w\-]*)((?:\.[\w\-]+)*)\s*>>")
@@ -112,10 +114,15 @@ def check_adapter_template(text: str, path: Path) -> Iterator[Issue]:
             yield _at(issue, path, marked=False)
 
 
-def check_snippet(text: str, path: Path, function: str) -> Iterator[Issue]:
-    """Python syntax, and that the function which will be called is there."""
+def check_snippet(text: str, path: Path, function: str, call: Call | None = None) -> Iterator[Issue]:
+    """Python syntax, and that the function which will be called is there, and can be called so (`None`: not known how)."""
+    if _PATH_OF_CODE.fullmatch(text.strip()):
+        message = f"found the path {shown(text.strip())}, expected Python code"
+        yield Issue(message, path=path, hint=f"to take the text of that file: !include {text.strip()}")
+        return
     marked = _MARKER.search(text) is not None
-    found = _names(_bound(text) if marked else text)
+    code = _bound(text) if marked else text
+    found = _names(code)
     if isinstance(found, Issue):
         yield _at(found, path, marked)
     elif function not in found and not marked:
@@ -129,6 +136,16 @@ def check_snippet(text: str, path: Path, function: str) -> Iterator[Issue]:
             hint=f"write {function}(sample, solver_output)",
             severity="warning",
         )
+    if isinstance(found, dict) and call is not None:
+        yield from check_signature(code, path, function, call)
+
+
+def check_no_path(text: str, path: Path) -> Iterator[Issue]:
+    """A prompt that is nothing but the path of a text file, whose text was meant."""
+    if _PATH_OF_TEXT.fullmatch(text.strip()):
+        message = f"the text is the path {shown(text.strip())}, and that is what will be sent"
+        hint = f"to take the text of that file: !include {text.strip()}"
+        yield Issue(message, path=path, hint=hint, severity="warning")
 
 
 def check_snippet_syntax(text: str, path: Path) -> Iterator[Issue]:
@@ -139,6 +156,8 @@ def check_snippet_syntax(text: str, path: Path) -> Iterator[Issue]:
         yield _at(found, path, marked)
 
 
+_PATH_OF_CODE = re.compile(r"[^\s()=,;]+\.py")
+_PATH_OF_TEXT = re.compile(r"[\w.~/\\-]+\.(?:md|txt|jinja2?|j2|py)")
 _PLACEHOLDER = re.compile(r"config_\w*|secrets_\w*")
 
 
