@@ -30,6 +30,7 @@ from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.locating import find_task
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import config_from_text, plan_origin
+from aigo_bridge.planning_answers import faulty_choices
 from aigo_bridge.planning_data import Surroundings
 from aigo_bridge.reading import read_task
 from aigo_bridge.results import write_log
@@ -43,6 +44,7 @@ from aigo_bridge.results.assembling import (
     system_metrics,
 )
 from aigo_bridge.results.specification import specification_of
+from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.trace_sources import trace_reader
 
@@ -76,6 +78,8 @@ class Outcome:
     """The metrics as they stand in the result."""
     uncomputed: tuple[MetricRow, ...] = ()
     """Metrics without a value although there were scores to compute them from."""
+    doubts: tuple[str, ...] = ()
+    """What counted against the model and may be no fault of its answers, as far as planning did not know: one line each."""
 
     @property
     def num_missing(self) -> int:
@@ -170,7 +174,17 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         models=evidence.models,
         data=written.metrics.data,
         uncomputed=uncomputed(written.metrics, tally),
+        doubts=doubts_of(made, [tally]),
     )
+
+
+def doubts_of(made: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
+    """What the runs of a plan leave to doubt, each once."""
+    if made.entity == "system":
+        return ()
+    keys = scorer_keys(made.benchmark.scorers)
+    told = {keys[number] for number in faulty_choices(made.warnings) if number < len(keys)}
+    return tuple(dict.fromkeys(line for tally in tallies for line in tally.doubts.lines(told)))
 
 
 def _fingerprints(made: TaskPlan, settings: RunSettings) -> dict[str, str]:

@@ -14,6 +14,7 @@ from aigo_bridge.jsonl_spec import is_record_file, read_task_file
 from aigo_bridge.locating import find_task
 from aigo_bridge.parameters import parse_text, resolve_config
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, bind_task, digest_of, named_models
+from aigo_bridge.planning_answers import answer_issues
 from aigo_bridge.planning_checks import column_issues, definition_issues
 from aigo_bridge.planning_data import ALONE, Surroundings, planned_rows
 from aigo_bridge.planning_nulls import null_issues
@@ -82,6 +83,7 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
         ]
         if not any(issue.severity == "error" for issue in issues):
             issues += [document.place(issue) for issue in null_issues(definition, samples)]
+            issues += [document.place(issue) for issue in answer_issues(definition, samples)]
         issues += column_issues(task.config_spec, config, dataset.columns)
     else:
         samples = (Sample(SAMPLE_ID, {}),)

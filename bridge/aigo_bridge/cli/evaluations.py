@@ -181,6 +181,7 @@ def _problems(result: EntryResult) -> list[str]:
         found.append(f"{printable(first.where)}: {stage}: {one_line(first.error.message)}")
     if result.num_failed > len(result.first_errors):
         found.append(f"{result.num_failed} samples failed; all are in the evidence")
+    found += [f"warning: {printable(line)}" for line in result.doubts]
     return found
 
 

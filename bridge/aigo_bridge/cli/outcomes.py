@@ -11,6 +11,7 @@ import typer
 
 from aigo_bridge.cli.terminal import printable
 from aigo_bridge.evaluate import Outcome
+from aigo_bridge.evaluation.summary import warnings_json
 
 if TYPE_CHECKING:
     from aigo_bridge.results.assembling import MetricRow
@@ -44,6 +45,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             for row in outcome.metrics
         ],
         "errors": [error.to_json() for error in outcome.first_errors],
+        "warnings": warnings_json(outcome.plan.warnings, outcome.doubts),
         "usage": {name: dict(usage) for name, usage in outcome.execution.model_usage.items()},
         "native_log": str(outcome.log.path),
         "result": str(outcome.result),
@@ -128,6 +130,8 @@ def show_outcome(outcome: Outcome) -> None:
             f"  … and {outcome.num_failed - len(outcome.first_errors)} more; all are in the evidence",
             style="dim",
         )
+    for line in outcome.doubts:
+        console.print(Text(f"warning: {printable(line)}", style="yellow"))
     if outcome.execution.status != "success":
         reason = one_line(outcome.execution.error or outcome.execution.status)
         console.print(Text(f"the run did not finish ({reason}); continue it with --resume", style="red"))

@@ -34,6 +34,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.evaluate import (
     APP_VERSION,
     came_to_an_end,
+    doubts_of,
     execution_of,
     run_errors,
     uncomputed,
@@ -142,6 +143,8 @@ def repeated_result(
         uncomputed=nothing,
         data=data,
         first_errors=tuple(error for tally in tallies for error in tally.first_errors)[:5],
+        warnings=entry.plans[0].warnings,
+        doubts=doubts_of(entry.plans[0], tallies),
         usage=_usage(runs.executions),
         started_at=min(each.started_at for each in runs.executions),
         ended_at=max(each.ended_at for each in runs.executions),

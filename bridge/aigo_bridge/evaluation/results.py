@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aigo_bridge.dtypes import MetricData
+from aigo_bridge.errors import Issue
 from aigo_bridge.evaluate import Outcome
 from aigo_bridge.evaluation.planning import Entry
 from aigo_bridge.results import LogReader
@@ -43,6 +44,10 @@ class EntryResult:
     """Metrics without a value although there were scores."""
     data: tuple[MetricData, ...] = ()
     first_errors: tuple[FirstError, ...] = ()
+    warnings: tuple[Issue, ...] = ()
+    """What planning warned of."""
+    doubts: tuple[str, ...] = ()
+    """What counted against the model and may be no fault of its answers, as far as planning did not know."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     started_at: float | None = None
     """Unix time in seconds; `None` when it never began."""
@@ -87,6 +92,8 @@ def of_outcome(entry: Entry, evaluation: str, outcome: Outcome) -> EntryResult:
         uncomputed=outcome.uncomputed,
         data=outcome.data,
         first_errors=outcome.first_errors,
+        warnings=outcome.plan.warnings,
+        doubts=outcome.doubts,
         usage=outcome.execution.model_usage,
         started_at=outcome.execution.started_at,
         ended_at=outcome.execution.ended_at,

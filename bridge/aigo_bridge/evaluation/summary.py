@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.errors import Issue
 from aigo_bridge.evaluate import APP_VERSION
 from aigo_bridge.evaluation.results import EntryResult
 from aigo_bridge.evaluation.running import EvaluationOutcome
@@ -58,6 +59,18 @@ def summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> dict[str, A
     }
 
 
+def warnings_json(issues: Sequence[Issue], doubts: Sequence[str]) -> list[dict[str, Any]]:
+    """What planning warned of, and what the run leaves to doubt, for programs."""
+    return [
+        *(
+            {"message": issue.message, "place": issue.place or None, "hint": issue.hint}
+            for issue in issues
+            if issue.severity == "warning"
+        ),
+        *({"message": line, "place": None, "hint": None} for line in doubts),
+    ]
+
+
 def write_summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> Path:
     """Write the summary beside the results."""
     path = outcome.out / FILE
@@ -98,6 +111,7 @@ def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
             for row in result.metrics
         ],
         "errors": [error.to_json() for error in result.first_errors],
+        "warnings": warnings_json(result.warnings, result.doubts),
         "usage": {name: dict(usage) for name, usage in result.usage.items()},
         "started_at": _moment(result.started_at),
         "ended_at": _moment(result.ended_at),

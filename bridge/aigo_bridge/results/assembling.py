@@ -37,6 +37,7 @@ from aigo_bridge.metrics import (
     value_name,
 )
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.results.doubts import Doubts
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring.keys import scorer_keys
 from aigo_bridge.scoring.outcome import Outcome
@@ -105,6 +106,8 @@ class Tally:
     """The same with metadata, for scorers whose `python` metrics see it."""
     first_errors: list[FirstError] = field(default_factory=list)
     """The first few errors, for the terminal."""
+    doubts: Doubts = field(default_factory=Doubts)
+    """What counts against the model, and may be no fault of its answers."""
 
     @property
     def failures(self) -> TaskResultFailures:
@@ -190,6 +193,8 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
     tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
     # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
     if not exclusion.excluded and not exclusion.errors:
+        for record in records:
+            tally.doubts.note(record)
         for score in aggregated:
             tally.scores.setdefault(score.scorer_key, []).append(
                 {**score.values, **missing.get(score.scorer_key, {})}

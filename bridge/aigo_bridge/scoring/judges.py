@@ -37,6 +37,9 @@ from aigo_bridge.scoring.variables import render, variables
 from aigo_bridge.spec.scorers import LabelerViaModelScorer, ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer
 from aigo_bridge.templates import SampleTemplate
 
+UNEXPECTED_LABEL = "unexpected_label"
+"""In the metadata of a score, true: the label is neither a correct nor an incorrect one."""
+
 MAX_ATTEMPTS = 2
 """Calls per verdict: one, and one more with the reason why the first could not be read."""
 
@@ -179,7 +182,7 @@ class ClassifierJudge(Judge):
         label = canonical(str(verdict.value), self._labels)
         metadata = {"prediction": label or verdict.value, **metadata}
         if label is None:
-            metadata["unexpected_label"] = True
+            metadata[UNEXPECTED_LABEL] = True
         return Outcome({"is_correct": 1.0 if label is not None and label in self._correct else 0.0}, metadata)
 
 

@@ -11,6 +11,9 @@ from aigo_bridge.scoring.variables import answer_text, looks_at_output, render_c
 from aigo_bridge.spec.scorers import StringEqualsMCQAScorer, StringEqualsScorer
 from aigo_bridge.templates import SampleTemplate, as_list
 
+NO_CHOICE = "ground_truth_is_choice"
+"""In the metadata of a score, false: the right choice is none of the choices, so that no answer is right."""
+
 
 class StringEquals:
     """1.0 if the value equals the ground truth, character for character; no trimming, no folding of case."""
@@ -55,6 +58,7 @@ class StringEqualsMCQA:
             "ground_truth_correct_choice": truth,
             "predicted_choice": predicted,
             "completion_validity": "valid" if predicted in choices else "invalid",
+            **({} if truth in choices else {NO_CHOICE: False}),
         }
         return Outcome({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
 

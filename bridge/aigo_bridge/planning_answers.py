@@ -1,0 +1,259 @@
+"""Right answers that no model can give: mistakes in the data that would count against the model, told before it is called.
+
+The values stay AI GO's: such a sample is wrong, or fails, as the platform has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aigo_bridge.errors import Issue, SampleError, TemplateError
+from aigo_bridge.metrics.numbers import is_missing, short
+from aigo_bridge.plan import Sample
+from aigo_bridge.scoring.variables import render_compared
+from aigo_bridge.spec import BenchmarkDefinition
+from aigo_bridge.spec.scorers import BleuScorer, StringEqualsMCQAScorer, StringEqualsScorer
+from aigo_bridge.templates import SampleTemplate, as_list
+
+SHOWN = 3
+"""Different values that a warning names."""
+MOST_RENDERINGS = 10_000
+"""Renderings per field: one costs a hundred times as much as looking at a cell, and planning reads a million rows."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with the right answer of a row."""
+
+    field: str
+    """Field of the scorer."""
+    problem: str
+    """In words, for many rows: `is none of the choices`."""
+    hint: str
+    shown: str = ""
+    """The value that has it; rows with the same one are told together."""
+
+
+def answer_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> Iterator[Issue]:
+    """A warning for each fault, with the number of rows, their values and the first row of each; none for sound rows.
+
+    Args:
+        definition: config bound; its templates are known to compile.
+        samples: all that will be run.
+    """
+    if definition.solver is not None and definition.solver.postprocessor is not None:
+        return  # the rows that are scored are made in the run
+    for number, scorer in enumerate(definition.scorers):
+        find: Callable[[Row], Fault | None] | None = None
+        if isinstance(scorer, StringEqualsMCQAScorer):
+            find = _choice_faults(scorer)
+        elif isinstance(scorer, StringEqualsScorer | BleuScorer):
+            find = _text_faults(scorer)
+        if find is not None:
+            yield from _issues(find, ("definition", "scorers", number), samples)
+
+
+def faulty_choices(warnings: Iterable[Issue]) -> Iterator[int]:
+    """Numbers of the scorers of whose right choices a plan's warnings tell."""
+    for issue in warnings:
+        match issue.path:
+            case ("definition", "scorers", int(number), "ground_truth_choice"):
+                yield number
+
+
+def _issues(
+    find: Callable[[Row], Fault | None], path: tuple[str | int, ...], samples: Sequence[Sample]
+) -> Iterator[Issue]:
+    faults: dict[tuple[str, str], dict[Fault, list[Sample]]] = {}
+    looked_at = len(samples)
+    for count, sample in enumerate(samples):
+        try:
+            fault = find(sample.data)
+        except _TooManyError:
+            looked_at = count
+            break
+        if fault is not None:
+            faults.setdefault((fault.field, fault.problem), {}).setdefault(fault, []).append(sample)
+    for (field, problem), found in faults.items():
+        number_of = sum(map(len, found.values()))
+        of = f"{looked_at}" if looked_at == len(samples) else f"the first {looked_at}"
+        values = ", ".join(map(_value, list(found)[:SHOWN], list(found.values())[:SHOWN]))
+        more = f", and {len(found) - SHOWN} other values" if len(found) > SHOWN else ""
+        message = f"{field!r} {problem} in {number_of} of {of} samples: {values}{more}"
+        yield Issue(message, path=(*path, field), hint=next(iter(found)).hint, severity="warning")
+
+
+def _value(fault: Fault, samples: Sequence[Sample]) -> str:
+    where = f"sample {samples[0].id!r}" + (f" and {len(samples) - 1} more" if len(samples) > 1 else "")
+    return f"{fault.shown} ({where})" if fault.shown else where
+
+
+def _text_faults(scorer: StringEqualsScorer | BleuScorer) -> Callable[[Row], Fault | None] | None:
+    truths = _Texts.of(scorer.ground_truth, "ground_truth")
+    if truths is None or truths.is_constant:
+        return None
+    exact = isinstance(scorer, StringEqualsScorer) and scorer.value is None
+
+    def find(row: Row) -> Fault | None:
+        truth = truths.text(row)
+        if not isinstance(truth, str):
+            return truth
+        if not truth.strip():
+            return Fault("ground_truth", "is an empty text", "an empty answer is right there")
+        if exact and truth != truth.strip():
+            hint = "answers are compared character for character; write {{ … | trim }} unless the model is to give it"
+            return Fault("ground_truth", "begins or ends with white space", hint, short(truth))
+        return None
+
+    return find
+
+
+def _choice_faults(scorer: StringEqualsMCQAScorer) -> Callable[[Row], Fault | None] | None:
+    truths = _Texts.of(scorer.ground_truth_choice, "ground_truth_choice")
+    choices = _choices(scorer.choices)
+    if truths is None or choices is None:
+        return None
+    by_letter = scorer.method == "first_character"
+    result = (
+        "such samples count as wrong, whatever the model says"
+        if by_letter
+        else "such samples cannot be compared, and fail"
+    )
+
+    def find(row: Row) -> Fault | None:
+        try:
+            known = choices(row)
+            if known is None:
+                return None
+        except (TemplateError, SampleError) as error:
+            hint = "such samples cannot be compared, and fail"
+            return Fault("choices", "cannot be read", hint, str(error))
+        if len(set(known)) < len(known):
+            hint = (
+                "two answers have the same letter"
+                if by_letter
+                else "such samples cannot be compared, and fail"
+            )
+            return Fault("choices", "has a choice twice", hint, short(known))
+        truth = truths.text(row)
+        if not isinstance(truth, str):
+            return truth
+        if truth not in known:
+            shown = f"{short(truth)} of {short(known)}"
+            return Fault("ground_truth_choice", "is none of the choices", result + _near(truth, known), shown)
+        if by_letter and len(truth) != 1:
+            hint = f"{result}: answers are compared by their first character"
+            return Fault("ground_truth_choice", "has not one character", hint, short(truth))
+        return None
+
+    return find
+
+
+def _near(truth: str, choices: Sequence[str]) -> str:
+    if truth.strip().casefold() in {choice.strip().casefold() for choice in choices}:
+        return "; it differs from a choice in case or white space only, which both count"
+    return ""
+
+
+def _choices(given: str | Sequence[str]) -> Callable[[Row], list[str] | None] | None:
+    """The choices of a row, or `None` where a cell lacks, as `planning_nulls` tells; no function where only the run knows them."""
+    if not isinstance(given, str):
+        listed = [str(choice) for choice in given]
+        return lambda _: listed
+    template = SampleTemplate(given)
+    path, memo = template.lone_path, _Memo.of(template)
+    columns = [name[1] for name in template.reads if len(name) > 1]
+    if memo is None:
+        return None
+
+    def choices(row: Row) -> list[str] | None:
+        if any(is_missing(row.get(column)) for column in columns):
+            return None
+        known = as_list(
+            row[path[1]] if path is not None and len(path) == 2 else memo.get(row, template.evaluate)
+        )
+        if not all(isinstance(choice, str) for choice in known):
+            raise TemplateError(f"found {short(known)}, expected a list of texts")
+        return known
+
+    return choices
+
+
+class _TooManyError(Exception):
+    """A field's values would cost too much to look at."""
+
+
+class _Memo:
+    """What a template gives for rows; rows with the same cells are rendered once."""
+
+    def __init__(self, template: SampleTemplate):
+        names = template.reads | template.optional_reads
+        self._template = template
+        self._columns = (
+            tuple(sorted({name[1] for name in names})) if all(len(name) > 1 for name in names) else None
+        )
+        self._values: dict[Hashable, Any] = {}
+        self._renderings = 0
+
+    @classmethod
+    def of(cls, template: SampleTemplate) -> _Memo | None:
+        """`None` for a template that reads more than the row."""
+        names = template.reads | template.optional_reads
+        return cls(template) if all(name[0] == "sample" for name in names) else None
+
+    def get(self, row: Row, give: Callable[..., Any]) -> Any:
+        key: Hashable = None
+        if self._columns is not None:
+            cells = [row.get(column) for column in self._columns]
+            # 1, 1.0 and true are equal, and print differently.
+            key = tuple((type(cell), cell) for cell in cells if isinstance(cell, Hashable))
+            if len(key) == len(cells) and key in self._values:
+                return self._values[key]
+            key = key if len(key) == len(cells) else None
+        self._renderings += 1
+        if self._renderings > MOST_RENDERINGS:
+            raise _TooManyError
+        value = give(sample=row)
+        if key is not None:
+            self._values[key] = value
+        return value
+
+
+class _Texts:
+    """A compared text of rows, or why there is none."""
+
+    def __init__(self, template: SampleTemplate, field: str, memo: _Memo):
+        self._template, self._field, self._memo = template, field, memo
+        self.is_constant = template.is_constant
+        """Whether it is written in the task, and as its author wants it."""
+        path = template.lone_path
+        self._column = path[1] if path is not None and len(path) == 2 else None
+        self._columns = [name[1] for name in template.reads if len(name) > 1]
+
+    @classmethod
+    def of(cls, source: str, field: str) -> _Texts | None:
+        """`None` for a text that depends on more than the row."""
+        template = SampleTemplate(source)
+        memo = _Memo.of(template)
+        return None if memo is None else cls(template, field, memo)
+
+    def text(self, row: Row) -> str | Fault | None:
+        """`None` for a row of which `planning_nulls` tells."""
+        if self._column is not None and type(cell := row.get(self._column)) in (str, int):
+            return str(cell) or None  # as templates print it
+        if any(is_missing(row.get(column)) or row.get(column) == "" for column in self._columns):
+            return None
+        return self._memo.get(row, self._rendered)
+
+    def _rendered(self, sample: Row) -> str | Fault:
+        try:
+            return render_compared(self._template, {"sample": sample}, self._field)
+        except SampleError as error:
+            if error.kind == "MissingValue":
+                return Fault(self._field, "is null or missing", "such samples cannot be compared, and fail")
+            hint = "such samples cannot be compared, and fail"
+            return Fault(self._field, "cannot be rendered", hint, error.message)

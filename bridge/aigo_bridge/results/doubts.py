@@ -1,0 +1,115 @@
+"""What counted against the model and may be no fault of its answers: empty answers, labels nobody asked for, right choices that are none.
+
+The numbers stay AI GO's. What is counted here stands in the evidence sample by sample (answers, and the metadata of scores); a run says it
+in one line each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aigo_bridge.dtypes import (
+    ChatCompletionModelOutput,
+    FunctionCall,
+    GroupedSolverOutput,
+    GroupedSolverTrace,
+    Message,
+    MessageRole,
+    RAGCompletionOutput,
+    SingleSolverOutput,
+    SolverOutput,
+    SolverTrace,
+)
+from aigo_bridge.metrics.numbers import short
+from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
+from aigo_bridge.scoring.strings import NO_CHOICE
+
+SHOWN = 3
+"""Different values that a line names."""
+
+
+@dataclass
+class Doubts:
+    """Counts over the trials of a result; filled while they stream by."""
+
+    num_answers: int = 0
+    """Answers of the evaluated model that are texts."""
+    num_empty: int = 0
+    """Those of them that hold nothing but white space, and no function call or refusal beside it."""
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    """Scorer key → labels that its judge gave though they are not among the allowed ones."""
+    choices: dict[str, Counter[str]] = field(default_factory=dict)
+    """Scorer key → right choices that are none of the choices."""
+
+    def note(self, record: TrialRecord) -> None:
+        """Count one trial."""
+        for output in _single(record.solver):
+            empty = is_empty(output)
+            self.num_answers += empty is not None
+            self.num_empty += empty is True
+        for score in record.scores:
+            metadata: Mapping[str, Any] = score.metadata or {}
+            if metadata.get(UNEXPECTED_LABEL) is True:
+                self.labels.setdefault(score.scorer_key, Counter())[str(metadata.get("prediction"))] += 1
+            if metadata.get(NO_CHOICE) is False:
+                truth = str(metadata.get("ground_truth_correct_choice"))
+                self.choices.setdefault(score.scorer_key, Counter())[truth] += 1
+
+    def lines(self, told: Collection[str] = ()) -> Iterator[str]:
+        """What there is to say, one line each; nothing for a sound run.
+
+        Args:
+            told: keys of scorers of whose right choices planning has told already.
+        """
+        if self.num_empty:
+            answers = "answer" if self.num_answers == 1 else "answers"
+            verb, pronoun = ("is", "it is") if self.num_empty == 1 else ("are", "they are")
+            yield f"{self.num_empty} of {self.num_answers} {answers} {verb} empty, and scored as {pronoun}"
+        for key, labels in self.labels.items():
+            yield f"judge of {key!r} gave a label outside the allowed ones {_times(labels)}, which counts as incorrect"
+        for key, truths in self.choices.items():
+            if key in told:
+                continue
+            yield f"{key!r}: the right choice is none of the choices {_times(truths)}, which counts as wrong"
+
+
+def is_empty(output: SingleSolverOutput | SolverTrace) -> bool | None:
+    """Whether the last answer says nothing; `None` where there is no answer that is a text."""
+    answer = output.output
+    if not isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput) or not answer.choices:
+        return None
+    message = answer.choices[0].message
+    if message.content.strip():
+        return False
+    extra = message.model_extra or {}
+    if message.refusal or extra.get("tool_calls") or extra.get("function_call"):
+        return None
+    return None if isinstance(output, SolverTrace) and _has_called(output) else True
+
+
+def _has_called(output: SolverTrace) -> bool:
+    """Whether the model called functions after the last message of the user, so that its text may be empty."""
+    for item in reversed(output.items):
+        if isinstance(item, FunctionCall):
+            return True
+        if isinstance(item, Message) and item.role is MessageRole.user:
+            return False
+    return False
+
+
+def _single(output: SolverOutput | None) -> list[SingleSolverOutput | SolverTrace]:
+    if isinstance(output, GroupedSolverOutput | GroupedSolverTrace):
+        group = output.solver_outputs
+        return [*(group.values() if isinstance(group, dict) else group)]
+    return [] if output is None else [output]
+
+
+def _times(values: Counter[str]) -> str:
+    number_of, different = values.total(), values.most_common(SHOWN)
+    shown = ", ".join(short(value) + (f" ({count} times)" if count > 1 else "") for value, count in different)
+    more = f" and {len(values) - SHOWN} others" if len(values) > SHOWN else ""
+    return f"{number_of} {'time' if number_of == 1 else 'times'}: {shown}{more}"
