@@ -16,7 +16,7 @@ from inspect_ai.log import (
     read_eval_log_sample_summaries,
 )
 
-from aigo_bridge.benchmarks import BenchmarkMetric, BenchmarkOutcome, BenchmarkRun
+from aigo_bridge.benchmarks import BenchmarkMetric, BenchmarkOutcome, BenchmarkRun, by_kind
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.secrets import redact
 from aigo_inspect.importing import ImportSettings, import_file
@@ -56,6 +56,7 @@ def outcome_of(
     failures = _failures(path)
     if request.model is None and any("No model specified" in message for _, message in failures):
         raise UsageError(f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL")
+    first_errors, error_counts = by_kind(failures, MAX_ERRORS)
     model = None if log.eval.model in ("none", "none/none") else log.eval.model
     return BenchmarkOutcome(
         task=log.eval.task,
@@ -70,7 +71,8 @@ def outcome_of(
         planned=len(log.eval.dataset.sample_ids or ()),
         num_samples=imported.samples,
         num_failed=imported.failed,
-        first_errors=tuple(failures[:MAX_ERRORS]),
+        first_errors=first_errors,
+        error_counts=error_counts,
         reused=reused,
         num_stopped=_stopped(log, path),
         num_unscored=max(_unscored(log).values(), default=0),

@@ -36,6 +36,7 @@ from aigo_bridge.benchmarks import (
 )
 from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import UsageError
+from aigo_bridge.tolerance import Tolerance, tolerated
 from aigo_inspect import (
     _registry,  # noqa: F401  # registers our providers of models with Inspect
     native_listing,
@@ -44,11 +45,16 @@ from aigo_inspect.benchmark_outcomes import file_name, outcome_of, unreturned
 from aigo_inspect.benchmark_progress import counted
 from aigo_inspect.benchmark_resuming import earlier_log, planned_trials, resumed
 from aigo_inspect.converting import convert
+from aigo_inspect.retries import retries_told
 from aigo_inspect.running import DEFAULT_MAX_RETRIES, _engine_errors, _model, _plain
 from aigo_inspect.secrets import logs_without_secrets
+from aigo_inspect.stopping import ToleranceStopping
 
 CAN_RESUME = True
-"""Interrupted runs are continued, and progress is told."""
+"""Interrupted runs are continued."""
+
+TELLS_PROGRESS = True
+"""Whether runs tell how far they are."""
 
 
 def listing() -> Listing:
@@ -85,7 +91,9 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
         trials = [planned_trials(task, request.num_samples, request.num_trials) for task in tasks]
         todo = sum(max(0, all_ - done) for all_, done in zip(trials, reused, strict=True))
         counter = ProgressCounter(request.on_progress, todo, trials=(request.num_trials or 1) > 1)
-        running.enter_context(counted(counter))
+        tolerances = _tolerances(tasks, request)
+        running.enter_context(counted(counter, tolerances))
+        running.enter_context(retries_told(counter))
         before = set(request.out.glob("*.eval"))
         logs = inspect_eval(
             resumed(tasks, earlier, model, roles) if any(earlier) else tasks,
@@ -117,6 +125,20 @@ def run(request: BenchmarkRun) -> list[BenchmarkOutcome]:
         outcome_of(log, request, file_name(log.eval.task, taken), taken_over.get(log.eval.task_id, 0), asked)
         for log in logs
     ]
+
+
+def _tolerances(tasks: Sequence[Task], request: BenchmarkRun) -> dict[str, Tolerance]:
+    """How many samples of each task may fail, by its name; the tasks begin no more when that is spent."""
+    if request.fail_on_error is None:
+        return {}
+    found: dict[str, Tolerance] = {}
+    for task in tasks:
+        # The events by which samples are counted have the name of their task: of several with one name the allowance is common.
+        number = planned_trials(task, request.num_samples, 1)
+        tolerance = found.setdefault(task.name, Tolerance(0))
+        tolerance.allowed = (tolerance.allowed or 0) + tolerated(request.fail_on_error, number)
+        task.early_stopping = ToleranceStopping(tolerance, task.early_stopping)
+    return found
 
 
 def converted(task: str, arguments: Sequence[str], key: str | None) -> ConvertedBenchmark:

@@ -30,6 +30,7 @@ from aigo_bridge.fingerprints import mixed
 from aigo_bridge.garbage import fewer_collections
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.secrets import redact
+from aigo_bridge.tolerance import Tolerance
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
 from aigo_inspect.earlier import (
     EarlierRun,
@@ -44,7 +45,9 @@ from aigo_inspect.earlier import (
 )
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.models import InspectModel, native_model, refuse_unfit
+from aigo_inspect.retries import retries_told
 from aigo_inspect.secrets import logs_without_secrets
+from aigo_inspect.stopping import ToleranceStopping
 from aigo_inspect.translate import Run, aigo_task, running
 
 COLLECTIONS = (700, 10, 30)
@@ -173,8 +176,18 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
     total = sum(len(work.plan.samples) * work.plan.num_trials - work.reused for work in works)
     trials = any(work.plan.num_trials > 1 for work in works)
     progress = ProgressCounter(settings.on_progress, total, trials=trials)
-    with _engine_errors(), contextlib.redirect_stdout(sys.stderr), logs_without_secrets():
-        tasks = [_native(work, progress.of_task(work.plan.name)) for work in works]
+    with (
+        _engine_errors(),
+        contextlib.redirect_stdout(sys.stderr),
+        logs_without_secrets(),
+        retries_told(progress),
+    ):
+        tasks = [
+            _native(
+                work, progress.of_task(work.plan.name, Tolerance(work.job.tolerated, work.plan.num_trials))
+            )
+            for work in works
+        ]
         return inspect_eval(
             _resolved(works, tasks) if any(work.earlier for work in works) else tasks,
             model=None,
@@ -217,6 +230,8 @@ def _native(work: _Work, progress: ProgressCounter) -> Task:
             digest=work.plan.digest,
             allow_bad_tasks=origin.allow_bad_tasks,
         )
+    if work.job.tolerated is not None:
+        native.early_stopping = ToleranceStopping(progress.tolerance)
     native.model = work.model or get_model("none")
     native.model_roles = dict(work.roles) or None
     return native

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator
 
@@ -46,7 +47,7 @@ def walk_local_headers(
     ahead = 0
     window = _Window(source)
     # What all members together may unpack to while their lengths are found: hostile headers overlap.
-    budget = int(max(bounds.ratio_from, source.size * bounds.ratio))
+    budget = int(min(max(bounds.ratio_from, source.size * bounds.ratio), sys.maxsize))
     for count, at in enumerate(_places(window, begin, source.size if end is None else end)):
         if count > bounds.members:
             raise TooLargeError(f"the archive has more members than the bound 'members', {bounds.members:,}")

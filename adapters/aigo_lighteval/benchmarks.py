@@ -19,9 +19,12 @@ from aigo_bridge.benchmarks import (
     BenchmarkRun,
     ConvertedBenchmark,
     Listing,
+    by_kind,
 )
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.secrets import learn_environment
+from aigo_bridge.tolerance import Tolerance, allowed
 from aigo_lighteval import native_listing
 from aigo_lighteval.asking import BackendCaller
 from aigo_lighteval.calling import Caller
@@ -45,6 +48,9 @@ MAX_ERRORS = 5
 
 DEFAULT_SAMPLES = 20
 """Documents in flight at a time where nobody says otherwise."""
+
+TELLS_PROGRESS = True
+"""Whether runs tell how far they are."""
 
 TAKES_LOCAL_ROWS = True
 """Whether `data_dir` and `custom_tasks` of a request mean something here."""
@@ -151,6 +157,9 @@ def _run_one(
         model = _model(caller, request, portal, told)
         pipeline = make_pipeline(task, model, told, splits, request.num_samples, request.out)
         refuse_documents(task.config.name, pipeline.documents_dict[task.name], caller)
+        number = len(pipeline.documents_dict[task.name])
+        counter = ProgressCounter(request.on_progress, number)
+        told.progress = counter.of_task(task.name, Tolerance(allowed(request.fail_on_error, number)))
         finished = finish(pipeline, task, request.out)
     except (EngineError, UsageError) as error:
         if alone:
@@ -160,11 +169,12 @@ def _run_one(
         task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot"
     )
     result = write_result(task.name, finished, told, target, started=started, ended=time.time())
-    failures = [(sample_id, failure.message) for sample_id, failure in told.failures.items()]
+    failures = sorted(told.failures.items(), key=lambda each: int(each[0]))
+    first_errors, error_counts = by_kind([(name, failure.message) for name, failure in failures], MAX_ERRORS)
     return BenchmarkOutcome(
         task=task.name,
-        status="success",
-        error=None,
+        status="success" if told.stopped is None else "error",
+        error=told.stopped,
         model=caller.name,
         native_log=finished.results_file,
         result=result,
@@ -172,7 +182,8 @@ def _run_one(
         planned=finished.planned,
         num_samples=finished.planned,
         num_failed=len(failures),
-        first_errors=tuple(sorted(failures, key=lambda each: int(each[0]))[:MAX_ERRORS]),
+        first_errors=first_errors,
+        error_counts=error_counts,
     )
 
 

@@ -34,7 +34,7 @@ from aigo_bridge.system_tasks import SCORER_KEY, compute_evidence
 from aigo_lighteval.calling import SAMPLE_ROW
 from aigo_lighteval.golds import storable
 from aigo_lighteval.likelihoods import LikelihoodSolver, stored_likelihoods
-from aigo_lighteval.models import HostedModel, Models
+from aigo_lighteval.models import RETRIES, HostedModel, Models
 from aigo_lighteval.recording import Recording
 from aigo_lighteval.stored import Scored, ScoredRow, Solved, as_json, dump_result, load_solution
 from aigo_lighteval.translate import CARRIER, sampling_method
@@ -72,6 +72,8 @@ class TaskRun:
     """What the solver left of each trial; as JSON those of an earlier run, and those without a solver."""
     scored: dict[Trial, Scored | Json] = field(default_factory=dict)
     interrupted: bool = False
+    stopped: str | None = None
+    """Why no further trials were begun: more samples had failed than are tolerated; `None`: all were."""
 
     # Solving
 
@@ -84,17 +86,24 @@ class TaskRun:
     def score_all(self) -> None:
         """Score what was solved."""
         if not self.interrupted:
-            self._run_all(self._score, self.scored)
+            # Where solving was stopped, what had been solved is scored: it need not be solved again.
+            self._run_all(self._score, self.scored, stops=self.stopped is None)
 
-    def _run_all(self, work: Callable[[Trial], Awaitable[None]], done: Mapping[Trial, object]) -> None:
+    def _run_all(
+        self,
+        work: Callable[[Trial], Awaitable[None]],
+        done: Mapping[Trial, object],
+        *,
+        stops: bool = True,
+    ) -> None:
         trials = [
             (number, trial)
             for number in range(len(self.plan.samples))
             for trial in range(self.plan.num_trials)
-            if (number, trial) not in done
+            if (number, trial) not in done and (done is self.solved or (number, trial) in self.solved)
         ]
         ended = threading.Event()
-        future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended)
+        future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended, stops)
         try:
             future.result()
         except (KeyboardInterrupt, CancelledError):
@@ -104,12 +113,21 @@ class TaskRun:
             ended.wait()
 
     async def _work_off(
-        self, trials: Iterable[Trial], work: Callable[[Trial], Awaitable[None]], ended: threading.Event
+        self,
+        trials: Iterable[Trial],
+        work: Callable[[Trial], Awaitable[None]],
+        ended: threading.Event,
+        stops: bool,
     ) -> None:
         remaining = iter(trials)
+        tolerance = self.progress.tolerance
+        RETRIES.set(self.progress.retrying)
 
         async def worker() -> None:
             for trial in remaining:
+                if stops and tolerance.is_spent:
+                    self.stopped = tolerance.reason
+                    break
                 await work(trial)
 
         try:

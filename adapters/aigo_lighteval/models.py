@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +27,11 @@ from aigo_bridge.connections.endpoint import TLS, Endpoint, header_value
 from aigo_bridge.connections.hidden import Mask
 from aigo_bridge.connections.shipped import SHIPPED
 from aigo_bridge.dtypes import ModelResponse
+from aigo_bridge.engine import Retry
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.models import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood, raw_output
-from aigo_bridge.secrets import KNOWN, learn_arguments
+from aigo_bridge.secrets import KNOWN, learn_arguments, redact
 from aigo_lighteval.answers import tokens_of
 from aigo_lighteval.backends import BACKENDS, PREFIX, backend_model
 from aigo_lighteval.calling import (
@@ -50,6 +52,10 @@ FIRST_WAIT = 3.0
 
 LONGEST_WAIT = 30 * 60.0
 """Seconds that are waited at most, whatever the endpoint asks for."""
+
+
+RETRIES: ContextVar[Callable[[Retry], None] | None] = ContextVar("retries", default=None)
+"""Who is told of calls that will be made again; `None`: nobody."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +266,8 @@ class HostedModel:
                 if last:
                     raise failed.error from failed
                 wait = _wait(attempt, failed.retry_after)
+                if (told := RETRIES.get()) is not None:
+                    told(Retry(self.name, attempt, wait, redact(failed.error.message)))
             except anyio.get_cancelled_exc_class():
                 # A limit has ended the sample: what was asked is evidence, too.
                 if record is not None:

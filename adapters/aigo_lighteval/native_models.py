@@ -18,6 +18,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.dtypes import ChatCompletionInput, Message, ReasoningTextContent
 from aigo_bridge.dtypes import ModelResponse as Answered
 from aigo_bridge.errors import SampleError, UsageError
@@ -30,7 +31,7 @@ from aigo_lighteval.backends import BACKENDS, PREFIX
 from aigo_lighteval.calling import Caller, ConnectionCaller
 from aigo_lighteval.documents import Question
 from aigo_lighteval.loading import Loaded, quiet_logs
-from aigo_lighteval.models import HostedModel
+from aigo_lighteval.models import RETRIES, HostedModel
 from aigo_lighteval.recording import Recording
 
 Json = dict[str, Any]
@@ -44,6 +45,10 @@ class Told:
     """Why a document has no answer, or no metrics."""
     records: dict[str, Json] = field(default_factory=dict)
     """Calls of a document: tokens, times and raw exchanges (see `recording`)."""
+    progress: ProgressCounter = field(default_factory=lambda: ProgressCounter(None, 0))
+    """Told of documents that are done; knows how many may fail."""
+    stopped: str | None = None
+    """Why documents were not asked: more had failed than are tolerated; `None`: all were."""
 
     def failed(self, doc: Doc, failure: Failure) -> None:
         """A document failed; the first reason is kept."""
@@ -105,10 +110,19 @@ class CalledModel(LightevalModel):  # type: ignore[misc]  # lighteval has no typ
 
         async def all_of_them() -> None:
             remaining = iter(enumerate(docs))
+            tolerance = self._told.progress.tolerance
+            RETRIES.set(self._told.progress.retrying)
 
             async def worker() -> None:
                 for number, doc in remaining:
+                    if tolerance.is_spent:
+                        self._told.stopped = tolerance.reason
+                        self._told.failed(
+                            doc, Failure("solver", "NotAsked", f"not asked: {tolerance.reason}")
+                        )
+                        continue
                     responses[number] = await self._response(doc)
+                    self._told.progress.finished(doc.id, 0, self._told.failures.get(doc.id))
 
             async with anyio.create_task_group() as group:
                 for _ in range(self._limits.in_flight):

@@ -25,6 +25,7 @@ from aigo_bridge.results.entities import slug
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.secrets import learn_environment
 from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.tolerance import Tolerance
 from aigo_lighteval.asking import BackendCaller
 from aigo_lighteval.calling import Caller
 from aigo_lighteval.earlier import (
@@ -118,7 +119,12 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
                 elif interrupted:
                     results.append(EngineError("the run was interrupted before this task was begun"))
                 else:
-                    path, interrupted = _run_one(work, settings, portal, progress.of_task(work.plan.name))
+                    path, interrupted = _run_one(
+                        work,
+                        settings,
+                        portal,
+                        progress.of_task(work.plan.name, Tolerance(work.job.tolerated, work.plan.num_trials)),
+                    )
                     results.append(
                         LogRef(
                             "lighteval",
@@ -284,8 +290,8 @@ def _run_one(
         def block(details: str | None) -> Json:
             return {
                 "format": FORMAT,
-                "status": "cancelled" if run.interrupted else "success",
-                "error": "interrupted" if run.interrupted else None,
+                "status": "cancelled" if run.interrupted else "error" if run.stopped else "success",
+                "error": "interrupted" if run.interrupted else run.stopped,
                 "started_at": started,
                 "ended_at": time.time(),
                 "models": _names(work.evaluated, work.others),

@@ -7,6 +7,7 @@ beside its engine, with the functions of `Benchmarks`.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from aigo_bridge.engine import Gap, Progress
 from aigo_bridge.engines import engine_names, load_engine
-from aigo_bridge.errors import UsageError
+from aigo_bridge.errors import UsageError, error_kind
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class BenchmarkRun:
     """File whose benchmarks are known beside the installed ones, where the engine has such files."""
     resume: bool = False
     """Whether finished trials of an earlier run of the same benchmark in `out` are taken over, where the engine can."""
+    fail_on_error: str | None = None
+    """Failed samples that are tolerated, `N` or a share: with one more no further sample is begun; `None`: any number (see `tolerance`)."""
     on_progress: Callable[[Progress], None] | None = None
     """Told as trials end, where the engine can; `None`: nobody wants to know."""
 
@@ -116,7 +119,9 @@ class BenchmarkOutcome:
     num_failed: int
     """Samples of which some trial ended with an error."""
     first_errors: tuple[tuple[str | int, str], ...] = ()
-    """The first few: sample id and message."""
+    """The first few kinds of errors: id of the first sample, and message."""
+    error_counts: tuple[int, ...] = ()
+    """Samples with each of them."""
     reused: int = 0
     """Trials that were taken over from an earlier run."""
     num_stopped: int = 0
@@ -181,6 +186,20 @@ class Benchmarks(Protocol):
             UnsupportedPlanError: it cannot be converted; the message lists every gap.
         """
         ...
+
+
+def by_kind(
+    failures: Sequence[tuple[str | int, str]], most: int
+) -> tuple[tuple[tuple[str | int, str], ...], tuple[int, ...]]:
+    """The first failure of each kind, and how many there are of it; `most` kinds."""
+    first: dict[str, tuple[str | int, str]] = {}
+    counts: Counter[str] = Counter()
+    for sample_id, message in failures:
+        kind = error_kind(message)
+        first.setdefault(kind, (sample_id, message))
+        counts[kind] += 1
+    kinds = list(first)[:most]
+    return tuple(first[kind] for kind in kinds), tuple(counts[kind] for kind in kinds)
 
 
 def split_name(task: str) -> tuple[str, str] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aigo_bridge.engine import Progress
+from aigo_bridge.engine import Progress, Retry
 from aigo_bridge.program import Failure
+from aigo_bridge.tolerance import Tolerance
 
 
 @dataclass
@@ -32,22 +33,34 @@ class ProgressCounter:
         self._counts = _Counts(total)
         self._trials = trials
         self._task: str | None = None
+        self.tolerance = Tolerance()
+        """Of a task: which of its samples have failed, and how many may."""
         self._say()
 
-    def of_task(self, name: str) -> ProgressCounter:
-        """The same counter, which names one of the run's tasks beside its samples."""
+    def of_task(self, name: str, tolerance: Tolerance | None = None) -> ProgressCounter:
+        """The same counter, which names one of the run's tasks beside its samples, and counts what fails in it."""
         part = object.__new__(ProgressCounter)
         part._tell, part._counts, part._trials, part._task = self._tell, self._counts, self._trials, name
+        part.tolerance = tolerance or Tolerance()
         return part
+
+    def retrying(self, retry: Retry) -> None:
+        """A call of a model has failed, and will be made again."""
+        self._say(retry=retry)
 
     def finished(self, sample_id: str | int, trial: int, failure: Failure | None) -> None:
         """One trial (numbered from 0) of a sample has ended, with a failure or without."""
         self._counts.done += 1
         self._counts.failed += failure is not None
+        self.tolerance.note(sample_id, failed=failure is not None)
         self._say(sample_id, trial if self._trials else None, failure)
 
     def _say(
-        self, sample_id: str | int | None = None, trial: int | None = None, failure: Failure | None = None
+        self,
+        sample_id: str | int | None = None,
+        trial: int | None = None,
+        failure: Failure | None = None,
+        retry: Retry | None = None,
     ) -> None:
         if self._tell is None:
             return
@@ -62,5 +75,6 @@ class ProgressCounter:
                 self._task,
                 self._trials,
                 trial,
+                retry,
             )
         )

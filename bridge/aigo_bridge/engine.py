@@ -44,8 +44,22 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Retry:
+    """A call of a model has failed, and will be made again."""
+
+    model: str
+    """The engine's name of the model."""
+    attempt: int
+    """Number of the attempt that failed, from 1."""
+    wait: float
+    """Seconds until the next one."""
+    reason: str
+    """Why it failed."""
+
+
+@dataclass(frozen=True)
 class Progress:
-    """Where a run stands; handed to `RunSettings.on_progress` after every finished trial."""
+    """Where a run stands; handed to `RunSettings.on_progress` after every finished trial, and whenever a call is to be made again."""
 
     done: int
     """Trials finished, failed ones included."""
@@ -63,6 +77,8 @@ class Progress:
     """Whether samples have several trials, so that what is counted are not samples."""
     trial: int | None = None
     """Number of the trial, from 0; `None` at the start and where each sample has one."""
+    retry: Retry | None = None
+    """The call that will be made again; `None`: a trial has finished, or the run begins."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +110,10 @@ class RunSettings:
     reuse: Path | None = None
     """Native log of an earlier run with the same solver, rows and models: its solver outputs are scored, the model is not called.
     Samples that it lacks, or on which its solver failed, are solved."""
+    tolerated: int | None = None
+    """Failed samples that the run may have: with one more no further sample is begun, and the run can be resumed. `None`: any number."""
     on_progress: Callable[[Progress], None] | None = None
-    """Called from the engine's own thread after each finished trial."""
+    """Called from the engine's own thread after each finished trial, and whenever a call is to be made again."""
 
 
 EarlierRuns = Literal["ignore", "resume", "reuse"]
@@ -121,6 +139,8 @@ class Job:
     """What becomes of earlier runs."""
     reuse: Path | None = None
     """As in `RunSettings`: an earlier log that was named, not looked for."""
+    tolerated: int | None = None
+    """As in `RunSettings`."""
 
     @staticmethod
     def of(plan: TaskPlan, settings: RunSettings) -> Job:
@@ -128,7 +148,15 @@ class Job:
         earlier: EarlierRuns = (
             "resume" if settings.resume else "reuse" if settings.reuse_earlier else "ignore"
         )
-        return Job(plan, settings.model, settings.model_map, settings.model_args, earlier, settings.reuse)
+        return Job(
+            plan,
+            settings.model,
+            settings.model_map,
+            settings.model_args,
+            earlier,
+            settings.reuse,
+            settings.tolerated,
+        )
 
 
 @dataclass(frozen=True)

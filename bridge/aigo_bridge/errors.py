@@ -20,6 +20,7 @@ the tool once per mistake.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -74,6 +75,14 @@ def dotted(path: Sequence[str | int]) -> str:
         else:
             text += f".{part}" if text else part
     return text
+
+
+_IDENTIFIER = re.compile(r"(?=[\w-]*\d)[\w-]{8,}")
+
+
+def error_kind(message: str) -> str:
+    """What errors have in common that differ in the numbers of requests and the like only."""
+    return _IDENTIFIER.sub("#", message)
 
 
 class BridgeError(Exception):

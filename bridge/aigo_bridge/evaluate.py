@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,6 @@ from aigo_bridge.planning_data import Surroundings
 from aigo_bridge.reading import read_task
 from aigo_bridge.results import write_log
 from aigo_bridge.results.assembling import (
-    FirstError,
     MetricRow,
     Metrics,
     Tally,
@@ -43,6 +40,7 @@ from aigo_bridge.results.assembling import (
     sample_stream,
     system_metrics,
 )
+from aigo_bridge.results.first_errors import FirstError
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.snippets import SnippetHost
@@ -332,22 +330,3 @@ def run_errors(execution: Execution, num_samples: int, planned: int | None) -> l
     if missing:
         message += f"; {num_samples} of {planned} samples are there"
     return [TaskResultError(error_type="IncompleteRun", message=message, stage=TaskResultErrorStage.solver)]
-
-
-_TOLERANCE = re.compile(r"\d+|0?\.\d+|1\.0*", re.ASCII)
-
-
-def tolerated(text: str | None, num_samples: int) -> int:
-    """How many failed samples a run may have: `N`, or a share such as `0.1`; nothing means none.
-
-    Raises:
-        UsageError: the text is neither.
-    """
-    if text is None:
-        return 0
-    if not _TOLERANCE.fullmatch(text):
-        raise UsageError(
-            f"--fail-on-error: found {text!r}, expected a number of samples or a share between 0 and 1"
-        )
-    # Exactly: in binary floating point, 0.29 of 100 would be 28.
-    return int(text) if text.isdigit() else int(Decimal(text) * num_samples)

@@ -255,7 +255,7 @@ def test_json_summary_is_all_that_is_printed(aigo: Run, task: Path, tmp_path: Pa
         ("judge", "score_mean", 0.4, 2),
     ]
     assert summary["errors"] == [
-        {"sample_id": 1, "trial": None, "stage": "solver", "message": "down", "hint": None}
+        {"sample_id": 1, "trial": None, "stage": "solver", "message": "down", "hint": None, "count": 1}
     ]
     assert Path(summary["native_log"]).is_file()
     assert Path(summary["result"]).is_file()

@@ -110,7 +110,7 @@ def echo(body: Any) -> Any:
         )
     if "q5" in asked:
         # Long enough to be cut somewhere.
-        return 400, {"error": {"message": "x" * 190 + KEY + "y" * 20_000}}
+        return 400, {"error": {"message": "x" * 190 + KEY + "y" * 200}}
     if "q6" in asked:
         return 200, completion(f"your key is {KEY}, theirs is {OTHER}")
     return 200, completion(f"{base64.b64encode(OTHER.encode()).decode()}")

@@ -13,6 +13,7 @@ import typer
 
 from aigo_bridge.benchmarks import BenchmarkOutcome, BenchmarkRun, load_benchmarks
 from aigo_bridge.errors import UsageError
+from aigo_bridge.results.first_errors import more_samples
 
 
 def refuse_options(given: Mapping[str, Any]) -> None:
@@ -36,15 +37,17 @@ def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | No
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.cli.terminal import printable
     from aigo_bridge.errors import EngineError
-    from aigo_bridge.evaluate import tolerated
+    from aigo_bridge.tolerance import tolerated
 
     benchmarks = load_benchmarks(engine)
     _refuse_local_rows(engine, benchmarks, request.data_dir, request.custom_tasks)
-    tells = getattr(benchmarks, "CAN_RESUME", False)
-    if request.resume and not tells:
+    tells = getattr(benchmarks, "TELLS_PROGRESS", False)
+    if request.resume and not getattr(benchmarks, "CAN_RESUME", False):
         raise UsageError(f"--resume: not for benchmarks of {engine}")
     try:
-        with progress(enabled=tells and not as_json, several=True) as on_progress:
+        with progress(
+            enabled=tells and not as_json, several=True, resumable=getattr(benchmarks, "CAN_RESUME", False)
+        ) as on_progress:
             outcomes = benchmarks.run(replace(request, on_progress=on_progress))
     except EngineError as error:
         with reported(ExitCode.NOT_RIGHT):
@@ -98,7 +101,10 @@ def summary(outcome: BenchmarkOutcome) -> dict[str, Any]:
             {"scorer": row.scorer, "name": row.name, "value": row.value, "num_scored": row.num_scored}
             for row in outcome.metrics
         ],
-        "errors": [{"sample_id": sample_id, "message": text} for sample_id, text in outcome.first_errors],
+        "errors": [
+            {"sample_id": sample_id, "message": text, "count": count}
+            for (sample_id, text), count in zip(outcome.first_errors, outcome.error_counts, strict=True)
+        ],
         "reused": outcome.reused,
         "warnings": list(outcome.warnings),
         "native_log": str(outcome.native_log),
@@ -132,10 +138,11 @@ def show(outcome: BenchmarkOutcome) -> None:
     wrong = len(parts) > 1
     parts += [f"{outcome.num_stopped} stopped early by the task"] if outcome.num_stopped else []
     console.print(", ".join(parts), style="red" if wrong else None)
-    for sample_id, message in outcome.first_errors:
-        console.print(Text(f"  sample {printable(str(sample_id))}: {one_line(message)}"))
-    if outcome.num_failed > len(outcome.first_errors):
-        more = outcome.num_failed - len(outcome.first_errors)
+    for (sample_id, message), count in zip(outcome.first_errors, outcome.error_counts, strict=True):
+        line = f"  sample {printable(str(sample_id))}: {one_line(message)}{more_samples(count)}"
+        console.print(Text(line))
+    more = outcome.num_failed - sum(outcome.error_counts)
+    if more > 0:
         console.print(f"  … and {more} more; all are in the evidence", style="dim")
     if outcome.status != "success":
         console.print(

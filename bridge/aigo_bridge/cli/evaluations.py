@@ -17,7 +17,6 @@ from aigo_bridge.cli.outcomes import metric_names, metric_problems
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, RunSettings
 from aigo_bridge.errors import EngineError, Issue
-from aigo_bridge.evaluate import tolerated
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.planning import plan_evaluations
@@ -25,6 +24,7 @@ from aigo_bridge.evaluation.results import EntryResult
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, ready, run_evaluation
 from aigo_bridge.evaluation.summary import summary, write_summary
 from aigo_bridge.plan import CachePolicy, PlanOrigin
+from aigo_bridge.tolerance import tolerated
 from aigo_bridge.trace_sources import trace_reader
 
 WIDTH = 1000
@@ -78,7 +78,7 @@ def _run(
     made: ReadyEvaluation, engine: Engine, settings: RunSettings, fail_on_error: str | None
 ) -> tuple[EvaluationOutcome, list[int]]:
     try:
-        outcome = run_evaluation(made, engine, settings)
+        outcome = run_evaluation(made, engine, settings, fail_on_error=fail_on_error)
     except EngineError as error:
         with reported(ExitCode.NOT_RIGHT):
             raise error from error
@@ -178,8 +178,8 @@ def _problems(result: EntryResult) -> list[str]:
     found += metric_problems(result.metrics)
     for first in result.first_errors:
         stage = first.error.stage.value if first.error.stage else "?"
-        found.append(f"{printable(first.where)}: {stage}: {one_line(first.error.message)}")
-    if result.num_failed > len(result.first_errors):
+        found.append(f"{printable(first.where)}: {stage}: {one_line(first.error.message)}{first.more}")
+    if result.num_failed > sum(first.count for first in result.first_errors):
         found.append(f"{result.num_failed} samples failed; all are in the evidence")
     found += [f"warning: {printable(line)}" for line in result.doubts]
     return found

@@ -122,14 +122,12 @@ def show_outcome(outcome: Outcome) -> None:
     for first in outcome.first_errors:
         error = first.error
         stage = error.stage.value if error.stage else "?"
-        console.print(Text(f"  {printable(first.where)}: {stage}: {one_line(error.message)}"))
+        console.print(Text(f"  {printable(first.where)}: {stage}: {one_line(error.message)}{first.more}"))
         if error.hint:
             console.print(Text(f"    hint: {one_line(error.hint)}", style="dim"))
-    if outcome.num_failed > len(outcome.first_errors):
-        console.print(
-            f"  … and {outcome.num_failed - len(outcome.first_errors)} more; all are in the evidence",
-            style="dim",
-        )
+    more = outcome.num_failed - sum(first.count for first in outcome.first_errors)
+    if more > 0:
+        console.print(f"  … and {more} more; all are in the evidence", style="dim")
     for line in outcome.doubts:
         console.print(Text(f"warning: {printable(line)}", style="yellow"))
     if outcome.execution.status != "success":

@@ -18,7 +18,7 @@ from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, Gap, RunSettings
 from aigo_bridge.engines import load_engine, require_exact
 from aigo_bridge.errors import EngineError, EvidenceError, UnsupportedPlanError
-from aigo_bridge.evaluate import Outcome, check_models, plan, run, tolerated, unused_options
+from aigo_bridge.evaluate import Outcome, check_models, plan, run, unused_options
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.planning import plan_evaluations
@@ -27,6 +27,7 @@ from aigo_bridge.evaluation.summary import summary as summary_of_evaluation
 from aigo_bridge.evaluation.summary import write_summary
 from aigo_bridge.parity import Parity, Side, parity
 from aigo_bridge.plan import CachePolicy, PlanOrigin
+from aigo_bridge.tolerance import allowed, tolerated
 from aigo_bridge.trace_sources import trace_reader
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ def run_task_on_all(
     check_models(made, settings)
     _refuse_gaps({engine.name: engine.gaps(made) for engine in loaded})
     limit = tolerated(fail_on_error, len(made.samples))
+    settings = replace(settings, tolerated=allowed(fail_on_error, len(made.samples)))
     outcomes: dict[str, Outcome] = {}
     for engine in loaded:
         outcome = _on(engine, settings, as_json, partial(run, made, engine))
@@ -74,7 +76,7 @@ def run_task_on_all(
     )
     right = all(each.is_right(limit) for each in outcomes.values())
     problems = tuple(
-        f"{name}: {printable(first.where)}: {one_line(first.error.message)}"
+        f"{name}: {printable(first.where)}: {one_line(first.error.message)}{first.more}"
         for name, each in outcomes.items()
         for first in each.first_errors[:2]
     )
@@ -119,7 +121,9 @@ def run_evaluations_on_all(
             one = made[name][number]
             out = settings.out if len(evaluations) == 1 else settings.out / one.evaluation.key
             own = replace(settings, out=out)
-            outcome = _on(engine, own, as_json, partial(run_evaluation, one, engine))
+            outcome = _on(
+                engine, own, as_json, partial(run_evaluation, one, engine, fail_on_error=fail_on_error)
+            )
             limits = [tolerated(fail_on_error, result.num_planned) for result in outcome.results]
             if only is not None:
                 outcome = replace(outcome, verdicts=())

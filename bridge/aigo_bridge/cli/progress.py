@@ -1,33 +1,75 @@
-"""Progress of a run: a bar on a terminal, plain lines elsewhere, both on standard error."""
+"""Progress of a run: a bar on a terminal, plain lines elsewhere, both on standard error.
+
+Beside the count: failures, equal ones once and then by their number; calls that are to be made again, and why; and when nothing moves, how to
+stop and how to go on.
+"""
 
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.cli.terminal import one_line
+from aigo_bridge.cli.monitor import Monitor, counted
 from aigo_bridge.engine import Progress
 
-PLAIN_INTERVAL = 10.0
-"""Seconds between two plain lines (failures and the end are always told)."""
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
+TICK = 1.0
+"""Seconds between two looks at whether anything moves."""
 
 
 @contextmanager
-def progress(*, enabled: bool = True, several: bool = False) -> Iterator[Callable[[Progress], None] | None]:
-    """A function to report progress to; `None` when disabled. `several`: failures name the task beside the sample."""
+def progress(
+    *, enabled: bool = True, several: bool = False, resumable: bool = True
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A function to report progress to; `None` when disabled.
+
+    Args:
+        enabled: whether anybody wants to know.
+        several: failures name the task beside the sample.
+        resumable: whether `--resume` continues such a run.
+    """
     if not enabled:
         yield None
-    elif sys.stderr.isatty():
-        with _bar(several) as tell:
-            yield tell
-    else:
-        yield _plain(several)
+        return
+    with _bar(several, resumable) if sys.stderr.isatty() else _lines(several, resumable) as monitor:
+        with _ticking(monitor):
+            yield monitor.report
+        monitor.end()
 
 
 @contextmanager
-def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
+def _ticking(monitor: Monitor) -> Iterator[None]:
+    """Have the monitor look at the clock, also while nothing is reported."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(TICK):
+            monitor.tick()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def _lines(several: bool, resumable: bool) -> Iterator[Monitor]:
+    def write(line: str, style: str | None) -> None:
+        print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+    yield Monitor(write, several=several, resumable=resumable, counts=True)
+
+
+@contextmanager
+def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -40,6 +82,16 @@ def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
     from rich.text import Text
 
     console = Console(stderr=True)
+    bar: Bar
+
+    def write(line: str, style: str | None) -> None:
+        bar.console.print(Text(line, style=style or ""))
+
+    def show(state: Progress) -> None:
+        failed = f"[red]{state.failed} failed[/red]" if state.failed else ""
+        bar.update(task, description=counted(state), total=state.total, completed=state.done, failed=failed)
+
+    monitor = Monitor(write, several=several, resumable=resumable, show=show)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -47,57 +99,20 @@ def _bar(several: bool) -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        _waiting(monitor),
     )
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("samples", total=None, failed="")
-        told: set[int] = set()
-
-        def tell(state: Progress) -> None:
-            failed = f"[red]{state.failed} failed[/red]" if state.failed else ""
-            bar.update(
-                task, description=counted(state), total=state.total, completed=state.done, failed=failed
-            )
-            if _is_new(state, told):
-                bar.console.print(Text(failure_line(state, several=several), style="red"))
-
-        yield tell
+        yield monitor
 
 
-def _plain(several: bool) -> Callable[[Progress], None]:
-    last = time.monotonic()
-    told: set[int] = set()
+def _waiting(monitor: Monitor) -> ProgressColumn:
+    """A column that says what is waited for, and how long yet."""
+    from rich.progress import ProgressColumn
+    from rich.text import Text
 
-    def tell(state: Progress) -> None:
-        nonlocal last
-        if _is_new(state, told):
-            print(failure_line(state, several=several), file=sys.stderr)  # noqa: T201
-        now = time.monotonic()
-        if state.done == state.total or state.done == 0 or now - last >= PLAIN_INTERVAL:
-            last = now
-            failed = f", {state.failed} failed" if state.failed else ""
-            print(f"{state.done}/{state.total} {counted(state)}{failed}", file=sys.stderr, flush=True)  # noqa: T201
+    class Waiting(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text(monitor.waiting(), style="yellow")
 
-    return tell
-
-
-def counted(state: Progress) -> str:
-    """What the numbers are of."""
-    return "trials" if state.trials else "samples"
-
-
-def _is_new(state: Progress, told: set[int]) -> bool:
-    """Whether a trial has failed in a way that has not been told of its sample; then it is."""
-    if state.error is None:
-        return False
-    key = hash((state.task, str(state.sample_id), state.error))
-    if key in told:
-        return False
-    told.add(key)
-    return True
-
-
-def failure_line(state: Progress, *, several: bool = False) -> str:
-    """One line about the sample that has just failed; of several trials, with the number of its own, from 1."""
-    task = f"{one_line(state.task)}: " if several and state.task is not None else ""
-    trial = "" if state.trial is None else f", trial {state.trial + 1}"
-    return f"{task}sample {one_line(str(state.sample_id))}{trial}: {one_line(state.error or '')}"
+    return Waiting()

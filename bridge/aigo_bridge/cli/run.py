@@ -125,7 +125,8 @@ def run(
         typer.Option(
             "--fail-on-error",
             metavar="N|0.x",
-            help="Failed samples that are tolerated (per specification), as a number or a share. [0]",
+            help="Failed samples that are tolerated (per specification), as a number or a share of all samples; with one more the run is"
+            " stopped, and can be resumed. Without the option it goes on, and any failed sample makes the exit code 1.",
         ),
     ] = None,
     root: Annotated[
@@ -185,10 +186,10 @@ def run(
     from aigo_bridge.engine import RunSettings
     from aigo_bridge.engines import load_engine
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.evaluate import tolerated
     from aigo_bridge.evaluation.naming import parse_reference
     from aigo_bridge.evaluation.run_files import holds_evaluation
     from aigo_bridge.snippets import run_in_process
+    from aigo_bridge.tolerance import tolerated
 
     with reported():
         tolerated(fail_on_error, 0)
@@ -231,6 +232,7 @@ def run(
                 data_dir=data_dir,
                 custom_tasks=custom_tasks,
                 resume=resume,
+                fail_on_error=fail_on_error,
             )
             code = run_benchmark(benchmark[0], request, fail_on_error=fail_on_error, as_json=as_json)
             raise typer.Exit(code)
@@ -282,7 +284,7 @@ def run(
                     origin, chosen, settings, cache=policy, fail_on_error=fail_on_error, as_json=as_json
                 )
                 raise typer.Exit(code)
-            outcome = _run_task(origin, chosen, settings, policy)
+            outcome = _run_task(origin, chosen, settings, policy, fail_on_error)
     _tell(outcome, settings, as_json=as_json)
     if not outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples))):
         raise typer.Exit(ExitCode.NOT_RIGHT)
@@ -303,7 +305,11 @@ def _engine_names(text: str) -> list[str]:
 
 
 def _run_task(
-    origin: PlanOrigin, engine: Engine, settings: RunSettings, cache: CachePolicy | None
+    origin: PlanOrigin,
+    engine: Engine,
+    settings: RunSettings,
+    cache: CachePolicy | None,
+    fail_on_error: str | None,
 ) -> Outcome:
     from dataclasses import replace
 
@@ -311,8 +317,10 @@ def _run_task(
     from aigo_bridge.errors import EngineError, EvidenceError
     from aigo_bridge.evaluate import plan, unused_options
     from aigo_bridge.evaluate import run as run_plan
+    from aigo_bridge.tolerance import allowed
 
     made = replace(plan(origin), cache=cache or "update")
+    settings = replace(settings, tolerated=allowed(fail_on_error, len(made.samples)))
     show_issues((*made.warnings, *unused_options(made, settings)))
     try:
         return run_plan(made, engine, settings)

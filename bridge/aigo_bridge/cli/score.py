@@ -84,9 +84,10 @@ def score(
     from aigo_bridge.engine import RunSettings
     from aigo_bridge.engines import load_engine
     from aigo_bridge.errors import EngineError, EvidenceError, UsageError
-    from aigo_bridge.evaluate import plan, tolerated
+    from aigo_bridge.evaluate import plan
     from aigo_bridge.evaluate import run as run_plan
     from aigo_bridge.rescoring import scored_again, stored_log
+    from aigo_bridge.tolerance import allowed, tolerated
 
     with reported():
         tolerated(fail_on_error, 0)
@@ -105,12 +106,13 @@ def score(
         with reported():
             made = plan(scored_again(origin, path))
             show_issues(made.warnings)
-            with progress(enabled=not as_json) as on_progress:
+            with progress(enabled=not as_json, resumable=False) as on_progress:
                 settings = RunSettings(
                     out=folder,
                     model_map=pairs("--model-map", model_map),
                     max_connections=max_connections,
                     max_samples=max_samples,
+                    tolerated=allowed(fail_on_error, len(made.samples)),
                     on_progress=on_progress,
                 )
                 try:

@@ -11,7 +11,8 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.evaluate import Outcome
 from aigo_bridge.evaluation.planning import Entry
 from aigo_bridge.results import LogReader
-from aigo_bridge.results.assembling import FirstError, MetricRow
+from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.first_errors import FirstError
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from aigo_bridge.evaluation.results import EntryResult, of_failure, of_file, of_
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results import write_log
 from aigo_bridge.results.specification import specification_of
+from aigo_bridge.tolerance import allowed
 
 SUFFIX = ".tasklog.json"
 
@@ -124,17 +125,29 @@ def _refuse_gaps(found: Sequence[ReadyEvaluation], engine: Engine) -> None:
         raise UnsupportedPlanError("\n".join(refused))
 
 
-def run_evaluation(made: ReadyEvaluation, engine: Engine, settings: RunSettings) -> EvaluationOutcome:
+def run_evaluation(
+    made: ReadyEvaluation, engine: Engine, settings: RunSettings, *, fail_on_error: str | None = None
+) -> EvaluationOutcome:
     """Run an evaluation and write its evidence to `settings.out`: one result per specification.
 
     A specification that fails has a result that says so, and does not touch the others.
+
+    Args:
+        made: the evaluation.
+        engine: what runs it.
+        settings: how.
+        fail_on_error: failed samples that each specification may have before it is stopped (see `tolerance.allowed`).
 
     Raises:
         UsageError: a model cannot be made from its string; the folder cannot be used.
         EngineError: the engine failed before anything ran.
     """
     evaluation = made.evaluation
-    jobs = [job for entry in made.entries for job in entry.jobs]
+    jobs = [
+        replace(job, tolerated=allowed(fail_on_error, sum(len(each.plan.samples) for each in entry.jobs)))
+        for entry in made.entries
+        for job in entry.jobs
+    ]
     settings.out.mkdir(parents=True, exist_ok=True)
     logs = engine.run_all(jobs, settings) if jobs else []
     remaining = iter(logs)

@@ -38,6 +38,7 @@ from aigo_bridge.metrics import (
 )
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results.doubts import Doubts
+from aigo_bridge.results.first_errors import FirstError, note_error
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring.keys import scorer_keys
 from aigo_bridge.scoring.outcome import Outcome
@@ -60,32 +61,6 @@ class MetricRow:
     """The metric's key: values of several metrics of a scorer may have the same name."""
 
 
-@dataclass(frozen=True)
-class FirstError:
-    """One of the first errors of a run, for the terminal."""
-
-    sample_id: str | int
-    error: TaskResultError
-    trial: int | None = None
-    """Number of the trial, from 0; `None` where the sample has one, or the error is of none."""
-
-    @property
-    def where(self) -> str:
-        """Sample and trial for people, who count trials from 1."""
-        return f"sample {self.sample_id}" + ("" if self.trial is None else f", trial {self.trial + 1}")
-
-    def to_json(self) -> dict[str, Any]:
-        """For programs."""
-        stage = None if self.error.stage is None else self.error.stage.value
-        return {
-            "sample_id": self.sample_id,
-            "trial": self.trial,
-            "stage": stage,
-            "message": self.error.message,
-            "hint": self.error.hint,
-        }
-
-
 @dataclass
 class Tally:
     """What the samples add up to; filled while they stream by."""
@@ -105,7 +80,7 @@ class Tally:
     samples: dict[str, list[SampleScore]] = field(default_factory=dict)
     """The same with metadata, for scorers whose `python` metrics see it."""
     first_errors: list[FirstError] = field(default_factory=list)
-    """The first few errors, for the terminal."""
+    """The first few kinds of errors, for the terminal."""
     doubts: Doubts = field(default_factory=Doubts)
     """What counts against the model, and may be no fault of its answers."""
 
@@ -188,8 +163,8 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
     exclusion = _exclusion(records, aggregated, tally.plan)
     tally.num_rows += 1
     tally.num_excluded += exclusion.excluded
-    if len(tally.first_errors) < MAX_FIRST_ERRORS and (first := _first_error(records, exclusion)) is not None:
-        tally.first_errors.append(first)
+    if (first := _first_error(records, exclusion)) is not None:
+        note_error(tally.first_errors, first, MAX_FIRST_ERRORS)
     tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
     # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
     if not exclusion.excluded and not exclusion.errors:

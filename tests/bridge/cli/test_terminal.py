@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.cli.failing import ExitCode, reported
+from aigo_bridge.cli.monitor import failure_line
 from aigo_bridge.cli.outcomes import metric_names, metric_problems
-from aigo_bridge.cli.progress import failure_line, progress
+from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.terminal import one_line, printable
 from aigo_bridge.engine import Progress
 from aigo_bridge.errors import Issue, SpecError, UsageError

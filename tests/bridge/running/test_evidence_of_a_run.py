@@ -16,13 +16,14 @@ from aigo_bridge.dtypes import TaskResultError, TaskResultErrorStage
 from aigo_bridge.engine import Evidence, Execution, Fidelity, Gap, RunSettings
 from aigo_bridge.engines import engine_names, load_engine, require_exact
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
-from aigo_bridge.evaluate import check_models, parse_config, tolerated, write_evidence
+from aigo_bridge.evaluate import check_models, parse_config, write_evidence
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import plan_origin
 from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, scores_data
 from aigo_bridge.results.entities import model_key, slug, stored_model
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.tolerance import tolerated
 
 TASK = """\
 key: t
@@ -111,8 +112,14 @@ def test_an_id_as_text_and_the_same_as_a_number_are_two_samples(plan: TaskPlan) 
 
 
 def test_only_the_first_errors_are_kept_for_the_terminal(plan: TaskPlan) -> None:
-    tally, _ = tallied(plan, [record(number, None, None, "x") for number in range(100)])
+    """Equal ones once, with their number; numbers of requests make no difference."""
+    words = ["slow", "late", "wrong", "gone", "odd", "full", "down"]
+    tally, _ = tallied(plan, [record(number, None, None, words[number % 7]) for number in range(100)])
     assert (tally.num_failed, len(tally.first_errors)) == (100, 5)
+
+    tally, _ = tallied(plan, [record(n, None, None, f"wrong key (req_{n:09})") for n in range(100)])
+    (first,) = tally.first_errors
+    assert (first.sample_id, first.count, first.more) == (0, 100, " (and 99 more samples)")
 
 
 def test_failed_samples_are_in_no_mean(plan: TaskPlan) -> None:
