@@ -5,6 +5,7 @@ Nothing here is read back: the core computes the evidence from the scores in the
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -99,8 +100,10 @@ def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusion
                 AigoSampleScore(values=dict(each.values), metadata=dict(each.metadata)) for each in outcomes
             ]
             found: dict[str, str | int | float | bool | None] = {}
-            for spec in metrics_of(compiled.spec, given):
-                found |= compute_metric(spec, given, host=program.host, samples=samples).values
+            # The evidence says what is wrong with a metric; Inspect would call the whole run failed.
+            with contextlib.suppress(Exception):
+                for spec in metrics_of(compiled.spec, given):
+                    found |= compute_metric(spec, given, host=program.host, samples=samples).values
             return found
 
         return compute
@@ -163,7 +166,13 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
             result = aggregated(values)
             return Score(value=dict(result.values), metadata=dict(result.metadata) or None)
 
-        return reduce
+        def contained(scores: list[Score]) -> Score:
+            try:
+                return reduce(scores)
+            except Exception:  # noqa: BLE001  # as with metrics: the evidence says what is wrong
+                return scores[0]
+
+        return contained
 
     return factory()
 

@@ -29,6 +29,7 @@ from aigo_bridge.errors import BridgeError, EngineError, UsageError
 from aigo_bridge.fingerprints import mixed
 from aigo_bridge.garbage import fewer_collections
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.results.faults import explained
 from aigo_bridge.secrets import redact
 from aigo_bridge.tolerance import Tolerance
 from aigo_inspect import _registry  # noqa: F401  # registers what Inspect must find by name
@@ -106,10 +107,18 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
     works = [_work(job, models, runs, settings) for job in jobs]
     todo = [work for work in works if work.complete is None]
     before = set(settings.out.glob("*.eval"))
-    with fewer_collections(*COLLECTIONS):
-        logs = _eval(todo, settings) if todo else []
+    logs: list[EvalLog] = []
+    problem: str | None = None
+    try:
+        with fewer_collections(*COLLECTIONS):
+            logs = _eval(todo, settings) if todo else []
+    except Exception as error:
+        if not set(settings.out.glob("*.eval")) - before:
+            raise
+        # Samples have been run, and stand in logs: those are the run, and this is why it ended.
+        problem = explained(error)
     found = _found(logs, settings.out, before)
-    return [_result(work, found) for work in works]
+    return [_contained_result(work, found, problem) for work in works]
 
 
 def _models(jobs: Sequence[Job]) -> dict[tuple[str, str], Model]:
@@ -263,9 +272,12 @@ def _resolved(works: Sequence[_Work], tasks: Sequence[Task]) -> list[ResolvedTas
 def _found(logs: Sequence[EvalLog], out: Path, before: set[Path]) -> dict[Identity, EvalLog | Path]:
     """The log of each plan that was begun; after an interruption Inspect returns none, but has written some."""
     found: dict[Identity, EvalLog | Path] = {}
-    for run in reversed(earlier_runs(out)):
-        if run.path not in before:
-            found[identity_of(run.plan)] = run.path
+    with contextlib.suppress(
+        Exception
+    ):  # other files of the folder are no reason to lose the logs of this run
+        for run in reversed(earlier_runs(out)):
+            if run.path not in before:
+                found[identity_of(run.plan)] = run.path
     for log in logs:
         carried = (log.eval.metadata or {}).get(HEADER_KEY)
         if isinstance(carried, dict):
@@ -273,21 +285,33 @@ def _found(logs: Sequence[EvalLog], out: Path, before: set[Path]) -> dict[Identi
     return found
 
 
-def _result(work: _Work, found: Mapping[Identity, EvalLog | Path]) -> LogRef | EngineError:
+def _contained_result(
+    work: _Work, found: Mapping[Identity, EvalLog | Path], problem: str | None
+) -> LogRef | EngineError:
+    """The log of one job; a job of which it cannot be told takes no other with it."""
+    try:
+        return _result(work, found, problem)
+    except Exception as error:  # noqa: BLE001  # its log stays, and can be imported
+        return EngineError(f"the log of the run could not be found: {explained(error)}")
+
+
+def _result(
+    work: _Work, found: Mapping[Identity, EvalLog | Path], problem: str | None = None
+) -> LogRef | EngineError:
     if work.complete is not None:
         return LogRef(
             "inspect", work.complete, work.reused, earlier=work.complete, other_model=work.other_model
         )
     log = found.get(identity_of(work.plan.header()))
     path = log if isinstance(log, Path) else None
-    error = None
+    error = problem
     if isinstance(log, EvalLog):
         path = Path(log.location.removeprefix("file://")) if log.location else None
         error = redact(log.error.message) if log.error is not None else None
         if path is None or not path.is_file():
             return EngineError(error or "no log was written")
     if path is None:
-        return EngineError("the run ended before this task was begun")
+        return EngineError(problem or "the run ended before this task was begun")
     earlier = None
     if work.earlier is not None:
         earlier = Path((work.earlier.location or "").removeprefix("file://"))

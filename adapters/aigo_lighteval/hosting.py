@@ -74,6 +74,8 @@ class TaskRun:
     interrupted: bool = False
     stopped: str | None = None
     """Why no further trials were begun: more samples had failed than are tolerated; `None`: all were."""
+    fault: str | None = None
+    """Why lighteval did not come to its end although it was not interrupted."""
 
     # Solving
 
@@ -228,6 +230,11 @@ class TaskRun:
             if trial == 0:
                 logprobs = stored_likelihoods(solution)
         return AigoResponse(input=messages, text=texts, logprobs=logprobs, aigo=_text(left))
+
+    def left_by_solver(self, number: int) -> str:
+        """What the solver left of one document in all trials, as one text."""
+        kept = [self.solved.get((number, trial)) for trial in range(self.plan.num_trials)]
+        return _text([None if solved is None else as_json(solved) for solved in kept])
 
     def metric_value(self, number: int) -> str:
         """The scores of one document: those of all trials, as one text."""

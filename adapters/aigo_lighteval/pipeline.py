@@ -25,10 +25,11 @@ from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.registry import Registry
 
+from aigo_bridge.results.faults import explained
 from aigo_bridge.secrets import redact_value
 from aigo_lighteval.hosting import AigoModel, TaskRun
 from aigo_lighteval.stored import BLOCK
-from aigo_lighteval.translate import CARRIER, SPLIT
+from aigo_lighteval.translate import CARRIER, SPLIT, row_text
 
 _LOADING = threading.Lock()
 """Held while lighteval's loaders are replaced, which is for the whole process."""
@@ -61,6 +62,24 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
             (f"../../details/{model}/{date}/details_{name}_{date}.parquet" for name in datasets), None
         )
         self.save_results(date, redact_value({**self.results, BLOCK: self._block(details)}))
+        self.results_file = self._out / "results" / model / f"results_{date}.json"
+
+    def salvage(self, task: str) -> None:
+        """Write what was run, without anything that lighteval makes of it."""
+        date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # as in `save`
+        model = self.general_config_logger.model_name
+        name = f"{task}|0"
+        rows = [
+            {
+                "doc": {"specific": {CARRIER: row_text(sample)}},
+                "model_response": {CARRIER: self._run.left_by_solver(number)},
+                "metric": {CARRIER: self._run.metric_value(number)},
+            }
+            for number, sample in enumerate(self._run.plan.samples)
+        ]
+        self.save_details(date, {name: Dataset.from_list(rows)})
+        details = f"../../details/{model}/{date}/details_{name}_{date}.parquet"
+        self.save_results(date, {BLOCK: self._block(details)})
         self.results_file = self._out / "results" / model / f"results_{date}.json"
 
     def _dataset(self, details: list[Any]) -> Dataset:
@@ -130,8 +149,14 @@ def run_pipeline(
                 ),
             )
         with quiet():
-            pipeline.evaluate()
-            pipeline.save_and_push_results()
+            try:
+                pipeline.evaluate()
+                pipeline.save_and_push_results()
+            except Exception as error:
+                if not model.run.solved:
+                    raise
+                model.run.fault = explained(error)
+                tracker.salvage(config.name)
     assert tracker.results_file is not None
     return tracker.results_file
 

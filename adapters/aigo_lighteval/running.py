@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.engine import Job, LogRef, RunSettings
-from aigo_bridge.errors import EngineError, EvidenceError, UsageError
+from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
 from aigo_bridge.fingerprints import mixed
 from aigo_bridge.garbage import fewer_collections
 from aigo_bridge.plan import TaskPlan
@@ -22,6 +24,7 @@ from aigo_bridge.program import compile_program
 from aigo_bridge.replaying import Replay, of_native_log, of_result_log
 from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, system_metrics
 from aigo_bridge.results.entities import slug
+from aigo_bridge.results.faults import explained
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.secrets import learn_environment
 from aigo_bridge.snippets import SnippetHost
@@ -45,6 +48,8 @@ from aigo_lighteval.recording import tokens_used
 from aigo_lighteval.stored import FORMAT, Json, as_json, calls_of_scorers, calls_of_solver, is_plain
 from aigo_lighteval.subset import refuse_gaps
 from aigo_lighteval.translate import COLLECTIONS, rows_of, to_task_config
+
+T = TypeVar("T")
 
 SharedCaller = tuple[Caller, anyio.CapacityLimiter]
 Callers = Mapping[tuple[str, str], SharedCaller]
@@ -119,25 +124,14 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
                 elif interrupted:
                     results.append(EngineError("the run was interrupted before this task was begun"))
                 else:
-                    path, interrupted = _run_one(
-                        work,
-                        settings,
-                        portal,
-                        progress.of_task(work.plan.name, Tolerance(work.job.tolerated, work.plan.num_trials)),
-                    )
-                    results.append(
-                        LogRef(
-                            "lighteval",
-                            path,
-                            len(work.finished),
-                            work.earlier,
-                            replayed=work.replay is not None,
-                            other_model=work.other_model,
-                        )
-                    )
+                    log, interrupted = _log_of(work, settings, portal, progress)
+                    results.append(log)
         finally:
             for caller, _ in callers.values():
-                portal.call(caller.aclose)
+                with contextlib.suppress(
+                    Exception
+                ):  # the runs are done, whatever a connection says in the end
+                    portal.call(caller.aclose)
     return results
 
 
@@ -263,6 +257,23 @@ def _names(evaluated: SharedCaller | None, others: Mapping[str, SharedCaller]) -
     return own | {key: caller.name for key, (caller, _) in others.items()}
 
 
+def _log_of(
+    work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
+) -> tuple[LogRef | EngineError, bool]:
+    """Run one plan; returns its log, or why there is none, and whether it was interrupted."""
+    try:
+        of_task = progress.of_task(work.plan.name, Tolerance(work.job.tolerated, work.plan.num_trials))
+        path, interrupted = _run_one(work, settings, portal, of_task)
+    except Exception as error:
+        if isinstance(error, BridgeError) and not isinstance(error, EngineError):
+            raise
+        return EngineError(explained(error)), False
+    replayed = work.replay is not None
+    reused = len(work.finished)
+    log = LogRef("lighteval", path, reused, work.earlier, replayed=replayed, other_model=work.other_model)
+    return log, interrupted
+
+
 def _run_one(
     work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
 ) -> tuple[Path, bool]:
@@ -290,24 +301,36 @@ def _run_one(
         def block(details: str | None) -> Json:
             return {
                 "format": FORMAT,
-                "status": "cancelled" if run.interrupted else "error" if run.stopped else "success",
-                "error": "interrupted" if run.interrupted else run.stopped,
+                "status": "cancelled"
+                if run.interrupted
+                else "error"
+                if run.stopped or run.fault is not None
+                else "success",
+                "error": "interrupted" if run.interrupted else run.stopped or run.fault,
                 "started_at": started,
                 "ended_at": time.time(),
                 "models": _names(work.evaluated, work.others),
-                "model_usage": _usage(run),
+                "model_usage": _contained(partial(_usage, run), {}),
                 "limits": [settings.time_limit, settings.token_limit],
                 "details": details,
                 "plan": plan.header(),
             }
 
         name = slug(work.evaluated[0].name if work.evaluated is not None else plan.entity)
-        config = to_task_config(plan, [aigo_metric(run, lambda: _summary(run))])
+        config = to_task_config(plan, [aigo_metric(run, lambda: _contained(partial(_summary, run), {}))])
         with fewer_collections(*COLLECTIONS):
             path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
     finally:
         host.close()
     return path, run.interrupted
+
+
+def _contained(compute: Callable[[], T], otherwise: T) -> T:
+    """What lighteval shows beside the evidence; the evidence says what is wrong with it."""
+    try:
+        return compute()
+    except Exception:  # noqa: BLE001  # samples that were run are saved, whatever cannot be shown of them
+        return otherwise
 
 
 def _samples_in_flight(work: _Work, settings: RunSettings) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,16 +66,18 @@ class ProgressCounter:
         if self._tell is None:
             return
         counts = self._counts
-        self._tell(
-            Progress(
-                counts.done,
-                counts.total,
-                counts.failed,
-                sample_id,
-                None if failure is None else failure.message,
-                self._task,
-                self._trials,
-                trial,
-                retry,
+        # Whoever is told may be gone (a closed terminal): no reason to lose a sample that has been solved and scored.
+        with contextlib.suppress(Exception):
+            self._tell(
+                Progress(
+                    counts.done,
+                    counts.total,
+                    counts.failed,
+                    sample_id,
+                    None if failure is None else failure.message,
+                    self._task,
+                    self._trials,
+                    trial,
+                    retry,
+                )
             )
-        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine import Engine, Evidence, Execution, Gap, LogRef, RunSettings
 from aigo_bridge.engines import require_exact
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import BridgeError, EvidenceError, Issue, Stage, UsageError
 from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.planning import plan_reference
 from aigo_bridge.evaluation.run_files import holds_evaluation
@@ -40,8 +41,10 @@ from aigo_bridge.results.assembling import (
     sample_stream,
     system_metrics,
 )
+from aigo_bridge.results.faults import Faults, error_of, explained
 from aigo_bridge.results.first_errors import FirstError
-from aigo_bridge.results.specification import specification_of
+from aigo_bridge.results.specification import bare_specification, specification_of
+from aigo_bridge.results.writing import encoded_frame
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.trace_sources import trace_reader
@@ -78,6 +81,8 @@ class Outcome:
     """Metrics without a value although there were scores to compute them from."""
     doubts: tuple[str, ...] = ()
     """What counted against the model and may be no fault of its answers, as far as planning did not know: one line each."""
+    faults: tuple[TaskResultError, ...] = ()
+    """What of the evidence could not be put together."""
 
     @property
     def num_missing(self) -> int:
@@ -87,7 +92,8 @@ class Outcome:
     def is_right(self, tolerated: int) -> bool:
         """Whether the run ended, with every metric and no more failed samples than are tolerated."""
         failed = self.num_failed + self.num_missing
-        return self.execution.status == "success" and failed <= tolerated and not self.uncomputed
+        complete = not self.uncomputed and not self.faults
+        return self.execution.status == "success" and failed <= tolerated and complete
 
 
 def plan(origin: PlanOrigin) -> TaskPlan:
@@ -135,7 +141,13 @@ def run(
     check_models(made, settings)
     made = replace(made, fingerprints=_fingerprints(made, settings))
     log = engine.run(made, settings)
-    return outcome_of(made, log, engine, settings.out, gaps)
+    try:
+        return outcome_of(made, log, engine, settings.out, gaps)
+    except BridgeError:
+        raise
+    except Exception as error:
+        message = f"the outcome of the run cannot be told: {explained(error)}"
+        raise EvidenceError([Issue(message, hint=f"the native log stays: {log.path}")]) from error
 
 
 def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Sequence[Gap] = ()) -> Outcome:
@@ -144,12 +156,12 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
     Raises:
         EvidenceError: the log cannot be read, or the evidence cannot be written.
     """
-    evidence = engine.read(log.path)
-    if log.error is not None and evidence.execution.status != "success" and evidence.execution.error is None:
-        evidence = replace(evidence, execution=replace(evidence.execution, error=log.error))
+    evidence, unread = _read(made, log, engine)
     result = out / f"{made.name}.tasklog.json"
     try:
-        written = write_result(evidence, result, engine=engine.name, planned=len(made.samples))
+        written = write_result(
+            evidence, result, engine=engine.name, planned=len(made.samples), salvage=True, faults=unread
+        )
     except OSError as error:
         complete = (
             "the native log is complete" if evidence.execution.status == "success" else "the native log stays"
@@ -173,7 +185,24 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         data=written.metrics.data,
         uncomputed=uncomputed(written.metrics, tally),
         doubts=doubts_of(made, [tally]),
+        faults=written.faults,
     )
+
+
+def _read(made: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults]:
+    """What a native log says; of one that cannot be read, that."""
+    faults = Faults()
+    nothing = Evidence(made, Execution("error", 0.0, 0.0), {}, lambda: iter(()))
+    evidence = faults.attempt(
+        f"the native log {log.path.name!r} could not be read back",
+        "dataset",
+        lambda: engine.read(log.path),
+        nothing,
+    )
+    reason = faults.errors[0].message if faults.errors else log.error
+    if reason is not None and evidence.execution.status != "success" and evidence.execution.error is None:
+        evidence = replace(evidence, execution=replace(evidence.execution, error=reason))
+    return evidence, faults
 
 
 def doubts_of(made: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
@@ -254,9 +283,19 @@ class Written:
 
     tally: Tally
     metrics: Metrics
+    faults: tuple[TaskResultError, ...] = ()
+    """What could not be put together."""
 
 
-def write_result(evidence: Evidence, path: Path, *, engine: str, planned: int | None = None) -> Written:
+def write_result(
+    evidence: Evidence,
+    path: Path,
+    *,
+    engine: str,
+    planned: int | None = None,
+    salvage: bool = False,
+    faults: Faults | None = None,
+) -> Written:
     """Stream an engine's evidence into a result log.
 
     Args:
@@ -264,39 +303,89 @@ def write_result(evidence: Evidence, path: Path, *, engine: str, planned: int | 
         path: the file; it appears when complete.
         engine: name of the engine.
         planned: samples that there should be; `None` takes what the log has.
+        salvage: write what can be read where the log cannot be read to its end; without it, that is raised.
+        faults: what has gone wrong before.
+
+    What fails while the result is put together is left out, and told in it; a result with such a fault is a failure.
     """
     tally = Tally(evidence.plan)
-    computed: list[Metrics] = []
+    faults = Faults() if faults is None else faults
+    kept: list[Metrics] = []
 
-    def finish(metrics: Metrics) -> TaskResultLog:
-        computed.append(metrics)
-        return TaskResultLog(
-            format_version="v1",
-            app_version=APP_VERSION,
-            status="success" if came_to_an_end(evidence.execution, tally, planned) else "failure",
-            evidence=TaskResultEvidence(
-                metrics=list(metrics.data),
-                samples=[],
-                errors=list(metrics.errors),
-                failures=tally.failures,
-            ),
-            specification=specification_of(evidence.plan, model=evidence.models.get(""), engine=engine),
-            execution=execution_of(evidence.execution, evidence.models.get(""), tally.num_samples),
-            errors=run_errors(evidence.execution, tally.num_samples, planned),
-        )
+    def finish(compute: Callable[[], Metrics]) -> TaskResultLog:
+        metrics = faults.attempt("the metrics could not be computed", "metric", compute, None)
+        frame, written = _frame(evidence, metrics, tally, faults, engine, planned)
+        kept.append(written or Metrics((), (), ()))
+        return frame
 
     samples = sample_stream(evidence.trials(), tally)
+    encoded = (text for _, text in faults.samples(samples)) if salvage else samples
     if evidence.plan.entity == "system":
         # The one sample that the engine saw is no evidence: the metrics that it gave are.
-        only = list(samples)
-        write_log(path, [], finish=lambda: finish(system_metrics(only)))
+        only = [sample for sample, _ in faults.samples(samples)] if salvage else list(samples)
+        write_log(path, [], finish=lambda: finish(lambda: system_metrics(only)))
     else:
         host = SnippetHost()
         try:
-            write_log(path, samples, finish=lambda: finish(metrics_for(tally, host)))
+            write_log(path, encoded, finish=lambda: finish(lambda: metrics_for(tally, host)))
         finally:
             host.close()
-    return Written(tally, computed[0])
+    return Written(tally, kept[0], tuple(faults.errors))
+
+
+def _frame(
+    evidence: Evidence,
+    metrics: Metrics | None,
+    tally: Tally,
+    faults: Faults,
+    engine: str,
+    planned: int | None,
+) -> tuple[TaskResultLog, Metrics | None]:
+    """All of a result but its samples, as much of it as can be written, and the metrics that are in it."""
+    plan, execution, model = evidence.plan, evidence.execution, evidence.models.get("")
+
+    def made(kept: Metrics | None, errors: Sequence[TaskResultError], *, whole: bool) -> TaskResultLog:
+        of_metrics = [error for error in errors if error.stage is TaskResultErrorStage.metric]
+        others = [error for error in errors if error not in of_metrics]
+        ended = whole and not errors and came_to_an_end(execution, tally, planned)
+        frame = TaskResultLog(
+            format_version="v1",
+            app_version=APP_VERSION,
+            status="success" if ended else "failure",
+            evidence=TaskResultEvidence(
+                metrics=None if kept is None else list(kept.data),
+                samples=[],
+                errors=[*(() if kept is None else kept.errors), *of_metrics],
+                failures=tally.failures,
+            ),
+            specification=specification_of(plan, model=model, engine=engine)
+            if whole
+            else bare_specification(plan),
+            execution=execution_of(execution, model, tally.num_samples) if whole else NEVER,
+            errors=[*(run_errors(execution, tally.num_samples, planned) if whole else ()), *others],
+        )
+        encoded_frame(frame)  # what cannot be written is found here, where something else can be
+        return frame
+
+    without: tuple[tuple[Metrics | None, bool, str, Stage], ...] = (
+        (None, True, "the metrics could not be written", "metric"),
+        (metrics, False, "the specification could not be written", "configuration"),
+        (None, False, "neither metrics nor specification could be written", "configuration"),
+    )
+    try:
+        return made(metrics, faults.errors, whole=True), metrics
+    except Exception as error:  # whatever it is: evidence that was paid for is written
+        for kept, whole, what, stage in without:
+            told = [*faults.errors, error_of(what, stage, error)]
+            with contextlib.suppress(Exception):
+                frame = made(kept, told, whole=whole)
+                faults.errors = told
+                return frame, kept
+        raise
+
+
+NEVER = TaskExecution(runtime=0.0, started_at=0, ended_at=0)
+"""Stands where times are not known."""
 
 
 def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> bool:

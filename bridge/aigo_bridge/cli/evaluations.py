@@ -7,12 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from aigo_bridge.cli.failing import ExitCode, reported, show_issues
+from aigo_bridge.cli.failing import ExitCode, reported, show_issues, shown
 from aigo_bridge.cli.outcomes import metric_names, metric_problems
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, RunSettings
@@ -55,7 +56,7 @@ def run_evaluations(
     if made and made[0].model_is_unused:
         message = "--model is not used: no specification evaluates a model"
         show_issues([Issue(message, severity="warning")])
-    shown: list[dict[str, Any]] = []
+    summaries: list[dict[str, Any]] = []
     right = True
     for one in made:
         out = settings.out if len(made) == 1 else settings.out / one.evaluation.key
@@ -63,14 +64,10 @@ def run_evaluations(
         if only is not None:
             outcome = replace(outcome, verdicts=())
         right &= outcome.is_right(limits)
-        written = write_summary(outcome, limits)
-        _tell_earlier(outcome, resume=settings.resume)
-        if as_json:
-            shown.append({**summary(outcome, limits), "out": str(out)})
-        else:
-            _show(outcome, limits, written)
-    if as_json:
-        typer.echo(json.dumps(shown[0] if len(made) == 1 else shown, indent=2, ensure_ascii=False))
+        into = summaries if as_json else None
+        right &= shown(out, partial(_tell, outcome, limits, resume=settings.resume, summaries=into))
+    if as_json and summaries:
+        typer.echo(json.dumps(summaries[0] if len(made) == 1 else summaries, indent=2, ensure_ascii=False))
     return ExitCode.DONE if right else ExitCode.NOT_RIGHT
 
 
@@ -83,6 +80,22 @@ def _run(
         with reported(ExitCode.NOT_RIGHT):
             raise error from error
     return outcome, [tolerated(fail_on_error, result.num_planned) for result in outcome.results]
+
+
+def _tell(
+    outcome: EvaluationOutcome,
+    limits: Sequence[int],
+    *,
+    resume: bool,
+    summaries: list[dict[str, Any]] | None,
+) -> None:
+    """Write the summary, and show the outcome, or add it to `summaries`."""
+    written = write_summary(outcome, limits)
+    _tell_earlier(outcome, resume=resume)
+    if summaries is None:
+        _show(outcome, limits, written)
+    else:
+        summaries.append({**summary(outcome, limits), "out": str(outcome.out)})
 
 
 def _tell_earlier(outcome: EvaluationOutcome, *, resume: bool) -> None:
@@ -175,6 +188,7 @@ def _problems(result: EntryResult) -> list[str]:
     found: list[str] = []
     if result.problem is not None:
         found.append(one_line(result.problem))
+    found += [one_line(fault) for fault in result.faults]
     found += metric_problems(result.metrics)
     for first in result.first_errors:
         stage = first.error.stage.value if first.error.stage else "?"

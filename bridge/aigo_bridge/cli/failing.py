@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import IntEnum
+from pathlib import Path
 
 import typer
 
@@ -42,6 +43,19 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
     except KeyboardInterrupt as error:
         typer.echo("interrupted; finished samples are in the log, continue with --resume", err=True)
         raise typer.Exit(130) from error
+
+
+def shown(out: Path, work: Callable[[], None]) -> bool:
+    """Show what a run came to; where that fails say so, and where everything is, and return false: models have been paid for by then."""
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001  # evidence and logs are written, whatever becomes of tables and summaries
+        from aigo_bridge.results.faults import explained
+
+        typer.echo(f"error: the outcome cannot be shown: {printable(explained(error))}", err=True)
+        typer.echo(f"evidence and native logs are in {short_path(out)}", err=True)
+        return False
+    return True
 
 
 def show(error: BridgeError) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from aigo_bridge.cli.terminal import printable
+from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.evaluate import Outcome
 from aigo_bridge.evaluation.summary import warnings_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from aigo_bridge.results.assembling import MetricRow
 
 
@@ -46,6 +48,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         ],
         "errors": [error.to_json() for error in outcome.first_errors],
         "warnings": warnings_json(outcome.plan.warnings, outcome.doubts),
+        "faults": [fault.message for fault in outcome.faults],
         "usage": {name: dict(usage) for name, usage in outcome.execution.model_usage.items()},
         "native_log": str(outcome.log.path),
         "result": str(outcome.result),
@@ -84,11 +87,8 @@ def show_outcome(outcome: Outcome) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from aigo_bridge.cli.terminal import one_line, short_path
-
     # Lines are never broken: messages and paths are there to be copied and searched for.
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    planned = len(outcome.plan.samples)
     console.print(Text(f"\n{printable(outcome.plan.task.display_name)}", style="bold"))
     table = Table("metric", "value", "samples", "scorer", box=None, padding=(0, 3, 0, 0), header_style="dim")
     table.columns[1].justify = table.columns[2].justify = "right"
@@ -99,6 +99,16 @@ def show_outcome(outcome: Outcome) -> None:
         console.print(table)
     for problem in metric_problems(outcome.metrics):
         console.print(Text(f"  {problem}", style="yellow"))
+    console.print(_counts(outcome), style="red" if outcome.num_failed or outcome.num_missing else None)
+    _show_problems(outcome, console)
+    console.print()
+    # Paths are printed whole, on lines of their own, so that they can be copied.
+    typer.echo(f"evidence    {short_path(outcome.result)}")
+    typer.echo(f"native log  {short_path(outcome.log.path)}")
+
+
+def _counts(outcome: Outcome) -> str:
+    """How many samples were scored, and what became of the others."""
     scored = outcome.num_samples - outcome.num_failed
     # With several scorers, a sample that one of them failed on may well be in the others' metrics.
     in_metrics = max((row.num_scored for row in outcome.metrics), default=0)
@@ -107,18 +117,21 @@ def show_outcome(outcome: Outcome) -> None:
         if in_metrics > scored and outcome.num_failed and _has_several_scorers(outcome)
         else ""
     )
-    parts = [f"{scored} of {planned} samples scored{by}"]
-    if outcome.num_failed:
-        parts.append(f"{outcome.num_failed} failed")
-    if outcome.num_missing:
-        parts.append(f"{outcome.num_missing} missing")
-    if outcome.num_excluded:
-        parts.append(f"{outcome.num_excluded} excluded from metrics")
-    if outcome.plan.num_invalid:
-        parts.append(f"{outcome.plan.num_invalid} invalid and left out")
-    if outcome.log.reused:
-        parts.append(f"{outcome.log.reused} taken over from the earlier run")
-    console.print(", ".join(parts), style="red" if outcome.num_failed or outcome.num_missing else None)
+    others = (
+        (outcome.num_failed, "failed"),
+        (outcome.num_missing, "missing"),
+        (outcome.num_excluded, "excluded from metrics"),
+        (outcome.plan.num_invalid, "invalid and left out"),
+        (outcome.log.reused, "taken over from the earlier run"),
+    )
+    parts = [f"{scored} of {len(outcome.plan.samples)} samples scored{by}"]
+    return ", ".join([*parts, *(f"{number} {what}" for number, what in others if number)])
+
+
+def _show_problems(outcome: Outcome, console: Console) -> None:
+    """Errors of samples, doubts about the numbers, faults of the evidence, and an early end."""
+    from rich.text import Text
+
     for first in outcome.first_errors:
         error = first.error
         stage = error.stage.value if error.stage else "?"
@@ -130,10 +143,8 @@ def show_outcome(outcome: Outcome) -> None:
         console.print(f"  … and {more} more; all are in the evidence", style="dim")
     for line in outcome.doubts:
         console.print(Text(f"warning: {printable(line)}", style="yellow"))
-    if outcome.execution.status != "success":
+    for fault in outcome.faults:
+        console.print(Text(f"  {one_line(fault.message)}", style="red"))
+    if outcome.execution.status != "success" and not outcome.faults:
         reason = one_line(outcome.execution.error or outcome.execution.status)
         console.print(Text(f"the run did not finish ({reason}); continue it with --resume", style="red"))
-    console.print()
-    # Paths are printed whole, on lines of their own, so that they can be copied.
-    typer.echo(f"evidence    {short_path(outcome.result)}")
-    typer.echo(f"native log  {short_path(outcome.log.path)}")

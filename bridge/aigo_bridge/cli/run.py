@@ -180,7 +180,7 @@ def run(
 
     from aigo_bridge.benchmarks import split_name
     from aigo_bridge.cli.evaluations import run_evaluations
-    from aigo_bridge.cli.failing import ExitCode, reported
+    from aigo_bridge.cli.failing import ExitCode, reported, shown
     from aigo_bridge.cli.origins import cache_policy, origin_of, pairs
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine import RunSettings
@@ -285,8 +285,8 @@ def run(
                 )
                 raise typer.Exit(code)
             outcome = _run_task(origin, chosen, settings, policy, fail_on_error)
-    _tell(outcome, settings, as_json=as_json)
-    if not outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples))):
+    is_shown = shown(settings.out, lambda: _tell(outcome, settings, as_json=as_json))
+    if not is_shown or not outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples))):
         raise typer.Exit(ExitCode.NOT_RIGHT)
     if outcome.plan.num_invalid:
         raise typer.Exit(ExitCode.PARTIAL)

@@ -150,6 +150,23 @@ class DatasetColumnParameterSpec(LFBaseModel):
     """Whether it may be left without a value."""
 
 
+class TaskResultParameterSpec(LFBaseModel):
+    """An earlier task result, by key; later releases have it."""
+
+    type: Literal["task_result"]
+    """Always `task_result`."""
+    key: str
+    """Name by which the task refers to it."""
+    display_name: NonEmpty
+    """Name as shown."""
+    description: str | None = None
+    """What it is for."""
+    default_value: str | None = None
+    """Key when none is given."""
+    nullable: bool = False
+    """Whether it may be left without a value."""
+
+
 class ListParameterSpec(LFBaseModel):
     """A list."""
 
@@ -222,5 +239,6 @@ ParameterSpec = (
     | ListParameterSpec
     | DictParameterSpec
     | CategoricalParameterSpec
+    | TaskResultParameterSpec
 )
 """One parameter of a task."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aigo_bridge.dtypes import MetricData, TaskResultEvidence
+from aigo_bridge.results.faults import explained
 from aigo_bridge.spec.policies import (
     ExistsRule,
     PolicyRule,
@@ -71,7 +72,16 @@ class Verdict:
 
 def verdicts(policies: Sequence[PolicySpec], results: Sequence[Measured]) -> list[Verdict]:
     """One verdict per rule of every policy, in the order of the file."""
-    return [_verdict(policy, rule, results) for policy in policies for rule in policy.rules]
+    return [_contained(policy, rule, results) for policy in policies for rule in policy.rules]
+
+
+def _contained(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) -> Verdict:
+    """What a rule says; one that cannot be judged has failed: a gate that is broken must not stand open."""
+    try:
+        return _verdict(policy, rule, results)
+    except Exception as error:  # noqa: BLE001  # one rule's fault takes neither the results nor other rules with it
+        reason = f"it could not be judged: {explained(error)}"
+        return Verdict(policy.key, rule.key, rule.display_name, passed=False, reason=reason)
 
 
 def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) -> Verdict:

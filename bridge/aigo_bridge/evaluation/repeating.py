@@ -11,8 +11,9 @@ AI GO says what is computed (see `metrics.repeatability`), not under which names
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +25,7 @@ from aigo_bridge.dtypes import (
     ScorerPurpose,
     ScoresData,
     TaskResultError,
+    TaskResultErrorStage,
     TaskResultEvidence,
     TaskResultFailures,
     TaskResultLog,
@@ -50,8 +52,9 @@ from aigo_bridge.results.assembling import (
     sample_stream,
     system_metrics,
 )
+from aigo_bridge.results.faults import Faults
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.specification import specification_of
+from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import encoded_sample
 from aigo_bridge.snippets import SnippetHost
 
@@ -107,18 +110,26 @@ def repeated_result(
     Raises:
         EvidenceError: a log cannot be read, or is that of another plan.
     """
-    evidences = [engine.read(log.path) for log in logs]
+    faults = Faults()
+    evidences = [
+        evidence
+        for log in logs
+        if (evidence := faults.attempt(_unread(log), "dataset", partial(engine.read, log.path), None))
+        is not None
+    ]
+    if not evidences:
+        raise EvidenceError("; ".join(fault.message for fault in faults.errors))
     if len({evidence.plan.digest for evidence in evidences}) > 1:
         raise EvidenceError("the runs of a repeated task are runs of different tasks")
     path = out / f"{entry.key}.tasklog.json"
     planned = len(entry.plans[0].samples)
     runs = _Runs(len(entry.plans))
     with open_for_replacing(path) as file:
-        data = _write(file, evidences, runs, planned, engine.name)
+        data = _write(file, evidences, runs, planned, engine.name, faults)
     models = evidences[0].models
     tallies = runs.tallies
     failed = next((each for each in runs.executions if each.status != "success"), None)
-    missing = len(logs) < len(entry.plans)
+    missing = len(evidences) < len(entry.plans)
     rows = rows_of(data, sum(tally.num_samples - tally.num_failed for tally in tallies))
     nothing = tuple(
         row
@@ -148,7 +159,8 @@ def repeated_result(
         usage=_usage(runs.executions),
         started_at=min(each.started_at for each in runs.executions),
         ended_at=max(each.ended_at for each in runs.executions),
-        problem=_problem(len(logs), len(entry.plans), failed),
+        problem=_problem(len(evidences), len(entry.plans), failed),
+        faults=tuple(fault.message for fault in faults.errors),
         origin="reused"
         if all(log.earlier == log.path for log in logs)
         else "rescored"
@@ -158,6 +170,10 @@ def repeated_result(
     )
 
 
+def _unread(log: LogRef) -> str:
+    return f"the native log {log.path.name!r} could not be read back"
+
+
 def _problem(num_logs: int, num_runs: int, failed: Execution | None) -> str | None:
     if num_logs < num_runs:
         return f"{num_logs} of {num_runs} runs took place"
@@ -165,20 +181,20 @@ def _problem(num_logs: int, num_runs: int, failed: Execution | None) -> str | No
 
 
 def _write(
-    file: BinaryIO, evidences: Sequence[Evidence], runs: _Runs, planned: int, engine: str
+    file: BinaryIO, evidences: Sequence[Evidence], runs: _Runs, planned: int, engine: str, faults: Faults
 ) -> tuple[MetricData, ...]:
     """The log as one document; the runs' samples are streamed, the samples on top come from what was noted of them."""
     file.write(b'{"evidence":{"runs":[')
     for number, evidence in enumerate(evidences):
         file.write(b"," if number else b"")
         own = evidence.plan.specification
-        _write_run(file, number if own is None else own.run, evidence, runs)
+        _write_run(file, number if own is None else own.run, evidence, runs, faults)
     file.write(b'\n],"samples":[')
     separator = b"\n"
-    for sample in _agreements(runs):
-        file.write(separator + encoded_sample(sample))
+    for _, text in faults.samples(_agreements(runs)):
+        file.write(separator + text)
         separator = b",\n"
-    frame = _frame(evidences, runs, planned, engine)
+    frame = _frame(evidences, runs, planned, engine, faults)
     dumped = make_explicit(frame).model_dump(mode="json")
     inner = {name: value for name, value in dumped.pop("evidence").items() if name not in ("samples", "runs")}
     file.write(b"\n]," + encoded_sample(inner)[1:] + b"," + encoded_sample(dumped)[1:] + b"\n")
@@ -186,23 +202,27 @@ def _write(
     return tuple(frame.evidence.metrics or ())
 
 
-def _write_run(file: BinaryIO, index: int, evidence: Evidence, runs: _Runs) -> None:
+def _write_run(file: BinaryIO, index: int, evidence: Evidence, runs: _Runs, faults: Faults) -> None:
     tally = Tally(evidence.plan)
     samples = sample_stream(evidence.trials(), tally)
     file.write(b'\n{"index":%d,"samples":[' % index)
+    compute: Callable[[], Metrics]
+    host = SnippetHost()
     if evidence.plan.entity == "system":
-        metrics = system_metrics(list(samples))
+        only = [sample for sample, _ in faults.samples(samples)]
+        compute = partial(system_metrics, only)
     else:
         separator = b"\n"
-        for sample in samples:
+        for sample, text in faults.samples(samples):
             runs.note(index, sample)
-            file.write(separator + encoded_sample(sample))
+            file.write(separator + text)
             separator = b",\n"
-        host = SnippetHost()
-        try:
-            metrics = metrics_for(tally, host)
-        finally:
-            host.close()
+        compute = partial(metrics_for, tally, host)
+    try:
+        what = f"run {index + 1}: the metrics could not be computed"
+        metrics = faults.attempt(what, "metric", compute, Metrics((), (), ()))
+    finally:
+        host.close()
     runs.tallies.append(tally)
     runs.metrics.append(metrics)
     runs.executions.append(evidence.execution)
@@ -249,7 +269,9 @@ def _agreements(runs: _Runs) -> Iterator[SampleEvidence]:
         )
 
 
-def _frame(evidences: Sequence[Evidence], runs: _Runs, planned: int, engine: str) -> TaskResultLog:
+def _frame(
+    evidences: Sequence[Evidence], runs: _Runs, planned: int, engine: str, faults: Faults
+) -> TaskResultLog:
     first = evidences[0]
     model = first.models.get("")
     ended = all(
@@ -271,20 +293,31 @@ def _frame(evidences: Sequence[Evidence], runs: _Runs, planned: int, engine: str
         ended_at=max(each.ended_at for each in runs.executions),
         model_usage=_usage(runs.executions),
     )
+    specification = faults.attempt(
+        "the specification could not be written",
+        "configuration",
+        lambda: specification_of(first.plan, model=model, engine=engine),
+        bare_specification(first.plan),
+    )
+    over_runs = faults.attempt(
+        "the metrics over the runs could not be computed", "metric", lambda: _over_runs(runs), None
+    )
+    errors += [error for error in faults.errors if error.stage is not TaskResultErrorStage.metric]
+    of_metrics = [error for error in faults.errors if error.stage is TaskResultErrorStage.metric]
     return TaskResultLog(
         format_version="v1",
         app_version=APP_VERSION,
-        status="success" if ended and not errors else "failure",
+        status="success" if ended and not errors and not of_metrics else "failure",
         evidence=TaskResultEvidence(
-            metrics=_over_runs(runs),
+            metrics=over_runs,
             samples=[],
-            errors=[error for metrics in runs.metrics for error in metrics.errors],
+            errors=[*(error for metrics in runs.metrics for error in metrics.errors), *of_metrics],
             failures=TaskResultFailures(
                 num_errors=sum(tally.failures.num_errors for tally in runs.tallies),
                 num_total=sum(tally.failures.num_total for tally in runs.tallies),
             ),
         ),
-        specification=specification_of(first.plan, model=model, engine=engine),
+        specification=specification,
         execution=execution_of(whole, model, sum(tally.num_samples for tally in runs.tallies)),
         errors=errors,
     )

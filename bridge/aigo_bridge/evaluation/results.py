@@ -55,6 +55,8 @@ class EntryResult:
     ended_at: float | None = None
     problem: str | None = None
     """Why there is no (complete) result."""
+    faults: tuple[str, ...] = ()
+    """What of the evidence could not be put together."""
     origin: str = "run"
     """`run`; `reused`: an earlier result of the same; `rescored`: its solver outputs were scored again; `stored`: a file."""
     earlier: Path | None = None
@@ -68,7 +70,8 @@ class EntryResult:
     def is_right(self, tolerated: int) -> bool:
         """Whether it ended, with every metric and no more failed samples than are tolerated."""
         failed = self.num_failed + self.num_missing
-        return self.status == "success" and failed <= tolerated and not self.uncomputed
+        complete = not self.uncomputed and not self.faults
+        return self.status == "success" and failed <= tolerated and complete
 
 
 def of_outcome(entry: Entry, evaluation: str, outcome: Outcome) -> EntryResult:
@@ -99,6 +102,7 @@ def of_outcome(entry: Entry, evaluation: str, outcome: Outcome) -> EntryResult:
         started_at=outcome.execution.started_at,
         ended_at=outcome.execution.ended_at,
         problem=None if outcome.execution.status == "success" else outcome.execution.error,
+        faults=tuple(fault.message for fault in outcome.faults),
         origin="reused" if complete else "rescored" if log.replayed else "run",
         earlier=log.earlier,
     )
@@ -137,7 +141,9 @@ def of_file(entry: Entry, evaluation: str, path: Path) -> EntryResult:
     )
 
 
-def of_failure(entry: Entry, evaluation: str, problem: str, result: Path | None) -> EntryResult:
+def of_failure(
+    entry: Entry, evaluation: str, problem: str, result: Path | None, native_logs: Sequence[Path] = ()
+) -> EntryResult:
     """A specification that has come to nothing."""
     plan = entry.plans[0] if entry.plans else None
     return EntryResult(
@@ -147,6 +153,7 @@ def of_failure(entry: Entry, evaluation: str, problem: str, result: Path | None)
         task="" if plan is None else plan.task.key,
         status="failure",
         result=result,
+        native_logs=tuple(native_logs),
         num_planned=sum(len(each.samples) for each in entry.plans),
         problem=problem,
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence, TaskResultLog
+from aigo_bridge.dtypes import TaskResultError, TaskResultEvidence, TaskResultLog
 from aigo_bridge.engine import Engine, Job, LogRef, RunSettings
 from aigo_bridge.engines import require_exact
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
@@ -20,7 +20,8 @@ from aigo_bridge.evaluation.repeating import repeated_result
 from aigo_bridge.evaluation.results import EntryResult, of_failure, of_file, of_outcome
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results import write_log
-from aigo_bridge.results.specification import specification_of
+from aigo_bridge.results.faults import Faults, explained
+from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.tolerance import allowed
 
 SUFFIX = ".tasklog.json"
@@ -169,16 +170,19 @@ def _result(
     out: Path,
 ) -> EntryResult:
     entry = ready_entry.entry
+    written = [log for log in logs if isinstance(log, LogRef)]
     try:
         if entry.stored is not None:
             return of_file(entry, evaluation, _copied(entry.stored, entry.key, out))
-        written = [log for log in logs if isinstance(log, LogRef)]
         if len(entry.plans) > 1 and written:
             return repeated_result(entry, evaluation, written, engine, out)
         if written:
             return of_outcome(entry, evaluation, outcome_of(entry.plans[0], written[0], engine, out))
     except EvidenceError as error:
-        return of_failure(entry, evaluation, str(error), None)
+        return of_failure(entry, evaluation, str(error), None, [log.path for log in written])
+    except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it
+        problem = f"the result could not be put together: {explained(error)}"
+        return of_failure(entry, evaluation, problem, None, [log.path for log in written])
     problem = str(next(log for log in logs if isinstance(log, BridgeError)))
     return of_failure(entry, evaluation, problem, _write_failure(entry.plans[0], problem, engine, out))
 
@@ -208,7 +212,12 @@ def _write_failure(plan: TaskPlan, problem: str, engine: Engine, out: Path) -> P
             app_version=APP_VERSION,
             status="failure",
             evidence=TaskResultEvidence(metrics=None, samples=[]),
-            specification=specification_of(plan, model=None, engine=engine.name),
+            specification=Faults().attempt(
+                "the specification could not be written",
+                "configuration",
+                lambda: specification_of(plan, model=None, engine=engine.name),
+                bare_specification(plan),
+            ),
             execution=TaskExecution(runtime=0.0, started_at=now, ended_at=now),
             errors=[TaskResultError(error_type="EngineError", message=problem)],
         ),

@@ -112,6 +112,7 @@ def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
         ],
         "errors": [error.to_json() for error in result.first_errors],
         "warnings": warnings_json(result.warnings, result.doubts),
+        "faults": list(result.faults),
         "usage": {name: dict(usage) for name, usage in result.usage.items()},
         "started_at": _moment(result.started_at),
         "ended_at": _moment(result.ended_at),

@@ -28,6 +28,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.metrics import (
     Exclusion,
+    MetricResult,
     NoAggregate,
     aggregate_trials,
     compute_metric,
@@ -38,11 +39,13 @@ from aigo_bridge.metrics import (
 )
 from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results.doubts import Doubts
+from aigo_bridge.results.faults import bare_sample, error_of, explained
 from aigo_bridge.results.first_errors import FirstError, note_error
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring.keys import scorer_keys
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.spec.metrics import Metric
 from aigo_bridge.system_tasks import SCORER_KEY, metric_data
 
 
@@ -98,8 +101,15 @@ def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[Sampl
 
     The rows that a post-processor made of a sample are samples of their own, one after the other.
     """
-    for row in _counted_rows(trials, tally):
-        yield _sample(*row)
+    for records, aggregated, exclusion in _counted_rows(trials, tally):
+        try:
+            sample = _sample(records, aggregated, exclusion)
+        except Exception as error:  # noqa: BLE001  # one row's fault takes no other with it
+            fault = error_of("its evidence could not be put together", "dataset", error)
+            sample = bare_sample(records[0].sample_id, fault)
+            tally.num_failed_rows += 1
+            tally.first_errors.append(FirstError(records[0].sample_id, fault))
+        yield sample
 
 
 def count_samples(trials: Iterable[TrialRecord], tally: Tally) -> None:
@@ -159,8 +169,7 @@ def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str 
 
 def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str]) -> _CountedRow:
     """One row from its trials, counted."""
-    aggregated, missing = _aggregated(records, tally.plan)
-    exclusion = _exclusion(records, aggregated, tally.plan)
+    aggregated, missing, exclusion = _result_of(records, tally.plan)
     tally.num_rows += 1
     tally.num_excluded += exclusion.excluded
     if (first := _first_error(records, exclusion)) is not None:
@@ -178,6 +187,18 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
                 kept = SampleScore(values=score.values, metadata=score.metadata, direct_ios=score.direct_ios)
                 tally.samples.setdefault(score.scorer_key, []).append(kept)
     return records, aggregated, exclusion
+
+
+def _result_of(
+    records: list[TrialRecord], plan: TaskPlan
+) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]], Exclusion]:
+    """What the scores of a row come to, and what action rules say of it; a row of which that cannot be told is in no number."""
+    try:
+        aggregated, missing = _aggregated(records, plan)
+        return aggregated, missing, _exclusion(records, aggregated, plan)
+    except Exception as error:  # noqa: BLE001  # one row's fault takes no other with it
+        fault = error_of("its scores could not be put together", "metric", error)
+        return [], {}, Exclusion(errors=(fault,))
 
 
 def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstError | None:
@@ -318,15 +339,8 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
         given = tally.scores.get(scorer_key, [])
         metrics = metrics_of(scorer, given)
         for position, (metric, key) in enumerate(zip(metrics, metric_keys(metrics), strict=True)):
-            result = compute_metric(
-                metric,
-                given,
-                host=host,
-                samples=tally.samples.get(scorer_key, []),
-                snippet_place=plan.snippet_place(
-                    "scorers", number, "metrics", position, "compute_metrics_snippet"
-                ),
-            )
+            place = plan.snippet_place("scorers", number, "metrics", position, "compute_metrics_snippet")
+            result = _computed(metric, given, tally.samples.get(scorer_key, []), host, place)
             if result.problem is not None:
                 message = f"metric {key!r} of scorer {scorer_key!r}: {result.problem}"
                 errors.append(
@@ -352,6 +366,20 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
                 )
             )
     return Metrics(tuple(data), tuple(rows), tuple(errors))
+
+
+def _computed(
+    metric: Metric,
+    given: Sequence[Mapping[str, Any]],
+    samples: Sequence[SampleScore],
+    host: SnippetHost | None,
+    place: tuple[str, int] | None,
+) -> MetricResult:
+    """One metric; what fails in it is its own problem."""
+    try:
+        return compute_metric(metric, given, host=host, samples=samples, snippet_place=place)
+    except Exception as error:  # noqa: BLE001  # a metric that fails takes no other with it
+        return MetricResult({}, 0, len(given), f"could not be computed: {explained(error)}")
 
 
 def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:

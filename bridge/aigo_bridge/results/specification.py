@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,10 +18,14 @@ from aigo_bridge.dtypes import (
     TaskResultSpecification,
     TrialsConfig,
 )
+from aigo_bridge.dtypes.other_releases import LATER_PARAMETER_FIELDS
 from aigo_bridge.plan import TaskPlan, document_of
 from aigo_bridge.results.entities import slug, stored_dataset, stored_model
 
 _ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
+
+KEY = r"[a-zA-Z0-9_\-]{1,250}"
+"""Keys of data sets in AI GO."""
 
 TAG_COLOR = "#808080"
 """Tags need a colour in AI GO; files give none."""
@@ -61,8 +67,42 @@ def _entity(plan: TaskPlan, model: str | None, engine: str) -> StoredModel | Sto
         declared = {} if plan.specification is None else dict(plan.specification.model)
         return None if model is None else stored_model(model, engine=engine, **declared)
     if plan.entity == "dataset" and plan.dataset is not None:
-        return stored_dataset(plan.dataset.key, plan.dataset.display_name)
+        # The key of a data set that was given on the command line is the user's own.
+        key = plan.dataset.key if re.fullmatch(KEY, plan.dataset.key) else slug(plan.dataset.key)
+        return stored_dataset(key, plan.dataset.display_name)
     return None
+
+
+def bare_specification(plan: TaskPlan) -> TaskResultSpecification:
+    """What can be said of every plan: its task by name, without parameters and definition."""
+    definition: dict[str, Any] = {"type": "system_task", "compute_evidence_snippet": ""}
+    if plan.entity != "system":
+        definition = {"type": "benchmark_task", "evaluated_entity_type": plan.entity, "scorers": []}
+    names = {name: getattr(plan.task, name) for name in ("key", "display_name", "description")}
+    task = {**names, "id": plan.task.key, "config_spec": [], "tags": [], "provider": "user"}
+    return TaskResultSpecification.model_validate(
+        {
+            "display_name": plan.display_name,
+            "task": {**task, "definition": definition},
+            "config": {},
+            "run_config": {},
+        }
+    )
+
+
+def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A declared parameter as AI GO stores it: less may stand in it than in files, and what is more would cost it other fields."""
+    stored = {key: value for key, value in document.items() if key not in LATER_PARAMETER_FIELDS}
+    if stored.get("examples"):
+        stored["examples"] = [
+            {**example, "display_name": example.get("display_name") or example["value"] or "–"}
+            for example in stored["examples"]
+        ]
+    default = stored.get("default_value")
+    if stored["type"] == "categorical" and isinstance(default, list):
+        # There is room for one; those that the run used stand in its config.
+        stored["default_value"] = default[0] if len(default) == 1 else None
+    return stored
 
 
 def _stored_task(plan: TaskPlan) -> StoredTask:
@@ -80,7 +120,7 @@ def _stored_task(plan: TaskPlan) -> StoredTask:
             "key": plan.task.key,
             "display_name": plan.task.display_name,
             "description": plan.task.description,
-            "config_spec": document.get("config_spec", []),
+            "config_spec": [_parameter(each) for each in document.get("config_spec", [])],
             "definition": definition,
             "provider": "user",
             "tags": [{"id": slug(tag), "value": tag, "color": TAG_COLOR} for tag in plan.task.tags],

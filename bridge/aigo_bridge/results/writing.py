@@ -131,6 +131,15 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def encoded_frame(frame: TaskResultLog) -> bytes:
+    """A log without samples as JSON text.
+
+    Raises:
+        EvidenceError: it cannot be written, see `write_log`.
+    """
+    return _encoded(_checked(frame, any_samples=True))
+
+
 def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
     """The log without its samples as plain data."""
     frame = finish if isinstance(finish, TaskResultLog) else finish()

@@ -1,0 +1,113 @@
+"""Faults of our own after the last model call: they are told in the evidence, which is written all the same.
+
+What a run has cost is in its evidence. An exception while it is put together must not lose it: the part that could not be made is left
+out, and the errors of the result say which it was and why.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TypeVar
+
+from aigo_bridge.dtypes import (
+    SampleEvidence,
+    SampleTrialEvidence,
+    TaskResultError,
+    TaskResultErrorStage,
+)
+from aigo_bridge.errors import BridgeError, Stage
+from aigo_bridge.results.writing import encoded_sample
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+LONGEST_MESSAGE = 1000
+"""Characters of an exception's message that are kept."""
+
+PACKAGES = ("aigo_bridge", "aigo_inspect", "aigo_lighteval")
+
+
+@dataclass
+class Faults:
+    """What went wrong while evidence was put together."""
+
+    errors: list[TaskResultError] = field(default_factory=list)
+
+    def attempt(self, what: str, stage: Stage, compute: Callable[[], T], otherwise: D) -> T | D:
+        """The value, or `otherwise` where computing it fails; `what` says what has failed: `the metrics could not be computed`."""
+        try:
+            return compute()
+        except Exception as error:  # noqa: BLE001  # whatever it is: evidence that was paid for is written
+            self.note(what, stage, error)
+            return otherwise
+
+    def note(self, what: str, stage: Stage, error: Exception) -> TaskResultError:
+        """Keep a fault; returns it as evidence has it."""
+        fault = error_of(what, stage, error)
+        self.errors.append(fault)
+        return fault
+
+    def samples(self, made: Iterator[SampleEvidence]) -> Iterator[tuple[SampleEvidence, bytes]]:
+        """Samples with their JSON text, as long as they can be made; one that has no text stands there with the reason alone."""
+        number = 0
+        while True:
+            try:
+                sample = next(made)
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001  # as above
+                self.note(
+                    f"only the first {number} samples could be read back from the native log",
+                    "dataset",
+                    error,
+                )
+                return
+            number += 1
+            what = f"sample {sample.sample_id!r} could not be written"
+            text = self.attempt(what, "dataset", lambda made=sample: encoded_sample(made), None)
+            if text is None:
+                sample = bare_sample(sample.sample_id, self.errors[-1])
+                text = self.attempt(what, "dataset", lambda made=sample: encoded_sample(made), None)
+            if text is not None:
+                yield sample, text
+
+
+def error_of(what: str, stage: Stage, error: Exception) -> TaskResultError:
+    """A fault as evidence has it."""
+    return TaskResultError(
+        error_type=type(error).__name__,
+        message=f"{what}: {explained(error)}",
+        stage=TaskResultErrorStage(stage),
+    )
+
+
+def explained(error: Exception) -> str:
+    """An exception in a line: ours by their message, others with their kind and the line of our code that they came from."""
+    text = " ".join(str(error).split())[:LONGEST_MESSAGE]
+    if isinstance(error, BridgeError) and text:
+        return text
+    kind = type(error).__name__
+    return f"{kind}: {text}{_origin(error)}" if text else f"{kind}{_origin(error)}"
+
+
+def _origin(error: Exception) -> str:
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        parts = PurePath(frame.filename).parts
+        inside = [place for place, part in enumerate(parts) if part in PACKAGES]
+        if inside:
+            # From the package on: evidence tells nothing of the machine.
+            return f" ({'/'.join(parts[inside[-1] :])}, line {frame.lineno})"
+    return ""
+
+
+def bare_sample(sample_id: str | int | None, error: TaskResultError) -> SampleEvidence:
+    """A sample of which nothing but an error is known."""
+    trial = SampleTrialEvidence(
+        index=0, sample_id=sample_id, sample=None, solver=None, scores=None, errors=[error]
+    )
+    return SampleEvidence(
+        sample_id=sample_id, sample=None, solver=None, scores=None, errors=[], trials=[trial]
+    )
