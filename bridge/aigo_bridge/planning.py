@@ -18,7 +18,7 @@ from aigo_bridge.planning_answers import answer_issues
 from aigo_bridge.planning_checks import column_issues, definition_issues
 from aigo_bridge.planning_data import ALONE, Surroundings, planned_rows
 from aigo_bridge.planning_nulls import null_issues
-from aigo_bridge.planning_snippets import snippet_places
+from aigo_bridge.planning_snippets import snippet_issues, snippet_places
 from aigo_bridge.planning_stored import StoredRows, stored_rows
 from aigo_bridge.reading import Document, issues_from_validation, read_task
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
@@ -70,6 +70,7 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
     samples: tuple[Sample, ...] = ()
     stored: StoredRows | None = None
     issues: list[Issue] = []
+    of_code = [document.place(issue) for issue in snippet_issues(document, definition)]
     if isinstance(definition, BenchmarkDefinition):
         doubts: tuple[Issue, ...] = ()
         if origin.stored is None:
@@ -87,6 +88,7 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
         issues += column_issues(task.config_spec, config, dataset.columns)
     else:
         samples = (Sample(SAMPLE_ID, {}),)
+    issues += of_code
     if any(issue.severity == "error" for issue in issues):
         raise SpecError(issues)
     num_trials = _num_trials(definition, origin) if stored is None else stored.num_trials

@@ -1,10 +1,15 @@
-"""The places of a task's snippets: which there are, and where each stands."""
+"""A task's snippets: which there are, where each stands, and what is wrong with those that config has changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from aigo_bridge.errors import Issue
 from aigo_bridge.reading import Document, snippet_place
+from aigo_bridge.reading.checks.tasks import FUNCTIONS
+from aigo_bridge.reading.checks.texts import check_snippet
+from aigo_bridge.reading.code_places import text_at
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.spec import scorers as scorer_spec
 from aigo_bridge.spec.metrics import PythonMetric
@@ -28,6 +33,21 @@ def snippet_places(
         if place is not None:
             found[".".join(map(str, path))] = place
     return found
+
+
+def snippet_issues(
+    document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
+) -> list[Issue]:
+    """What is wrong with code that config values were put into; as written it was checked when it was read."""
+    issues: list[Issue] = []
+    for path, code in _snippets(definition):
+        if text_at(document.data, ("definition", *path)) == code:
+            continue
+        for issue in check_snippet(code, ("definition", *path), FUNCTIONS[str(path[-1])]):
+            line = "" if issue.line is None else f", in line {issue.line} of the code"
+            message = f"with this config{line}: {issue.message}"
+            issues.append(replace(issue, message=message, line=None, column=None))
+    return issues
 
 
 def _snippets(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[tuple[SpecPath, str]]:

@@ -126,16 +126,15 @@ def input_items(model_input: Any) -> list[TraceItem]:
     """A model's input as items; anything but a chat is one custom item."""
     if not isinstance(model_input, ChatCompletionInput):
         return [CustomTaskInputMessage(content=model_input)]
-    items: list[TraceItem] = []
-    for message in model_input.messages:
-        text = message.content if isinstance(message.content, str) else ""
-        if message.role == "user":
-            items.append(user_message(text))
-        elif message.role == "system":
-            items.append(system_message(text))
-        else:
-            items.append(assistant_message(text))
-    return items
+    return [chat_item(message) for message in model_input.messages]
+
+
+def chat_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> TraceItem:
+    """A chat message as an item."""
+    text = message.content if isinstance(message.content, str) else ""
+    if message.role == "user":
+        return user_message(text)
+    return system_message(text) if message.role == "system" else assistant_message(text)
 
 
 def output_items(model_output: Any) -> list[TraceItem]:

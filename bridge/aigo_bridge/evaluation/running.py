@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aigo_bridge.dtypes import TaskResultError, TaskResultEvidence, TaskResultLog
+from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence, TaskResultLog
 from aigo_bridge.engine import Engine, Job, LogRef, RunSettings
 from aigo_bridge.engines import require_exact
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError

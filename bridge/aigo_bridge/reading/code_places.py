@@ -20,7 +20,7 @@ def snippet_place(document: Document[Any], path: tuple[str | int, ...], code: st
         path: path in its data.
         code: what runs: the text under that path, config bound.
     """
-    written = _text_at(document.data, path)
+    written = text_at(document.data, path)
     if written is None or code.count("\n") != written.count("\n") or document.is_hidden(path):
         return None
     place = document.locate(path, line=1)
@@ -35,7 +35,7 @@ def _holds(line: str, code: str) -> bool:
     return code.strip() in line
 
 
-def _text_at(data: Any, path: tuple[str | int, ...]) -> str | None:
+def text_at(data: Any, path: tuple[str | int, ...]) -> str | None:
     """The text under a path; `None` where a config value stands for a whole part of the document."""
     for part in path:
         try:

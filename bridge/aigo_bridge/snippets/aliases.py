@@ -7,8 +7,27 @@ import importlib.util
 import sys
 from types import ModuleType
 
-NAMES = ("latticeflow.core.dtypes", "latticeflow.assessment.dtypes")
+MODULES = ("latticeflow.core.dtypes", "latticeflow.assessment.dtypes")
 """The name that is documented today, and the one of older snippets."""
+
+PACKAGES = tuple(
+    dict.fromkeys(name.rsplit(".", depth)[0] for name in MODULES for depth in range(1, name.count(".") + 1))
+)
+"""The packages that hold them."""
+
+_INSTALLED_HERE: set[str] = set()
+
+
+def offered_names() -> tuple[str, ...]:
+    """The names that these modules have here."""
+    import aigo_bridge.dtypes as ours
+
+    return tuple(ours.__all__)
+
+
+def is_installed(name: str) -> bool:
+    """Whether a module of that name is installed, and not put there by us."""
+    return name not in _INSTALLED_HERE and _exists(name)
 
 
 def install_aliases() -> None:
@@ -16,7 +35,7 @@ def install_aliases() -> None:
 
     For worker processes that run snippets only: it changes which modules the process can import.
     """
-    for name in NAMES:
+    for name in MODULES:
         if not _exists(name):
             _install(name)
 
@@ -26,7 +45,7 @@ def _exists(name: str) -> bool:
         return True
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # of a package above it
+    except (ModuleNotFoundError, ValueError):  # of a package above it, or a module of ours
         return False
 
 
@@ -45,6 +64,7 @@ def _install(name: str) -> None:
         setattr(module, public, getattr(ours, public))
     module.__dict__["__all__"] = list(ours.__all__)
     sys.modules[name] = module
+    _INSTALLED_HERE.add(name)
     assert parent is not None
     parent.__dict__["dtypes"] = module
 
@@ -56,6 +76,7 @@ def _package(name: str, parent: ModuleType | None) -> ModuleType:
     package = ModuleType(name, "An empty package that holds the core types.")
     package.__path__ = []
     sys.modules[name] = package
+    _INSTALLED_HERE.add(name)
     if parent is not None:
         parent.__dict__[name.rpartition(".")[2]] = package
     return package

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from aigo_bridge.errors import Issue, TemplateError
+from aigo_bridge.reading.checks.imports import check_imports, parsed
 from aigo_bridge.reading.checks.signatures import Call, check_signature
 from aigo_bridge.reading.checks.trees import Path
 from aigo_bridge.reading.nodes import shown
@@ -123,6 +124,8 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
     marked = _MARKER.search(text) is not None
     code = _bound(text) if marked else text
     found = _names(code)
+    if not isinstance(found, Issue):
+        yield from check_imports(parsed(code), code, path)
     if isinstance(found, Issue):
         yield _at(found, path, marked)
     elif function not in found and not marked:
@@ -186,7 +189,7 @@ def _names(text: str) -> dict[str, tuple[str, ...]] | Issue:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an author's invalid escape is no concern of ours
-            tree = ast.parse(text)
+            tree = parsed(text)
     except SyntaxError as error:
         return Issue(f"not Python: {error.msg}", line=error.lineno or 1, column=max(error.offset or 1, 1))
     except (ValueError, RecursionError, MemoryError) as error:
