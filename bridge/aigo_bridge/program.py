@@ -10,7 +10,13 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from aigo_bridge.dtypes import SolverOutput, TaskResultError, TaskResultErrorStage
+from aigo_bridge.dtypes import (
+    SingleSolverOutput,
+    SolverOutput,
+    SolverTrace,
+    TaskResultError,
+    TaskResultErrorStage,
+)
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models import Model, Models
 from aigo_bridge.plan import Sample, TaskPlan
@@ -21,6 +27,7 @@ from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.secrets import redact, redact_value
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving import Postprocessor, Solver, compile_postprocessor, compile_solver
+from aigo_bridge.spec.scorers import PythonScorer
 
 T = TypeVar("T")
 
@@ -113,7 +120,7 @@ class SampleProgram:
         """
         if self.postprocessor is None:
             return Solution(output, (Row(sample, output),))
-        made = await self.postprocessor(sample.id, sample.data, output)
+        made = await self.postprocessor(sample.id, sample.data, self._as_told(output))
         return Solution(output, tuple(Row(Sample(row.id, row.data), row.output) for row in made))
 
     async def score(
@@ -125,7 +132,22 @@ class SampleProgram:
         let_through: tuple[type[Exception], ...] = (),
     ) -> Outcome | Failure:
         """Score one row with one scorer."""
-        return await contained(scorer.score(row.sample, row.output, models), "score", let_through)
+        output = row.output
+        if output is not None and isinstance(scorer.spec, PythonScorer):
+            output = self._as_told(output)
+        return await contained(scorer.score(row.sample, output, models), "score", let_through)
+
+    def _as_told(self, output: SolverOutput) -> SolverOutput:
+        """What author's code is given: in the older message format a conversation in the chat form, without a trace.
+
+        Templates and evidence keep the trace, which has both forms: nothing that happened is lost to a matter of format.
+        """
+        form = getattr(self.plan.benchmark.solver, "message_format", None)
+        if form != "latticeflow" or not isinstance(output, SolverTrace):
+            return output
+        return SingleSolverOutput(
+            messages=output.messages, output=output.output, direct_ios=output.direct_ios
+        )
 
 
 def compile_program(

@@ -26,6 +26,12 @@ OLD_KEYS = {
 }
 
 
+_NO_SOLVER = (
+    "'evaluated_entity_type' is 'model', but the definition has no solver to ask one",
+    "add a 'solver'; a task without one scores a data set: remove 'evaluated_entity_type' if that is meant",
+)
+
+
 def rewrite(kind: str, node: Node, dialect: Dialect) -> Rewriter:
     """Brings the nodes of one entity to the current form, in place."""
     rewriter = Rewriter()
@@ -62,6 +68,8 @@ def _entity_type(task: MappingNode, definition: Node | None, rewriter: Rewriter)
             f"'evaluated_entity_type' is {written!r} here and {inner!r} in the definition",
             "remove both: what is evaluated follows from the presence of a solver",
         )
+    elif written == "model" and inner is None and not _has_solver(definition):
+        rewriter.refuse(outer, *_NO_SOLVER)
     elif written == "dataset" and get(definition, "solver") is not None:
         rewriter.refuse(
             outer,
@@ -106,15 +114,19 @@ def _old_definition(definition: MappingNode, rewriter: Rewriter) -> None:
     for scorer in items(get(definition, "scorers")):
         if isinstance(scorer, MappingNode):
             _renamed(scorer, "build_sample_evidence_snippet", "compute_scores_snippet", rewriter)
+            for metric in items(get(scorer, "metrics")):
+                if isinstance(metric, MappingNode):
+                    _renamed(metric, "code", "compute_metrics_snippet", rewriter)
 
 
 def _deprecated_definition(definition: MappingNode, rewriter: Rewriter, wide: bool) -> None:
     entity = text_of(definition, "evaluated_entity_type")
     node = get(definition, "evaluated_entity_type")
     if entity in {"model", "dataset"} and node is not None:
-        solver = get(definition, "solver")
-        has_solver = solver is not None and solver.tag != NULL
-        if has_solver != (entity == "model"):
+        has_solver = _has_solver(definition)
+        if wide and entity == "model" and not has_solver:
+            rewriter.refuse(node, *_NO_SOLVER)
+        elif has_solver != (entity == "model"):
             is_what = "a model" if has_solver else "a data set"
             message = f"'evaluated_entity_type: {entity}' is ignored: this task evaluates {is_what}"
             rewriter.warn(node, message, "remove it; what is evaluated follows from the presence of a solver")
@@ -127,6 +139,11 @@ def _deprecated_definition(definition: MappingNode, rewriter: Rewriter, wide: bo
             "'message_format: latticeflow' is deprecated",
             "write 'open_responses'",
         )
+
+
+def _has_solver(definition: Node | None) -> bool:
+    solver = get(definition, "solver")
+    return solver is not None and solver.tag != NULL
 
 
 def _renamed(mapping: MappingNode, old: str, new: str, rewriter: Rewriter) -> None:

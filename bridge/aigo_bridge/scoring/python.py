@@ -12,18 +12,26 @@ from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.models import Models
 from aigo_bridge.plan import Sample
 from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.scoring.variables import last_call
 from aigo_bridge.snippets import Snippet, SnippetHost
+from aigo_bridge.snippets.signatures import has_old_scores
 
 
 class PythonScores:
-    """`compute_scores(sample, solver_output)`, or `compute_scores(sample)` for tasks without a solver."""
+    """`compute_scores(sample, solver_output)`, or `compute_scores(sample)` for tasks without a solver.
+
+    In the older form it is `compute_scores(sample, model_input, model_output)`: what the model was given last, and what it gave.
+    """
 
     def __init__(self, snippet: Snippet, host: SnippetHost):
         self._snippet = snippet
         self._host = host
+        self._old = has_old_scores(snippet.source)
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
-        arguments = (sample.data,) if output is None else (sample.data, output)
+        arguments: tuple[Any, ...] = (sample.data,) if output is None else (sample.data, output)
+        if self._old and output is not None:
+            arguments = (sample.data, *last_call(output))
         return _entry(await _call(self._host, self._snippet, *arguments), self._snippet.where)
 
 

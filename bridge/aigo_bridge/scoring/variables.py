@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aigo_bridge.dtypes import (
+    ChatCompletionInput,
+    ChatCompletionInputMessage,
     ChatCompletionModelOutput,
+    ChatCompletionOutputMessage,
     GroupedSolverOutput,
     GroupedSolverTrace,
     RAGCompletionOutput,
@@ -20,6 +24,7 @@ from aigo_bridge.templates import SampleTemplate
 VIEWS = ("solver_output", "messages", "model_output", "input_prompt", "trace")
 """Names of the variables beside `sample`, or what they begin with."""
 
+_CHAT = (ChatCompletionInputMessage, ChatCompletionOutputMessage)
 _GROUPS = (GroupedSolverTrace, GroupedSolverOutput)
 
 
@@ -33,20 +38,55 @@ def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
     if isinstance(output, _GROUPS):
         return {"sample": sample.data, "solver_output": output}
     messages = output.messages
-    last = max(
-        (i for i, message in enumerate(messages) if _role(message) == "assistant"), default=len(messages)
-    )
-    values = {
+    values: dict[str, Any] = {
         "sample": sample.data,
         "solver_output": output,
         "messages": messages,
         "model_output": output.output,
-        # Named after the prompt, so: everything that was said before the last answer.
-        "input_prompt": "\n".join(str(getattr(message, "content", message)) for message in messages[:last]),
     }
+    if all(isinstance(message, _CHAT) for message in messages):
+        # Named after the prompt, so: everything that was said before the last answer. Custom tasks have none.
+        values["input_prompt"] = "\n".join(str(message.content) for message in _asked(messages))
     if isinstance(output, SolverTrace):
         values |= {"trace": output.trace, "model_outputs": output.raw_outputs}
     return values
+
+
+def last_call(output: SolverOutput) -> tuple[Any, Any]:
+    """What the model was given last and what it gave, as older snippets see them; of a custom task the values themselves.
+
+    Raises:
+        SampleError: the output is a group, of which no answer is the last one.
+    """
+    if isinstance(output, _GROUPS):
+        raise SampleError(
+            f"the solver gave a group of {len(output.solver_outputs)} answers, and the snippet takes a single one",
+            stage="score",
+            hint="write compute_scores(sample, solver_output), and pick from solver_output.solver_outputs",
+            kind="MissingValue",
+        )
+    messages = output.messages
+    if all(isinstance(message, _CHAT) for message in messages):
+        said = [_plain(message) for message in _asked(messages)]
+        return ChatCompletionInput(messages=said), output.output
+    # A custom task's conversation is inputs and outputs in turn, an embedding's the texts and their vectors.
+    return messages[-2] if len(messages) > 1 else messages[-1], output.output
+
+
+def _asked(messages: Sequence[Any]) -> Sequence[Any]:
+    """Chat messages before the model's last answer."""
+    last = max(
+        (i for i, message in enumerate(messages) if message.role == "assistant"), default=len(messages)
+    )
+    return messages[:last]
+
+
+def _plain(
+    message: ChatCompletionInputMessage | ChatCompletionOutputMessage,
+) -> ChatCompletionInputMessage:
+    if isinstance(message, ChatCompletionInputMessage):
+        return message
+    return ChatCompletionInputMessage(role=message.role, content=message.content)
 
 
 def looks_at_output(*templates: SampleTemplate | None) -> bool:
@@ -58,10 +98,6 @@ def looks_at_output(*templates: SampleTemplate | None) -> bool:
         or any(path[0] != "sample" for path in template.reads | template.optional_reads)
         for template in given
     )
-
-
-def _role(message: object) -> str | None:
-    return getattr(message, "role", None)
 
 
 def render(template: SampleTemplate, values: dict[str, Any]) -> str:

@@ -118,8 +118,8 @@ def test_a_boolean_is_a_number_in_metrics(host: SnippetHost) -> None:
 
 
 def test_a_snippet_without_the_function_says_what_it_must_define(host: SnippetHost) -> None:
-    result = compute_metric(metric("def aggregate(scores): return {}"), SCORES, host=host)
-    assert "must define a function `compute_metrics`; it defines aggregate" in str(result.problem)
+    result = compute_metric(metric("def total(scores): return {}"), SCORES, host=host)
+    assert "must define a function `compute_metrics`; it defines total" in str(result.problem)
 
 
 def test_without_a_worker_it_is_not_run() -> None:

@@ -178,6 +178,63 @@ def test_two_places_that_disagree_are_an_error(tmp_path: Path) -> None:
     assert issue.message == "'evaluated_entity_type' is 'model' here and 'dataset' in the definition"
 
 
+SOLVER = "  solver: {type: single_turn_solver, input_builder: {type: chat_completion, input_messages: []}}\n"
+"""Of a task that evaluates a model."""
+
+
+def entity_task(outer: str, inner: str, solver: str) -> str:
+    return f"key: t\ndisplay_name: T\ndescription: ''\n{outer}definition:\n{inner}  dataset: {{key: d}}\n{solver}"
+
+
+@pytest.mark.parametrize("place", ["outer", "inner"])
+@pytest.mark.parametrize(("solver", "wrong"), [("", True), ("  solver: null\n", True), (SOLVER, False)])
+def test_a_task_that_evaluates_a_model_needs_a_solver(
+    tmp_path: Path, place: str, solver: str, *, wrong: bool
+) -> None:
+    """Without one the rows themselves would be scored: not what is written there."""
+    outer = "evaluated_entity_type: model\n" if place == "outer" else ""
+    inner = "  evaluated_entity_type: model\n" if place == "inner" else ""
+    errors = errors_of(entity_task(outer, inner, solver), tmp_path)
+    message = "'evaluated_entity_type' is 'model', but the definition has no solver to ask one"
+    assert [issue.message for issue in errors] == ([message] if wrong else [])
+
+
+def test_the_platform_ignores_what_a_task_says_it_evaluates(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        entity_task("", "  evaluated_entity_type: model\n", "").replace("{key: d}", "{key: << config.d >>}")
+    )
+    document = read_task(path, dialect="aigo-3.17")
+    assert "'evaluated_entity_type: model' is ignored: this task evaluates a data set" in [
+        issue.message for issue in document.issues
+    ]
+
+
+def test_the_older_form_of_a_metric_is_read_and_upgraded(tmp_path: Path) -> None:
+    text = """\
+key: t
+display_name: T
+description: ''
+definition:
+  scorers:
+    - type: string_equals
+      ground_truth: a
+      value: a
+      metrics:
+        - type: python
+          code: |
+            def aggregate(scores):
+                return {}
+"""
+    assert [issue.message for issue in issues_of(text, tmp_path)] == [
+        "'code' is an old form",
+        "aggregate(scores: list[dict]) is an old form",
+    ]
+    path = tmp_path / "new.yaml"
+    path.write_text(text)
+    assert upgrade_text(path) == text.replace("code: |", "compute_metrics_snippet: |")
+
+
 @pytest.mark.parametrize(
     ("old", "hint"),
     [

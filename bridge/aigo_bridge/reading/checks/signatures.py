@@ -11,9 +11,9 @@ from typing import Any
 
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.checks.trees import Path
+from aigo_bridge.snippets.signatures import OLD_SCORES
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_OLD_SCORES = ("sample", "model_input", "model_output")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ _CALLS = {
         ("body", "environment"), other=(("body", "environment", "sample"),), named=("sample",)
     ),
 }
-_OF_A_MODEL = Call(("sample", "solver_output"), old=_OLD_SCORES)
+_OF_A_MODEL = Call(("sample", "solver_output"), old=OLD_SCORES)
 _OF_A_DATA_SET = Call(
     ("sample",), hint="without a solver there is no output: the scorer sees the sample alone"
 )
@@ -119,9 +119,9 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _fits(node: _Function | ast.Lambda, call: Call) -> bool:
     names = _positional(node)
-    if call.old is not None and names == call.old:
-        return True
     parameters = node.args
+    if call.old is not None and names[: len(names) - len(parameters.defaults)] == call.old:
+        return True
     for name, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
         if default is None and name.arg not in call.named:
             return False

@@ -14,6 +14,7 @@ from aigo_bridge.reading.checks.imports import check_imports, parsed
 from aigo_bridge.reading.checks.signatures import Call, check_signature
 from aigo_bridge.reading.checks.trees import Path
 from aigo_bridge.reading.nodes import shown
+from aigo_bridge.snippets.signatures import OLD_METRICS, has_old_scores, metrics_function
 from aigo_bridge.templates import AdapterTemplate, SampleTemplate
 
 _MARKER = re.compile(r"<<\s*(config|secrets)\.([^\W\d][\w\-]*)((?:\.[\w\-]+)*)\s*>>")
@@ -128,13 +129,20 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
         yield from check_imports(parsed(code), code, path)
     if isinstance(found, Issue):
         yield _at(found, path, marked)
+    elif function == "compute_metrics" and metrics_function(code) == OLD_METRICS:
+        yield Issue(
+            f"{OLD_METRICS}(scores: list[dict]) is an old form",
+            path=path,
+            hint="write compute_metrics(scores: list[SampleScore])",
+            severity="warning",
+        )
     elif function not in found and not marked:
         close = difflib.get_close_matches(function, found, n=1)
         hint = f"{close[0]!r} looks like it" if close else None
         yield Issue(f"the snippet does not define {function!r}", path=path, hint=hint)
-    elif found.get(function) == ("sample", "model_input", "model_output"):
+    elif function == "compute_scores" and has_old_scores(code):
         yield Issue(
-            f"{function}(sample, model_input, model_output) is an old form",
+            f"{function}({', '.join(found[function])}) is an old form",
             path=path,
             hint=f"write {function}(sample, solver_output)",
             severity="warning",
