@@ -142,7 +142,7 @@ def native_task(
         fail_on_error=False,
         sandbox=available()[0] if runs_code else None,
         metadata={HEADER_KEY: made.header()},
-        tags=list(made.task.tags) or None,
+        tags=list(made.tags) or None,
     )
 
 
@@ -157,7 +157,7 @@ def _system_task(made: TaskPlan, progress: ProgressCounter) -> Task:
         epochs=Epochs(1, aigo_trials()),
         fail_on_error=False,
         metadata={HEADER_KEY: made.header()},
-        tags=list(made.task.tags) or None,
+        tags=list(made.tags) or None,
     )
 
 

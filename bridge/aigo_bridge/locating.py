@@ -26,6 +26,9 @@ DATASET_KEYS = {"source", "generator_specification", "file_path"}
 TASK_KEYS = {"definition"}
 """Top-level keys that task files have (and generators, whose keys are others)."""
 
+HUB = "huggingface"
+"""Type of a source on the Hugging Face hub."""
+
 GENERATOR_KEYS = {"definition"}
 """Top-level keys of generators (and tasks, whose keys are others)."""
 
@@ -147,6 +150,23 @@ def find_generator(key: str, dataset: Path) -> Path:
     )
 
 
+def find_hub_datasets(task: Path) -> dict[str, Path]:
+    """Key → file of the data sets beside a task whose rows are on the Hugging Face hub.
+
+    Of the folders that `find_dataset` goes through, the first that has any.
+    """
+    for folder in _beside(task, "datasets"):
+        found: dict[str, Path] = {}
+        for entity in _entities(folder):
+            top = _top_level(entity)
+            key, kind = top.get("key"), _fields(top.get("source")).get("type")
+            if isinstance(key, yaml.ScalarNode) and isinstance(kind, yaml.ScalarNode) and kind.value == HUB:
+                found[str(key.value)] = entity
+        if found:
+            return found
+    return {}
+
+
 def _beside(file: Path, name: str) -> list[Path]:
     """Folders in which something is looked for that a file names by its key: nearest first, never outside of its project."""
     folder = file.absolute().parent
@@ -176,16 +196,25 @@ def _entities(folder: Path) -> Iterator[Path]:
 
 def _declared_key(path: Path, marks: set[str]) -> str | None:
     """The top-level `key` of a YAML file that has one of the marks; `None` for every other file."""
-    try:
-        if path.stat().st_size > LONGEST_ENTITY:
-            return None
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
-        return None  # somebody else's file; if it is meant, the user will name it and be told what is wrong
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    top = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+    top = _top_level(path)
     key = top.get("key")
     if not isinstance(key, yaml.ScalarNode) or not marks & set(top):
         return None
     return str(key.value)
+
+
+def _top_level(path: Path) -> dict[str, yaml.Node]:
+    """The top-level fields of a YAML file; none of a file that is not a mapping, or cannot be read."""
+    try:
+        if path.stat().st_size > LONGEST_ENTITY:
+            return {}
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
+        return {}  # somebody else's file; if it is meant, the user will name it and be told what is wrong
+    return _fields(node)
+
+
+def _fields(node: object) -> dict[str, yaml.Node]:
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}

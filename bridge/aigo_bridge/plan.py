@@ -18,6 +18,7 @@ from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.parameters import template_values
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec, validate_task
 from aigo_bridge.spec import solvers as solver_spec
+from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
 from aigo_bridge.templates import bind_config
 
 HEADER_FORMAT = 1
@@ -51,6 +52,13 @@ class PlannedDataset:
     """SHA-256 over the selected rows."""
     total: int | None = None
     """Rows in the source before subsampling; `None` when it was not read to its end."""
+    tags: tuple[str, ...] = ()
+    """As its file declares them."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether its rows only stand for those of another data set, so that a number says nothing of a model."""
+        return is_sample_data(self.tags)
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,13 @@ class TaskPlan:
         return own or self.task.display_name
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """The task's tags, with a note where its rows are sample data."""
+        if self.dataset is None or not self.dataset.is_sample:
+            return self.task.tags
+        return (*self.task.tags, SAMPLE_NOTE)
+
+    @property
     def benchmark(self) -> BenchmarkDefinition:
         """The definition of a benchmark task; a `TypeError` for system tasks."""
         if not isinstance(self.definition, BenchmarkDefinition):
@@ -215,6 +230,7 @@ class TaskPlan:
                 "columns": list(dataset.columns),
                 "digest": dataset.digest,
                 "total": dataset.total,
+                "tags": list(dataset.tags),
             },
             "num_trials": self.num_trials,
             "num_samples": self.num_samples,
@@ -259,6 +275,7 @@ def plan_from_header(header: Mapping[str, Any]) -> TaskPlan:
                 columns=tuple(dataset["columns"]),
                 digest=dataset["digest"],
                 total=dataset["total"],
+                tags=tuple(dataset.get("tags", ())),
             ),
             samples=(),
             num_trials=header["num_trials"],

@@ -17,6 +17,8 @@ from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample
 from aigo_bridge.planning_results import find_result, result_rows
 from aigo_bridge.reading import Document, read_dataset
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.specification import dataset_tags
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
 from aigo_bridge.spec.datasets import FolderSource, InspectSource, LocalSource
 
@@ -67,26 +69,27 @@ def planned_rows(
         return _of_result(definition, document, origin, around, selection)
     keys = _keys(definition, document, origin, around)
     if len(keys) == 1:
-        name, rows = _load(keys[0], document, origin, around, selection)
+        name, tags, rows = _load(keys[0], document, origin, around, selection)
     else:
         loaded = [_load(key, document, origin, around, Selection()) for key in keys]
-        name = ", ".join(part for part, _ in loaded)
-        everything = ObjectTable(row.data for _, part in loaded for row in part.rows)
-        warnings = [issue for _, part in loaded for issue in part.warnings]
+        name = ", ".join(part for part, _, _ in loaded)
+        tags = tuple(dict.fromkeys(tag for _, part, _ in loaded for tag in part))
+        everything = ObjectTable(row.data for _, _, part in loaded for row in part.rows)
+        warnings = [issue for _, _, part in loaded for issue in part.warnings]
         rows = replace(collect(everything, selection), warnings=tuple(warnings))
     if not rows.rows:
         files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
         raise DatasetError([Issue(f"data set {named} has no rows, expected at least one", file=files)])
-    return _planned(keys, name, rows)
+    return _planned(keys, name, rows, tags)
 
 
 def _planned(
-    keys: Sequence[str], name: str, rows: Rows
+    keys: Sequence[str], name: str, rows: Rows, tags: tuple[str, ...]
 ) -> tuple[PlannedDataset, tuple[Sample, ...], tuple[Issue, ...]]:
     _refuse_broken_text(rows, keys)
     # AI GO's evidence has room for one data set; several are named together.
-    dataset = PlannedDataset("-".join(keys)[:250], name, rows.columns, rows.digest, rows.total)
+    dataset = PlannedDataset("-".join(keys)[:250], name, rows.columns, rows.digest, rows.total, tags)
     return dataset, tuple(Sample(row.sample_id, row.data) for row in rows.rows), rows.warnings
 
 
@@ -120,7 +123,7 @@ def _of_result(
     rows = result_rows(file, selection)
     if not rows.rows:
         raise DatasetError([Issue(f"task result {key!r} has no samples, expected at least one", str(file))])
-    return _planned([key], key, rows)
+    return _planned([key], key, rows, dataset_tags(LogReader(file).frame().specification))
 
 
 def _file(key: str, document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings) -> Path:
@@ -135,17 +138,17 @@ def _load(
     origin: PlanOrigin,
     around: Surroundings,
     selection: Selection,
-) -> tuple[str, Rows]:
-    """Display name and rows of one data set."""
+) -> tuple[str, tuple[str, ...], Rows]:
+    """Display name, tags and rows of one data set."""
     if key in around.rows and key not in origin.datasets:
         name, rows = around.rows[key]
-        return name, collect(ObjectTable(rows), selection)
+        return name, (), collect(ObjectTable(rows), selection)
     if key in around.datasets and key not in origin.datasets:
         entity = around.datasets[key]
     else:
         file = find_dataset(key, origin.datasets, document.file)
         if file.suffix.lower() not in ENTITY_SUFFIXES:
-            return key, load_file(file, selection)
+            return key, (), load_file(file, selection)
         entity = read_dataset(file, root=None if origin.root is None else Path(origin.root))
     if entity.spec.source is None and entity.spec.generator_specification is not None:
         raise DatasetError(
@@ -161,7 +164,8 @@ def _load(
     if around.at_hand_only and not is_at_hand(entity.spec):
         raise DatasetError([])  # nothing is wrong with it, as far as can be seen from here
     reader = None if around.read_traces is None else around.read_traces(entity.root)
-    return entity.spec.display_name, entity_rows(entity, selection, DatasetTools(read_traces=reader))
+    rows = entity_rows(entity, selection, DatasetTools(read_traces=reader))
+    return entity.spec.display_name, entity.spec.tags, rows
 
 
 def is_at_hand(dataset: DatasetSpec) -> bool:

@@ -12,6 +12,7 @@ from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.plan import PlannedDataset, Sample
 from aigo_bridge.reading import Document
 from aigo_bridge.results import LogReader
+from aigo_bridge.results.specification import dataset_tags
 from aigo_bridge.results.stored_runs import records_of
 from aigo_bridge.spec import BenchmarkDefinition, TaskSpec
 
@@ -48,8 +49,10 @@ def stored_rows(definition: BenchmarkDefinition, document: Document[TaskSpec], l
     columns = tuple(dict.fromkeys(name for sample in samples.values() for name in sample.data))
     with log.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    dataset = PlannedDataset(key, f"samples of {log.name}", columns, digest, len(samples))
-    entity = LogReader(log).frame().specification.evaluated_entity
+    specification = LogReader(log).frame().specification
+    tags = dataset_tags(specification)
+    dataset = PlannedDataset(key, f"samples of {log.name}", columns, digest, len(samples), tags)
+    entity = specification.evaluated_entity
     return StoredRows(
         dataset,
         tuple(samples.values()),

@@ -15,6 +15,7 @@ from tests.support.commands import TASKS, Run
 
 from aigo_bridge.reading import read_dataset, read_task
 from aigo_bridge.spec import datasets, filters, metrics, parameters, scorers, solvers, trials
+from aigo_bridge.spec.datasets import is_sample_data
 from aigo_bridge.spec.task import SystemDefinition, TaskSpec
 
 SEEDS = {"hp-trivia", "jsonl-fixture", "singleturn-generic-input", "uniqueness-task"}
@@ -157,6 +158,19 @@ def test_every_benchmark_names_its_real_source() -> None:
             assert entity.source.load_dataset_kwargs["revision"]
         (parameter,) = [each for each in specs()[name].config_spec if each.key == "dataset_key"]
         assert parameter.default_value == f"{name}-sample"
+
+
+def test_data_sets_that_stand_for_others_say_so() -> None:
+    """In their own files, so that it goes with a copy of a task."""
+    samples = {
+        entity.key: is_sample_data(entity.tags)
+        for entity in entities().values()
+        if entity.key.endswith("-sample")
+    }
+
+    assert {f"{folder.name}-sample" for folder in FOLDERS} - {"governance-controls-sample"} == set(samples)
+    assert all(samples.values())
+    assert not any(is_sample_data(each.tags) for each in entities().values() if each.key not in samples)
 
 
 def test_together_the_tasks_show_every_feature() -> None:

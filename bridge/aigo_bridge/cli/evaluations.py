@@ -25,6 +25,7 @@ from aigo_bridge.evaluation.results import EntryResult
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, ready, run_evaluation
 from aigo_bridge.evaluation.summary import summary, write_summary
 from aigo_bridge.plan import CachePolicy, PlanOrigin
+from aigo_bridge.spec.datasets import SAMPLE_NOTE
 from aigo_bridge.tolerance import tolerated
 from aigo_bridge.trace_sources import trace_reader
 
@@ -158,6 +159,9 @@ def _show(outcome: EvaluationOutcome, limits: Sequence[int], written: Path) -> N
         for line in _problems(result):
             style = "yellow" if result.is_right(limit) else "red"
             console.print(Text(f"  {printable(result.key)}: {line}", style=style))
+    for result in outcome.results:
+        if result.is_sample_data:
+            console.print(Text(f"  {printable(result.key)}: {SAMPLE_NOTE}", style="yellow"))
     for verdict in outcome.verdicts:
         mark, style = ("passed", "green") if verdict.passed else ("FAILED", "red")
         text = f"policy {mark}  {printable(verdict.display_name)} ({verdict.policy}/{verdict.rule}): {printable(verdict.reason)}"

@@ -37,6 +37,13 @@ def explain(
         list[str] | None,
         typer.Option("--dataset", metavar="KEY=FILE", help="File of a data set. Repeatable."),
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Take the real rows from the Hugging Face hub, in place of a shipped task's sample data.",
+        ),
+    ] = False,
     root: Annotated[
         Path | None,
         typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
@@ -59,7 +66,9 @@ def explain(
 
     with reported():
         made = plan(
-            origin_of(task, config=config, dataset=dataset, root=root, allow_bad_tasks=allow_bad_tasks)
+            origin_of(
+                task, config=config, dataset=dataset, root=root, allow_bad_tasks=allow_bad_tasks, full=full
+            )
         )
         show_issues(made.warnings)
         shown = list(previews(made, num_samples)) if made.entity != "system" else []
@@ -79,6 +88,7 @@ def _as_json(made: TaskPlan, shown: list[SamplePreview]) -> dict[str, Any]:
         "evaluates": made.entity,
         "config": dict(made.config),
         "dataset": made.dataset and made.dataset.key,
+        "sample_data": made.dataset is not None and made.dataset.is_sample,
         "num_samples": len(made.samples),
         "num_trials": made.num_trials,
         "model_keys": list(made.model_keys),
@@ -92,11 +102,15 @@ def _as_json(made: TaskPlan, shown: list[SamplePreview]) -> dict[str, Any]:
 
 def _print(made: TaskPlan, shown: list[SamplePreview]) -> None:
     from aigo_bridge.explaining import metric_names
+    from aigo_bridge.full_data import sample_note
 
     _say(f"{made.task.display_name} ({made.task.key}): evaluates a {made.entity}")
     if made.dataset is not None:
         trials = f", {made.num_trials} trials each" if made.num_trials > 1 else ""
         _say(f"data set: {made.dataset.key}, {len(made.samples)} samples{trials}")
+    note = sample_note(made)
+    if note is not None:
+        _say(note)
     for key, value in made.config.items():
         _say(f"config: {key} = {value!r}")
     if made.model_keys:

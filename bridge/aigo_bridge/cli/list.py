@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
 from aigo_bridge.cli.settings import VERB
+
+if TYPE_CHECKING:
+    from aigo_bridge.full_data import SampleData
 
 app = typer.Typer(**VERB)
 
@@ -34,11 +38,15 @@ def list_tasks(
 
             show_list(engine, as_json=as_json)
         return
+    from aigo_bridge.full_data import sample_data
     from aigo_bridge.locating import shipped_tasks
     from aigo_bridge.reading import read_task
+    from aigo_bridge.spec.datasets import SAMPLE_NOTE
 
     with reported():
-        tasks = [(name, read_task(path).spec) for name, path in shipped_tasks().items()]
+        documents = {name: read_task(path) for name, path in shipped_tasks().items()}
+        samples = {name: sample_data(document) for name, document in documents.items()}
+    tasks = [(name, document.spec) for name, document in documents.items()]
     if as_json:
         rows = [
             {
@@ -47,6 +55,8 @@ def list_tasks(
                 "display_name": task.display_name,
                 "description": task.description.strip(),
                 "tags": list(task.tags),
+                "sample_data": samples[name] is not None,
+                "full_data": list(sample.full) if (sample := samples[name]) is not None else [],
                 "parameters": [parameter.key for parameter in task.config_spec],
             }
             for name, task in tasks
@@ -57,10 +67,23 @@ def list_tasks(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("task", "what it does", "config", box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.columns[0].no_wrap = True
+    table = Table(
+        "task", "rows", "what it does", "config", box=None, padding=(0, 2, 0, 0), header_style="bold"
+    )
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for name, task in tasks:
         parameters = ", ".join(parameter.key for parameter in task.config_spec)
-        table.add_row(Text(name), Text(" ".join(task.description.split())), Text(parameters))
+        description = " ".join(task.description.split())
+        table.add_row(Text(name), Text(_rows(samples[name])), Text(description), Text(parameters))
     # In a pipe rich would take 80 characters, whatever stands there.
     Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+    if any(samples.values()):
+        note = f"sample: {SAMPLE_NOTE}; with --full, `aigo-bridge run NAME --full` takes the real rows from the Hugging Face hub"
+        typer.echo(f"\n{note}")
+
+
+def _rows(sample: SampleData | None) -> str:
+    """What a task runs on by default."""
+    if sample is None:
+        return ""
+    return "sample, --full" if sample.full else "sample"

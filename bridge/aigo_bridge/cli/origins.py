@@ -10,6 +10,7 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluate import parse_config
 from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.run_files import holds_evaluation
+from aigo_bridge.full_data import full_origin
 from aigo_bridge.plan import CachePolicy, PlanOrigin
 
 
@@ -23,8 +24,9 @@ def origin_of(
     subsampling: str | None = None,
     num_trials: int | None = None,
     allow_bad_tasks: bool = False,
+    full: bool = False,
 ) -> PlanOrigin:
-    """The origin of a plan.
+    """The origin of a plan; with `full`, on the real rows in place of sample data.
 
     Raises:
         UsageError: an option makes no sense.
@@ -36,7 +38,7 @@ def origin_of(
         raise UsageError(f"--allow-bad-tasks is for files of task records, found {task!r}")
     reach = None if root is None else str(root.resolve())
     files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
-    return PlanOrigin(
+    origin = PlanOrigin(
         task=_stable_name(task),
         config=parse_config(task, pairs("--config", config), root=reach),
         datasets=files,
@@ -46,6 +48,7 @@ def origin_of(
         root=reach,
         allow_bad_tasks=allow_bad_tasks,
     )
+    return full_origin(origin) if full else origin
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:

@@ -12,6 +12,7 @@ import typer
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.evaluate import Outcome
 from aigo_bridge.evaluation.summary import warnings_json
+from aigo_bridge.full_data import sample_note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +26,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "task": outcome.plan.task.key,
         "status": outcome.execution.status,
         "digest": outcome.plan.digest,
+        "sample_data": outcome.plan.dataset is not None and outcome.plan.dataset.is_sample,
         "models": dict(outcome.models),
         "samples": {
             "planned": len(outcome.plan.samples),
@@ -129,9 +131,12 @@ def _counts(outcome: Outcome) -> str:
 
 
 def _show_problems(outcome: Outcome, console: Console) -> None:
-    """Errors of samples, doubts about the numbers, faults of the evidence, and an early end."""
+    """What the rows stand for, errors of samples, doubts about the numbers, faults of the evidence, and an early end."""
     from rich.text import Text
 
+    note = sample_note(outcome.plan)
+    if note is not None:
+        console.print(Text(note, style="yellow"))
     for first in outcome.first_errors:
         error = first.error
         stage = error.stage.value if error.stage else "?"

@@ -25,8 +25,10 @@ from aigo_bridge.evaluation.planning import plan_evaluations
 from aigo_bridge.evaluation.running import EvaluationOutcome, ready, run_evaluation
 from aigo_bridge.evaluation.summary import summary as summary_of_evaluation
 from aigo_bridge.evaluation.summary import write_summary
+from aigo_bridge.full_data import sample_note
 from aigo_bridge.parity import Parity, Side, parity
 from aigo_bridge.plan import CachePolicy, PlanOrigin
+from aigo_bridge.spec.datasets import SAMPLE_NOTE
 from aigo_bridge.tolerance import allowed, tolerated
 from aigo_bridge.trace_sources import trace_reader
 
@@ -75,11 +77,13 @@ def run_task_on_all(
         {name: Side(each.execution.status, each.metrics, each.result) for name, each in outcomes.items()}
     )
     right = all(each.is_right(limit) for each in outcomes.values())
+    note = sample_note(made)
     problems = tuple(
         f"{name}: {printable(first.where)}: {one_line(first.error.message)}{first.more}"
         for name, each in outcomes.items()
         for first in each.first_errors[:2]
     )
+    problems = problems if note is None else (note, *problems)
     if as_json:
         shown = {name: summary_of_task(each) for name, each in outcomes.items()}
         _print_json({"parity": found.to_json(), "engines": shown})
@@ -163,7 +167,8 @@ def _compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
             for name, result in zip(outcomes, results, strict=True)
             if result.problem is not None
         )
-        found.append(Compared(results[0].key, parity(sides), problems))
+        notes = (SAMPLE_NOTE,) if results[0].is_sample_data else ()
+        found.append(Compared(results[0].key, parity(sides), (*notes, *problems)))
     return found
 
 

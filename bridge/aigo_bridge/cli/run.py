@@ -62,6 +62,13 @@ def run(
             help="File of a data set: rows, or a data set's YAML. Repeatable.",
         ),
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Take the real rows from the Hugging Face hub, in place of a shipped task's sample data.",
+        ),
+    ] = False,
     task_args: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,6 +216,7 @@ def run(
                 {
                     "--config": config,
                     "--dataset": dataset,
+                    "--full": full,
                     "--subsampling": subsampling,
                     "--root": root,
                     "--allow-bad-tasks": allow_bad_tasks,
@@ -252,6 +260,7 @@ def run(
             subsampling=subsampling,
             num_trials=num_trials,
             allow_bad_tasks=allow_bad_tasks,
+            full=full,
         )
         reference = parse_reference(task)
         several = reference is not None or holds_evaluation(task)

@@ -19,26 +19,28 @@ _OWN_ARGUMENTS = ("path", "split")
 _FILE_ARGUMENTS = ("data_files", "data_dir")
 
 
-def hub_table(source: HuggingFaceSource, *, root: Path | None = None) -> ObjectTable:
+def hub_table(source: HuggingFaceSource, *, key: str, root: Path | None = None) -> ObjectTable:
     """The rows of one split, with the types the library gives them (dates and bytes as text).
+
+    `key` is the data set's own, for messages.
 
     Raises `DatasetError` when the library is not installed, the data set cannot be loaded, or the arguments would
     run code that comes with it.
     """
+    hint = f"a copy of the rows on disk does as well, without network: --dataset {key}=FILE"
     arguments = dict(source.load_dataset_kwargs)
     _check(arguments, root)
     try:
         datasets: Any = importlib.import_module("datasets")
     except ImportError as error:
         message = f"Hugging Face data sets need the library 'datasets'; run: {install_command('huggingface')}"
-        raise DatasetError(message) from error
+        raise DatasetError([Issue(message, hint=hint)]) from error
     failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, TypeError, LookupError)
     try:
         split = datasets.load_dataset(source.path, split=source.split, **arguments)
     except failures as error:
-        raise DatasetError(
-            f"the data set {source.path!r}, split {source.split!r}, cannot be loaded: {error}"
-        ) from error
+        message = f"the data set {source.path!r}, split {source.split!r}, cannot be loaded: {error}"
+        raise DatasetError([Issue(message, hint=hint)]) from error
 
     def objects() -> Iterator[dict[str, Any]]:
         try:

@@ -91,7 +91,11 @@ def load_dataset(
 
         filters = compile_filters(source.filters)
         return collect(
-            hub_table(source, root=root), selection, filters=filters, missing=missing, file=source.path
+            hub_table(source, key=spec.key, root=root),
+            selection,
+            filters=filters,
+            missing=missing,
+            file=source.path,
         )
     if tools.read_traces is None:
         raise DatasetError(

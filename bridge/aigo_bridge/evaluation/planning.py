@@ -48,6 +48,11 @@ class Entry:
     stored: Path | None = None
     """Result log that stands in for a run."""
 
+    @property
+    def is_sample_data(self) -> bool:
+        """Whether its rows only stand for those of another data set; not known of a stored result."""
+        return any(plan.dataset is not None and plan.dataset.is_sample for plan in self.plans)
+
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -167,6 +167,7 @@ def repeated_result(
         if any(log.replayed for log in logs)
         else "run",
         earlier=logs[0].earlier,
+        is_sample_data=entry.is_sample_data,
     )
 
 

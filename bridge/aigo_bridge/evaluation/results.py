@@ -13,6 +13,8 @@ from aigo_bridge.evaluation.planning import Entry
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.first_errors import FirstError
+from aigo_bridge.results.specification import dataset_tags
+from aigo_bridge.spec.datasets import is_sample_data
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class EntryResult:
     """`run`; `reused`: an earlier result of the same; `rescored`: its solver outputs were scored again; `stored`: a file."""
     earlier: Path | None = None
     """Where it was taken over from."""
+    is_sample_data: bool = False
+    """Whether its rows only stand for those of another data set."""
 
     @property
     def num_missing(self) -> int:
@@ -105,6 +109,7 @@ def of_outcome(entry: Entry, evaluation: str, outcome: Outcome) -> EntryResult:
         faults=tuple(fault.message for fault in outcome.faults),
         origin="reused" if complete else "rescored" if log.replayed else "run",
         earlier=log.earlier,
+        is_sample_data=entry.is_sample_data,
     )
 
 
@@ -138,6 +143,7 @@ def of_file(entry: Entry, evaluation: str, path: Path) -> EntryResult:
         problem=frame.errors[0].message if frame.errors else None,
         origin="stored",
         earlier=entry.stored,
+        is_sample_data=is_sample_data(dataset_tags(frame.specification)),
     )
 
 
@@ -156,6 +162,7 @@ def of_failure(
         native_logs=tuple(native_logs),
         num_planned=sum(len(each.samples) for each in entry.plans),
         problem=problem,
+        is_sample_data=entry.is_sample_data,
     )
 
 

@@ -88,6 +88,7 @@ def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
         "status": result.status,
         "right": result.is_right(tolerated),
         "problem": result.problem,
+        "sample_data": result.is_sample_data,
         "origin": result.origin,
         "earlier": result.earlier and _relative(result.earlier, out),
         "models": dict(result.models),

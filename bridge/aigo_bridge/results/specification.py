@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,6 +14,7 @@ from aigo_bridge.dtypes import (
     RepeatabilityConfig,
     StoredDataset,
     StoredModel,
+    StoredTag,
     StoredTask,
     TaskResultSpecification,
     TrialsConfig,
@@ -21,6 +22,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.dtypes.other_releases import LATER_PARAMETER_FIELDS
 from aigo_bridge.plan import TaskPlan, document_of
 from aigo_bridge.results.entities import slug, stored_dataset, stored_model
+from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
 
 _ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
 
@@ -69,7 +71,9 @@ def _entity(plan: TaskPlan, model: str | None, engine: str) -> StoredModel | Sto
     if plan.entity == "dataset" and plan.dataset is not None:
         # The key of a data set that was given on the command line is the user's own.
         key = plan.dataset.key if re.fullmatch(KEY, plan.dataset.key) else slug(plan.dataset.key)
-        return stored_dataset(key, plan.dataset.display_name)
+        return stored_dataset(key, plan.dataset.display_name).model_copy(
+            update={"tags": _tags(plan.dataset.tags)}
+        )
     return None
 
 
@@ -105,6 +109,16 @@ def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
+def dataset_tags(specification: TaskResultSpecification) -> tuple[str, ...]:
+    """What a result says of the rows that it was made with, as tags of a data set."""
+    noted = any(tag.value == SAMPLE_NOTE for tag in specification.task.tags)
+    return (SAMPLE_TAG,) if noted else ()
+
+
+def _tags(values: Iterable[str]) -> list[StoredTag]:
+    return [StoredTag(id=slug(value), value=value, color=TAG_COLOR) for value in dict.fromkeys(values)]
+
+
 def _stored_task(plan: TaskPlan) -> StoredTask:
     document = document_of(plan.task)
     definition = dict(document["definition"])
@@ -123,7 +137,7 @@ def _stored_task(plan: TaskPlan) -> StoredTask:
             "config_spec": [_parameter(each) for each in document.get("config_spec", [])],
             "definition": definition,
             "provider": "user",
-            "tags": [{"id": slug(tag), "value": tag, "color": TAG_COLOR} for tag in plan.task.tags],
+            "tags": _tags(plan.tags),
             **{name: document[name] for name in ("long_description", "tasks") if name in document},
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Literal
 
@@ -11,6 +12,16 @@ from aigo_bridge.spec.base import DisplayName, JsonMap, Key, SpecModel
 from aigo_bridge.spec.filters import Filter
 
 Moment = datetime | date
+
+SAMPLE_TAG = "sample data"
+"""Tag of a data set whose rows only stand for those of another one."""
+SAMPLE_NOTE = "sample data, not the benchmark"
+"""What is said of numbers that were made with such rows."""
+
+
+def is_sample_data(tags: Iterable[str]) -> bool:
+    """Whether tags say that the rows stand for those of another data set."""
+    return any(tag.strip().lower() == SAMPLE_TAG for tag in tags)
 
 
 class LocalSource(SpecModel):
@@ -186,4 +197,4 @@ class DatasetSpec(SpecModel):
     generator_specification: GeneratorSpecification | None = None
     """How rows are generated; `None` when they come from a source."""
     tags: tuple[str, ...] = ()
-    """Free labels."""
+    """Free labels; `sample data`: see `SAMPLE_TAG`."""

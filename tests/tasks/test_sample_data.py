@@ -1,0 +1,253 @@
+"""A shipped benchmark runs on made-up rows: that is said wherever its numbers are shown, and `--full` takes the real ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.commands import TASKS, Run
+
+from aigo_bridge.evaluate import plan
+from aigo_bridge.plan import PlanOrigin, plan_from_header
+from aigo_inspect.reading import open_log
+
+Load = Callable[[Path], dict[str, Any]]
+NOTE = "sample data, not the benchmark"
+MMLU = TASKS / "mmlu"
+MODEL = ("--model", f"scripted/{MMLU / 'answers.jsonl'}")
+
+
+def tags_of(result: dict[str, Any]) -> list[str]:
+    return [tag["value"] for tag in result["specification"]["task"]["tags"]]
+
+
+@pytest.fixture
+def mmlu(tmp_path: Path) -> Path:
+    """A copy of the task, as a user makes one, with other keys, whose real data set is on this disk."""
+    folder = tmp_path / "mine"
+    shutil.copytree(MMLU, folder)
+    for name in ("task.yaml", "sample.yaml"):
+        path = folder / name
+        path.write_text(path.read_text("utf-8").replace("mmlu-sample", "tiny"), "utf-8")
+    source = {
+        "type": "huggingface",
+        "path": "json",
+        "split": "train",
+        "load_dataset_kwargs": {
+            "data_files": str(folder / "rows.jsonl"),
+            "cache_dir": str(tmp_path / "cache"),
+        },
+    }
+    (folder / "dataset.yaml").write_text(
+        yaml.safe_dump({"key": "big", "display_name": "Big", "source": source})
+    )
+    return folder
+
+
+def test_it_is_said_on_the_screen_and_in_the_evidence(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    shown = aigo("run", "aigo_tasks/mmlu", *MODEL, "-n", 2)
+    as_json = aigo("run", "aigo_tasks/mmlu", *MODEL, "-n", 2, "--json")
+
+    assert shown.code == as_json.code == 0, shown.err
+    assert f"{NOTE} (--full runs on the real rows)" in shown.out
+    assert as_json.json["sample_data"] is True
+    result = result_of(tmp_path / "out" / "mmlu.tasklog.json")
+    assert NOTE in tags_of(result)
+    assert result["specification"]["task"]["definition"]["dataset"] == {"id": "mmlu-sample"}
+    with open_log(Path(as_json.json["native_log"])) as log:
+        assert NOTE in log.header["eval"]["tags"]
+
+    again = aigo("score", "aigo_tasks/mmlu", "out/mmlu.tasklog.json", "--out", "again")
+    assert NOTE in again.out
+    assert "--full" not in again.out  # the rows are those of the log
+    assert NOTE in tags_of(result_of(tmp_path / "again" / "mmlu.tasklog.json"))
+
+
+@pytest.mark.parametrize("rows", [MMLU / "rows.jsonl", "own.csv"])
+def test_rows_of_ones_own_are_no_sample(aigo: Run, tmp_path: Path, rows: Path | str, result_of: Load) -> None:
+    (tmp_path / "own.csv").write_text(
+        'question,subject,choices,answer\nWhat?,s,"[""a"", ""b"", ""c"", ""d""]",1\n'
+    )
+    given = ("--dataset", f"mmlu-sample={rows}")
+
+    done = aigo("run", "aigo_tasks/mmlu", *MODEL, *given, "-n", 1)
+    explained = aigo("explain", "aigo_tasks/mmlu", *given, "-n", 0)
+
+    assert NOTE not in done.out
+    assert NOTE not in explained.out
+    assert NOTE not in tags_of(result_of(tmp_path / "out" / "mmlu.tasklog.json"))
+
+
+def test_a_copied_task_keeps_it(aigo: Run, mmlu: Path) -> None:
+    """Keys, names and folder are others: only the data set's own tag is left."""
+    explained = aigo("explain", mmlu, "-n", 0)
+
+    assert "data set: tiny" in explained.out
+    assert NOTE in explained.out
+    assert aigo("explain", mmlu, "-n", 0, "--json").json["sample_data"] is True
+
+
+def test_of_a_task_that_evaluates_a_data_set_the_entity_says_it_too(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
+    done = aigo("run", "aigo_tasks/data-quality")
+
+    assert NOTE in done.out
+    assert "--full" not in done.out  # there is no real data set
+    specification = result_of(tmp_path / "out" / "data-quality.tasklog.json")["specification"]
+    assert [tag["value"] for tag in specification["evaluated_entity"]["tags"]] == ["sample data"]
+    assert NOTE in [tag["value"] for tag in specification["task"]["tags"]]
+
+
+def test_a_run_file_says_it_of_each_specification(aigo: Run, tmp_path: Path) -> None:
+    answers = MMLU / "answers.jsonl"
+    (tmp_path / "rows.jsonl").write_text((MMLU / "rows.jsonl").read_text("utf-8"))
+    (tmp_path / "run.yaml").write_text(
+        f"""
+models: [{{$provider: scripted/{answers}}}]
+datasets: [{{key: own, display_name: Own, source: {{type: local, file_path: rows.jsonl}}}}]
+evaluation:
+  key: e
+  display_name: E
+  description: ""
+  task_specifications:
+    - {{key: shipped, task_key: mmlu, model_key: m, num_samples: 1}}
+    - {{key: own, task_key: mmlu, model_key: m, num_samples: 1, task_config: {{dataset_key: own}}}}
+"""
+    )
+    done = aigo("run", "run.yaml", "--model-map", f"m=scripted/{answers}")
+
+    assert done.code == 0, done.err
+    assert f"  shipped: {NOTE}" in done.out
+    assert f"own: {NOTE}" not in done.out
+    results = json.loads((tmp_path / "out" / "evaluation.json").read_text())["results"]
+    assert {each["key"]: each["sample_data"] for each in results} == {"shipped": True, "own": False}
+
+
+def test_a_log_of_any_engine_carries_it() -> None:
+    made = plan(PlanOrigin(task="aigo_tasks/mmlu"))
+    header = made.header()
+
+    assert made.tags[-1] == NOTE
+    assert plan_from_header(header).tags == made.tags
+    # Logs of earlier releases say nothing of tags.
+    del header["dataset"]["tags"]
+    assert NOTE not in plan_from_header(header).tags
+
+
+def test_the_list_marks_it_and_names_the_way_out(aigo: Run) -> None:
+    lines = {
+        line.split()[0]: line for line in aigo("list").out.splitlines() if line.startswith("aigo_tasks/")
+    }
+    rows = {row["name"]: row for row in aigo("list", "--json").json}
+
+    assert "sample, --full" in lines["aigo_tasks/mmlu"]
+    assert "sample  " in lines["aigo_tasks/tool-use"]
+    assert "sample" not in lines["aigo_tasks/hp-trivia"].split()
+    assert NOTE in aigo("list").out.splitlines()[-1]
+    assert (rows["aigo_tasks/arc"]["sample_data"], rows["aigo_tasks/arc"]["full_data"]) == (
+        True,
+        ["arc-challenge", "arc-easy"],
+    )
+    assert (rows["aigo_tasks/hp-trivia"]["sample_data"], rows["aigo_tasks/hp-trivia"]["full_data"]) == (
+        False,
+        [],
+    )
+
+
+# --- the real rows
+
+
+def test_full_takes_the_rows_of_the_hub(aigo: Run, mmlu: Path, tmp_path: Path, result_of: Load) -> None:
+    done = aigo("run", mmlu, *MODEL, "--full")
+
+    assert done.code == 0, done.err
+    assert NOTE not in done.out
+    result = result_of(tmp_path / "out" / "mmlu.tasklog.json")
+    assert NOTE not in tags_of(result)
+    assert result["specification"]["config"]["dataset_key"] == "big"
+    assert result["specification"]["task"]["definition"]["dataset"] == {"id": "big"}
+
+
+def test_full_finds_the_real_rows_in_a_copy_on_disk(aigo: Run) -> None:
+    rows = MMLU / "rows.jsonl"
+    done = aigo("explain", "aigo_tasks/mmlu", "--full", "--dataset", f"mmlu={rows}", "-n", 0)
+
+    assert done.code == 0, done.err
+    assert "data set: mmlu, 10 samples" in done.out
+
+
+def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
+    rows = TASKS / "arc" / "rows.jsonl"
+    chosen = ("--config", "dataset_key=arc-easy", "--dataset", f"arc-easy={rows}")
+    done = aigo("explain", "aigo_tasks/arc", "--full", *chosen, "-n", 0)
+
+    assert done.code == 0, done.err
+    assert "data set: arc-easy" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["aigo_tasks/arc"],
+            "2 real data sets; say which: --config dataset_key=arc-challenge or --config dataset_key=arc-easy",
+        ),
+        (["aigo_tasks/tool-use"], "no real data set"),
+        (["aigo_tasks/tool-use"], "--dataset tool-use-sample=FILE"),
+        (["aigo_tasks/hp-trivia"], "no real data set"),
+        (["aigo_tasks/governance-controls"], "has no data set of its own"),
+        (["aigo_tasks/uniqueness-task", "--config", "field=x"], "has no data set of its own"),
+        (["aigo_tasks/mmlu", "--dataset", "mmlu-sample=x.csv"], "give one of them"),
+        (["run.yaml"], "a run file names its data set"),
+        (["inspect:mine.py"], "--full: not for an engine's own benchmark"),
+    ],
+)
+def test_without_real_rows_full_says_why(
+    aigo: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "run.yaml").write_text(
+        "evaluation: {key: e, display_name: E, description: '', task_specifications: []}\n"
+    )
+    done = aigo("run", *arguments, "--full", "--model", "mockllm/model")
+
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_task_that_names_its_data_set_itself_is_told_the_option(aigo: Run, mmlu: Path) -> None:
+    task = mmlu / "task.yaml"
+    task.write_text(task.read_text("utf-8").replace("key: << config.dataset_key >>", "key: tiny"), "utf-8")
+
+    done = aigo("run", mmlu, *MODEL, "--full")
+
+    assert done.code == 2
+    assert f"--dataset tiny={mmlu / 'dataset.yaml'}" in done.err
+    assert aigo("explain", mmlu, "--dataset", f"tiny={mmlu / 'dataset.yaml'}", "-n", 0).code == 0
+
+
+def test_without_the_library_full_says_what_to_install(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+
+    done = aigo("run", "aigo_tasks/gsm8k", "--full", "--model", "mockllm/model")
+
+    assert done.code == 2
+    assert "run: pip install 'datasets" in done.err
+    assert "--dataset gsm8k=FILE" in done.err
+
+
+def test_offline_full_names_the_copy_on_disk(aigo: Run, mmlu: Path) -> None:
+    """Here the file is not there; of a hub that cannot be reached, the library says so in the same way."""
+    (mmlu / "rows.jsonl").unlink()
+
+    done = aigo("run", mmlu, *MODEL, "--full")
+
+    assert done.code == 2
+    assert "cannot be loaded" in done.err
+    assert "--dataset big=FILE" in done.err
