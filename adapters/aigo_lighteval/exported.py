@@ -39,8 +39,8 @@ from aigo_lighteval.exporting.hosted_runs import HostedRun, metrics_of_run, name
 from aigo_lighteval.exporting.questions import question_text, shared_question
 from aigo_lighteval.exporting.rows import EXAMPLES, FOLDER, SPLIT, mark, version
 from aigo_lighteval.golds import golds_of, has_several, storable
-from aigo_lighteval.translate import CARRIER, row_text, sampling_methods, task_name
-from aigo_lighteval.turns import asker
+from aigo_lighteval.translate import CARRIER, extra_fields, row_text, sampling_methods, task_name
+from aigo_lighteval.turns import asker, opening
 
 
 def exported_tasks(folder: Path, config: Mapping[str, Any]) -> list[LightevalTaskConfig]:
@@ -108,7 +108,7 @@ class ExportedTask:
 
     def _prompt(self) -> Callable[[dict[str, Any], str], Doc]:
         plan = self.plan
-        ask, golds = asker(plan), golds_of(plan)
+        ask, golds = asker(plan) or opening(plan), golds_of(plan)
         as_lists = has_several(plan, golds)
 
         def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
@@ -127,6 +127,8 @@ class ExportedTask:
             with_question = None if ask is None else _contained(ask, sample)
             if with_question is not None:
                 doc.query = storable(question_text(with_question))
+                for name, value in extra_fields(with_question).items():
+                    setattr(doc, name, value)
             return doc
 
         return prompt

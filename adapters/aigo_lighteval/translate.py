@@ -22,7 +22,7 @@ from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.scoring.likelihoods import by_likelihood
 from aigo_lighteval.golds import golds_of, has_several, storable
 from aigo_lighteval.images import image_problem, pil_image
-from aigo_lighteval.turns import Ask, Asked, Turn, asker
+from aigo_lighteval.turns import Ask, Asked, Turn, asker, opening
 
 CARRIER = "aigo"
 """Key of `Doc.specific` under which the row stands, and name of our metric and of our field of the responses."""
@@ -44,7 +44,8 @@ def task_name(plan: TaskPlan) -> str:
 def to_docs(plan: TaskPlan) -> list[Doc]:
     """The samples of a plan as documents, in the plan's order, with everything that a task sets in them.
 
-    A row whose question cannot be rendered has an empty one: it is an error of its run, not of the translation.
+    A row whose question cannot be rendered has an empty one: it is an error of its run, not of the translation. Where a plan asks in
+    several turns, documents hold the first; where the author's code asks, they hold the row. `question_gaps` says so.
     """
     make = doc_maker(plan)
     name = f"{task_name(plan)}|0"
@@ -60,7 +61,8 @@ def to_docs(plan: TaskPlan) -> list[Doc]:
 
 def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
     """Makes the document of a sample, as a task's prompt function does; templates are compiled once."""
-    ask = asker(plan)
+    ask = asker(plan) or opening(plan)
+    shows_row = ask is None and plan.entity == "model"
     golds = golds_of(plan)
     # Arrow cannot save numbers in some rows and lists in others.
     as_lists = has_several(plan, golds)
@@ -69,7 +71,11 @@ def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
     def make(sample: Sample) -> Doc:
         choices, right = golds(sample.data)
         asked = _asked(ask, sample)
-        doc = Doc("", choices, 0) if asked is None else _doc(asked, choices)
+        doc = (
+            Doc(_row_query(sample) if shows_row else "", choices, 0)
+            if asked is None
+            else _doc(asked, choices)
+        )
         if as_lists:
             doc.gold_index = right
         elif right:
@@ -177,7 +183,13 @@ def question_gaps(plan: TaskPlan) -> list[Gap]:
         return [_gap("solver", "the task calls no model, and lighteval always does")]
     ask = asker(plan)
     if ask is None:
-        return [_gap(f"solver ({solver.type})", "a document is one question with one answer")]
+        held = (
+            "what is asked first"
+            if opening(plan) is not None
+            else "the row, of which the author's code makes questions"
+        )
+        reason = f"a document is one question with one answer; it holds {held}"
+        return [_gap(f"solver ({solver.type})", reason)]
     found: dict[str, Gap] = {}
     part = "solver.message_builders" if solver.type == "multi_turn_solver" else "solver.input_builder"
     first: tuple[Any, ...] | None = None
@@ -217,7 +229,15 @@ def _problems(asked: Asked) -> Iterator[tuple[str, Fidelity]]:
             "its examples stand in one message with the question; lighteval writes them as messages for models with a chat template",
             Fidelity.APPROXIMATE,
         )
-    other = sorted(set(asked.options) - {"max_tokens", "stop"}) + ["response_format"] * asked.is_structured
+    if asks_logits(asked.options):
+        yield (
+            "logprobs are what `use_logits` asks for, and lighteval's models keep them to themselves",
+            Fidelity.APPROXIMATE,
+        )
+    other = (
+        sorted(set(asked.options) - {"max_tokens", "stop", "logprobs"})
+        + ["response_format"] * asked.is_structured
+    )
     if other:
         yield f"documents have no word for {', '.join(other)}", Fidelity.UNSUPPORTED
     images = [turn.images for turn in asked.turns]
@@ -273,20 +293,40 @@ def _asked(ask: Ask | None, sample: Sample) -> Asked | None:
 
 def _doc(asked: Asked, choices: list[str]) -> Doc:
     size, stop = generation(asked.options) if asked.options else (None, None)
-    doc = Doc("", choices, 0, generation_size=size, stop_sequences=stop)
-    if asked.unconditioned is not None:
-        doc.unconditioned_query = storable(asked.unconditioned)
+    doc = Doc("", choices, 0, generation_size=size, stop_sequences=stop, **extra_fields(asked))
     turns = asked.turns
     if len(turns) > 1 or (turns and turns[0].role == "system"):
         instruction = [storable(turn.text) for turn in turns if turn.role == "system"]
         doc.instruction = "\n\n".join(instruction) or None
         turns = [turn for turn in turns if turn.role != "system"]
         doc.fewshot_samples = _shots(turns[:-1])
-    if turns and turns[-1].role == "user":
-        doc.query = storable(turns[-1].text)
-        if turns[-1].images:
-            doc.images = [pil_image(url) for url in turns[-1].images if image_problem(url) is None]
+    if turns:
+        # A conversation that does not end with the user's turn is a gap; what it asks is shown all the same.
+        last = next((turn for turn in reversed(turns) if turn.role == "user"), turns[-1])
+        doc.query = storable(last.text)
+        if last.images:
+            doc.images = [pil_image(url) for url in last.images if image_problem(url) is None]
     return doc
+
+
+def extra_fields(asked: Asked) -> dict[str, Any]:
+    """Fields of a document beside question and answers, as far as the task says them."""
+    texts = {
+        "unconditioned_query": asked.unconditioned,
+        "original_query": asked.original,
+        "fewshot_sorting_class": asked.sorting_class,
+    }
+    fields: dict[str, Any] = {name: storable(text) for name, text in texts.items() if text is not None}
+    return {**fields, "use_logits": True} if asks_logits(asked.options) else fields
+
+
+def asks_logits(options: Mapping[str, Any]) -> bool:
+    """Whether generation options ask for the probabilities behind the answer's tokens, too."""
+    return options.get("logprobs") is True
+
+
+def _row_query(sample: Sample) -> str:
+    return _ENCODE(dict(sample.data))
 
 
 def _shots(turns: Sequence[Turn]) -> list[Doc]:

@@ -13,7 +13,9 @@ from typing import Any
 from aigo_bridge.dtypes import InputImageContent, Message, TraceItem
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.jsonl_spec.to_aigo import PROMPT_TEMPLATE
+from aigo_bridge.models import ModelRequest
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.solving.grouped import GroupedSingleTurn
 from aigo_bridge.solving.inputs import compile_input, render
 from aigo_bridge.solving.recorded import recorded_trace
 from aigo_bridge.spec import solvers as solver_spec
@@ -49,6 +51,10 @@ class Asked:
     """Whether the answer has to have a given form."""
     unconditioned: str | None = None
     """The question without what makes its answer known; `None`: there is none."""
+    original: str | None = None
+    """The question before it was worked into messages; `None`: there is none."""
+    sorting_class: str | None = None
+    """The class by which examples are balanced; `None`: there is none."""
     is_one_text: bool = False
     """Whether the turns before the last are examples that the task writes into one message, as task records do."""
 
@@ -71,6 +77,23 @@ def asker(plan: TaskPlan) -> Ask | None:
     return None
 
 
+def opening(plan: TaskPlan) -> Ask | None:
+    """What makes a plan's first question of a row, where it is asked in several turns; `None` where the author's code or nobody asks.
+
+    What another model would say stands as `⟨…⟩`: it is known in a run only.
+    """
+    match plan.benchmark.solver if plan.entity == "model" else None:
+        case solver_spec.GroupedSingleTurnSolver() as solver:
+            group = GroupedSingleTurn(solver)
+            return lambda row: _of_request(next(iter(group.requests(row).values())))
+        case solver_spec.MultiTurnSolver(message_builders=builders):
+            parts, _ = _until_answer(builders)
+            return lambda row: Asked(
+                [turn for part in parts for turn in part(row)] or [Turn("user", "⟨the model speaks first⟩")]
+            )
+    return None
+
+
 def _chat(builder: solver_spec.ChatInputBuilder) -> Ask:
     messages = builder.input_messages
     if [message.content for message in messages] == [PROMPT_TEMPLATE]:
@@ -78,18 +101,29 @@ def _chat(builder: solver_spec.ChatInputBuilder) -> Ask:
     templates = [
         (message.role, SampleTemplate(message.content), _choices(message.choices)) for message in messages
     ]
-    unconditioned = (
-        None if builder.unconditioned_query is None else SampleTemplate(builder.unconditioned_query)
-    )
+    unconditioned = _optional(builder.unconditioned_query)
+    original, sorting_class = _optional(builder.original_query), _optional(builder.fewshot_sorting_class)
 
     def ask(row: Row) -> Asked:
         turns = [
             Turn(role, render(template, row), None if choices is None else choices(row))
             for role, template, choices in templates
         ]
-        return Asked(turns, unconditioned=None if unconditioned is None else render(unconditioned, row))
+        return Asked(
+            turns,
+            unconditioned=unconditioned(row),
+            original=original(row),
+            sorting_class=sorting_class(row),
+        )
 
     return ask
+
+
+def _optional(text: str | None) -> Callable[[Row], str | None]:
+    if text is None:
+        return lambda _: None
+    template = SampleTemplate(text)
+    return lambda row: render(template, row)
 
 
 def _record(row: Row) -> Asked:
@@ -126,18 +160,17 @@ def _choices(given: str | tuple[str, ...] | None) -> Callable[[Row], tuple[str, 
 
 def _generic(builder: solver_spec.GenericInputBuilder) -> Ask:
     build = compile_input(builder)
+    return lambda row: _of_request(build(row))
 
-    def ask(row: Row) -> Asked:
-        request = build(row)
-        turns = [
-            Turn(message.role, message.content)
-            if isinstance(message.content, str)
-            else Turn(message.role, "", problem="files by id")
-            for message in request.input.messages
-        ]
-        return Asked(turns, request.options, request.input.response_format is not None)
 
-    return ask
+def _of_request(request: ModelRequest) -> Asked:
+    turns = [
+        Turn(message.role, message.content)
+        if isinstance(message.content, str)
+        else Turn(message.role, "", problem="files by id")
+        for message in request.input.messages
+    ]
+    return Asked(turns, request.options, request.input.response_format is not None)
 
 
 def _conversation(builders: Sequence[solver_spec.MessageBuilder]) -> Ask | None:
@@ -154,6 +187,34 @@ def _conversation(builders: Sequence[solver_spec.MessageBuilder]) -> Ask | None:
             case _:
                 return None
     return lambda row: Asked([turn for part in parts for turn in part(row)])
+
+
+def _until_answer(builders: Sequence[Any]) -> tuple[list[Callable[[Row], list[Turn]]], bool]:
+    """The turns before the evaluated model's first answer, and whether there is one."""
+    parts: list[Callable[[Row], list[Turn]]] = []
+    for builder in builders:
+        match builder:
+            case solver_spec.GenerateBuilder():
+                return parts, True
+            case solver_spec.ChatMessageBuilder():
+                parts.append(_written(builder))
+            case solver_spec.LoadTraceBuilder():
+                parts.append(_recorded(builder.trace_column))
+            case solver_spec.GenerateMessageBuilder():
+                parts.append(_unknown(builder))
+            case solver_spec.LoopBuilder():
+                looped, is_answered = _until_answer(builder.message_builders)
+                parts += looped
+                if is_answered:
+                    return parts, True
+    return parts, False
+
+
+def _unknown(builder: solver_spec.GenerateMessageBuilder) -> Callable[[Row], list[Turn]]:
+    turn = Turn(
+        builder.output_role or "assistant", f"⟨what {builder.model_key} says⟩", problem="another model's text"
+    )
+    return lambda _: [turn]
 
 
 def _written(builder: solver_spec.ChatMessageBuilder) -> Callable[[Row], list[Turn]]:

@@ -81,9 +81,9 @@ def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
                     yield TemplateField((*path, "content"), message.content, False)
                     if isinstance(message.choices, str):
                         yield TemplateField((*path, "choices"), message.choices, False)
-                if builder.unconditioned_query is not None:
-                    path = (*start, "input_builder", "unconditioned_query")
-                    yield TemplateField(path, builder.unconditioned_query, False)
+                for name in ("unconditioned_query", "original_query", "fewshot_sorting_class"):
+                    if (template := getattr(builder, name)) is not None:
+                        yield TemplateField((*start, "input_builder", name), template, False)
         case solver_spec.MultiTurnSolver() as solver:
             yield from _builder_fields((*start, "message_builders"), solver.message_builders)
         case _:

@@ -20,7 +20,7 @@ from aigo_lighteval.exporting.native_code import native_code
 from aigo_lighteval.exporting.native_parts import parts_of
 from aigo_lighteval.exporting.questions import Shared, question_text, shared_question
 from aigo_lighteval.golds import golds_of, has_several, is_of_records, storable
-from aigo_lighteval.translate import CARRIER, row_text
+from aigo_lighteval.translate import CARRIER, extra_fields, row_text
 from aigo_lighteval.turns import asker
 
 SAMPLES = "samples.jsonl"
@@ -115,8 +115,7 @@ def _rendered(plan: TaskPlan) -> Native:
                 "expected": json.dumps({"excluded": excluded, "scorers": compared}),
             },
         }
-        if asked.unconditioned is not None:
-            record["unconditioned_query"] = storable(asked.unconditioned)
+        record |= extra_fields(asked)
         native.samples.append(record)
     return native
 

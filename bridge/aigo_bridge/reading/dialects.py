@@ -36,7 +36,7 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
         if part.get("type") == "loop":
             yield from _no_template(part, "max_iterations", at)
         yield from _half_template(part, ("role", "output_role", "include_conversation"), at)
-        for name in ("choices", "unconditioned_query"):
+        for name in ("choices", "unconditioned_query", "original_query", "fewshot_sorting_class"):
             if part.get(name) is not None:
                 yield _refused(f"{name!r} is an extension of ours", (*at, name))
     trials = mapping(definition.get("trials"))

@@ -39,8 +39,14 @@ class ChatInputBuilder(SpecModel):
     input_messages: tuple[InputMessage, ...]
     """Messages in order."""
     unconditioned_query: str | None = None
-    """Our extension: template over `sample` of the question without what makes its answer known, against which lighteval can weigh how likely
-    an answer is by itself. No model of ours is asked it; documents of lighteval carry it. `None`: there is none."""
+    """Our extension: template over `sample` of the question without what makes its answer known. Scorers with
+    `length_normalisation: pmi` weigh against it how likely a choice is by itself; documents of lighteval carry it. `None`: there is none."""
+    original_query: str | None = None
+    """Our extension: template over `sample` of the question before it was worked into the messages. No model sees it; documents of lighteval
+    carry it. `None`: there is none."""
+    fewshot_sorting_class: str | None = None
+    """Our extension: template over `sample` of the class by which lighteval balances examples that it draws from such rows. No model sees it;
+    documents of lighteval carry it. `None`: there is none."""
 
 
 class GenericInputBuilder(SpecModel):

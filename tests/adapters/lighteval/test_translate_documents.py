@@ -198,6 +198,95 @@ def test_lighteval_itself_takes_the_documents(make_plan: MakePlan) -> None:
         assert by_id[doc.id].specific == doc.specific
 
 
+OF_ROW = """
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      unconditioned_query: "Answer ({{ sample.subject }}):"
+      original_query: "{{ sample.asked }}"
+      fewshot_sorting_class: "{{ sample.subject }}"
+      input_messages: [{role: user, content: "Question: {{ sample.q }}"}]
+"""
+EQUAL = '\n  scorers: [{type: string_equals, ground_truth: "{{ sample.a }}"}]\n'
+
+
+def test_every_field_is_what_the_task_says_or_lightevals_default(make_plan: MakePlan) -> None:
+    """All 18 fields of lighteval 0.13: a new one has to be decided upon here."""
+    rows = [{"q": "2 + 2?", "asked": "two and two", "subject": "sums", "a": "4"}]
+    bare = Doc(query="2 + 2?", choices=["4"], gold_index=0)
+    carried = {"id": "0", "task_name": "aigo-t|0", "sampling_methods": [SamplingMethod.GENERATIVE]}
+
+    (plain,) = to_docs(
+        make_plan(
+            rows,
+            '\n  solver: {type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}}'
+            + EQUAL,
+        )
+    )
+    (told,) = to_docs(make_plan(rows, OF_ROW + EQUAL))
+
+    same(plain, bare)
+    same(
+        told,
+        replace(
+            bare,
+            query="Question: 2 + 2?",
+            unconditioned_query="Answer (sums):",
+            original_query="two and two",
+            fewshot_sorting_class="sums",
+        ),
+    )
+    for doc in (plain, told):
+        assert {name: getattr(doc, name) for name in carried} == carried
+    assert {field.name for field in fields(Doc)} == {
+        "query", "choices", "gold_index", "instruction", "images", "specific", "unconditioned_query", "original_query", "id", "task_name",
+        "fewshot_samples", "sampling_methods", "fewshot_sorting_class", "generation_size", "stop_sequences", "use_logits", "num_samples",
+        "generation_grammar",
+    }  # fmt: skip
+
+
+def test_what_lighteval_reads_beside_the_question_comes_through_its_task(make_plan: MakePlan) -> None:
+    """Its own sampler balances by the class."""
+    from random import Random
+
+    rows = [
+        {"q": f"q{number}", "asked": "", "subject": subject, "a": "x"}
+        for number, subject in enumerate(["sums", "sums", "sums", "words"])
+    ]
+    made = make_plan(rows, OF_ROW + EQUAL)
+    task = LightevalTask(to_task_config(made))
+    task.dataset = {"test": rows_of(made)}
+
+    docs = task.get_docs()
+    drawn = task.fewshot_sampler.sample_fewshot_examples(2, 1, formatted_doc=None, sampler=Random(1))
+
+    assert {doc.unconditioned_query for doc in docs} == {"Answer (sums):", "Answer (words):"}
+    assert {doc.use_logits for doc in docs} == {False}
+    assert {doc.fewshot_sorting_class for doc in drawn} == {"sums", "words"}
+
+
+@pytest.mark.parametrize(
+    ("option", "use_logits", "fidelities"),
+    [
+        ('"logprobs": true', True, [Fidelity.APPROXIMATE]),
+        ('"logprobs": false', False, []),
+        ('"top_logprobs": 2', False, [Fidelity.UNSUPPORTED]),
+    ],
+)
+def test_logits_are_asked_for_where_the_task_asks_for_probabilities(
+    option: str, use_logits: bool, fidelities: list[Fidelity], make_plan: MakePlan
+) -> None:
+    template = f'{{"messages": [{{"role": "user", "content": "x"}}], {option}}}'
+    made = make_plan(
+        [{"q": "x"}],
+        f"\n  solver: {{type: single_turn_solver, input_builder: {{type: generic, template: '{template}'}}}}\n",
+    )
+
+    assert [doc.use_logits for doc in to_docs(made)] == [use_logits]
+    assert [gap.fidelity for gap in question_gaps(made)] == fidelities
+
+
 def test_trials_are_samples(make_plan: MakePlan) -> None:
     made = replace(make_plan([{"q": "one", "a": "1"}]), num_trials=4)
     assert [doc.num_samples for doc in to_docs(made)] == [4]
@@ -318,6 +407,48 @@ def test_what_a_document_cannot_ask_is_a_gap(solver: str, reason: str, make_plan
     assert len(to_docs(made)) == 2
     (gap,) = question_gaps(made)
     assert (reason in gap.reason, gap.fidelity) == (True, Fidelity.UNSUPPORTED)
+
+
+SAYS = '{type: chat_message, role: user, content: "{{ sample.q }}"}'
+SYSTEM = "{type: chat_message, role: system, content: Be brief.}"
+OTHER = f"{{type: generate_message, model_key: other, output_role: user, extra_input_messages: [{SAYS}]}}"
+
+
+@pytest.mark.parametrize(
+    ("solver", "query", "instruction"),
+    [
+        (f"[{SAYS}, {{type: generate}}, {{type: chat_message, role: user, content: Sure?}}, {{type: generate}}]", "why?", None),
+        (f"[{SYSTEM}, {{type: loop, max_iterations: 2, message_builders: [{SAYS}, {{type: generate}}]}}]", "why?", "Be brief."),
+        (f"[{{type: loop, max_iterations: 2, message_builders: [{SAYS}]}}, {{type: generate}}, {{type: generate}}]", "why?", None),
+        (f"[{OTHER}, {{type: generate}}, {SAYS}, {{type: generate}}]", "⟨what other says⟩", None),
+        ("[{type: generate}, {type: generate}]", "⟨the model speaks first⟩", None),
+        (f"[{{type: load_trace, trace_column: t}}, {{type: generate}}, {SAYS}, {{type: generate}}]", "recorded", None),
+    ],
+    ids=range(6),
+)  # fmt: skip
+def test_a_conversation_of_several_turns_holds_what_is_asked_first(
+    solver: str, query: str, instruction: str | None, make_plan: MakePlan
+) -> None:
+    """No document of a task that asks a model has an empty question: lighteval would ask just that."""
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "recorded"}]}
+    rows = [{"q": "why?", "t": {"items": [{**said, "id": "", "status": "completed"}]}}]
+    made = make_plan(rows, f"\n  solver: {{type: multi_turn_solver, message_builders: {solver}}}\n")
+
+    (doc,) = to_docs(made)
+
+    assert (doc.query, doc.instruction) == (query, instruction)
+    (gap,) = question_gaps(made)
+    assert (gap.fidelity, "it holds what is asked first" in gap.reason) == (Fidelity.UNSUPPORTED, True)
+
+
+def test_other_questions_are_never_empty_either(make_plan: MakePlan) -> None:
+    group = '{"one": {"messages": [{"role": "user", "content": {{ sample.q | tojson }}}]}, "two": {"messages": []}}'
+    grouped = f"{{type: grouped_single_turn_solver, input_builder: {{type: generic, template: '{group}'}}}}"
+    ended = "{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: a}, {role: assistant, content: b}]}}"
+    code = "{type: python, run_solver_snippet: 'async def run_solver(sample, model, trace): ...'}"
+    for solver, query in ((grouped, "why?"), (ended, "a"), (code, '{"q": "why?", "g": 1}')):
+        (doc,) = to_docs(make_plan([{"q": "why?", "g": 1}], f"\n  solver: {solver}\n"))
+        assert doc.query == query
 
 
 def test_scorers_and_rules_are_gaps_of_documents(make_plan: MakePlan) -> None:

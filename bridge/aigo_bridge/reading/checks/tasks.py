@@ -34,6 +34,8 @@ _TEMPLATES = {
     "choices": SAMPLE,
     "continuations": SAMPLE,
     "unconditioned_query": SAMPLE,
+    "original_query": SAMPLE,
+    "fewshot_sorting_class": SAMPLE,
     "function_calls": SAMPLE,
     "system_prompt": JUDGED,
     "user_prompt": JUDGED,
