@@ -28,6 +28,7 @@ from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.program import Failure, Row, SampleProgram, Solution, contained
 from aigo_bridge.replaying import Replay
+from aigo_bridge.scoring.likelihoods import UNCONDITIONED_KEY
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import last_text
 from aigo_bridge.system_tasks import SCORER_KEY, compute_evidence
@@ -216,6 +217,7 @@ class TaskRun:
         """The response to one document: the answers of all trials."""
         texts: list[str] = []
         logprobs: list[float] = []
+        alone: list[float] = []
         left: list[Json | None] = []
         messages: list[dict[str, str]] = []
         for trial in range(self.plan.num_trials):
@@ -229,7 +231,14 @@ class TaskRun:
             texts.append(_answer(solution))
             if trial == 0:
                 logprobs = stored_likelihoods(solution)
-        return AigoResponse(input=messages, text=texts, logprobs=logprobs, aigo=_text(left))
+                alone = stored_likelihoods(solution, UNCONDITIONED_KEY)
+        return AigoResponse(
+            input=messages,
+            text=texts,
+            logprobs=logprobs,
+            unconditioned_logprobs=alone or None,
+            aigo=_text(left),
+        )
 
     def left_by_solver(self, number: int) -> str:
         """What the solver left of one document in all trials, as one text."""

@@ -28,7 +28,7 @@ from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.planning_checks import OUTPUT_NAMES
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.judges import JUDGES
-from aigo_bridge.scoring.likelihoods import Choices, by_likelihood
+from aigo_bridge.scoring.likelihoods import Choices, by_likelihood, is_weighed_alone
 from aigo_bridge.scoring.variables import variables
 from aigo_bridge.solving.conversation import assistant_item, input_item
 from aigo_bridge.solving.grouped import GroupedSingleTurn
@@ -113,7 +113,8 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
             scorers = tuple(_of_unknown_rows(plan))
         else:
             recorded = isinstance(solver, solver_spec.PassThroughSolver)
-            seen = _Seen(sample, output, messages_known=conversation.known, answers_known=recorded)
+            against = getattr(getattr(solver, "input_builder", None), "unconditioned_query", None)
+            seen = _Seen(sample, output, conversation.known, recorded, unconditioned_query=against)
             scorers = tuple(_scorers(plan, seen))
         yield SamplePreview(sample.id, sample.data, messages, conversation.options, scorers, problem)
 
@@ -153,6 +154,8 @@ class _Seen:
     messages_known: bool
     answers_known: bool
     """Whether there are no placeholders, so that a template that fails will fail in the run."""
+    unconditioned_query: str | None = None
+    """Template of what choices are weighed against; `None`: there is none."""
 
     def shown(self, text: str) -> str:
         """A template rendered, or as it is where what it asks for is not known yet.
@@ -307,6 +310,8 @@ def _scorer(scorer: scorer_spec.Scorer, key: str, seen: _Seen) -> ScorerPreview:
             "method": scorer.method,
             "length_normalisation": scorer.length_normalisation,
         }
+        if is_weighed_alone(scorer) and seen.unconditioned_query is not None:
+            fields["unconditioned_query"] = seen.shown(seen.unconditioned_query)
     snippet = getattr(scorer, "compute_scores_snippet", None)
     if snippet is not None:
         fields["compute_scores"] = f"{len(snippet.splitlines())} lines of the author's code; not run here"

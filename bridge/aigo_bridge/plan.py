@@ -360,7 +360,13 @@ def _likelihoods_asked(definition: BenchmarkDefinition) -> list[Any]:
     scorers = [scorer for scorer in definition.scorers if getattr(scorer, "method", None) == "loglikelihood"]
     if not scorers:
         return []
-    asked = [scorer.model_dump(mode="json", include={"choices", "continuations"}) for scorer in scorers]
+    asked = [
+        {
+            **scorer.model_dump(mode="json", include={"choices", "continuations"}),
+            **({"unconditioned": True} if getattr(scorer, "length_normalisation", None) == "pmi" else {}),
+        }
+        for scorer in scorers
+    ]
     return [len(scorers) == len(definition.scorers), *asked]
 
 

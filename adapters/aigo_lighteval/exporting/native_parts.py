@@ -68,6 +68,8 @@ def _scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
     if is_of_records(scorer):
         yield part(name, None)
         yield from _record_metrics(scorer, where)
+    elif getattr(scorer, "length_normalisation", "none") == "pmi":
+        yield unsupported(name, "lighteval 0.13 asks no model the unconditioned query")
     elif getattr(scorer, "length_normalisation", "none") == "tokens":
         yield Gap(name, "lighteval's backends count padding with a text's tokens", Fidelity.APPROXIMATE)
     elif scorer.type in SCORES:

@@ -12,6 +12,7 @@ from typing import Any
 
 from aigo_bridge.errors import SampleError
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.scoring.likelihoods import by_likelihood, is_weighed_alone
 from aigo_lighteval.turns import Asked, Turn, asker
 
 SETTINGS = ("temperature", "top_p")
@@ -60,6 +61,10 @@ def shared_question(plan: TaskPlan) -> tuple[Shared, list[str]]:
         return Shared(), ["a document is one question with one answer"]
     found: Shared | None = None
     problems: dict[str, None] = {}
+    if any(map(is_weighed_alone, by_likelihood(plan.benchmark.scorers))):
+        problems["it weighs choices against an unconditioned query, which lighteval 0.13 asks no model"] = (
+            None
+        )
     for sample in plan.samples:
         try:
             asked = ask(sample.data)

@@ -26,6 +26,9 @@ from aigo_bridge.templates import SampleTemplate, as_list
 RAW_KEY = "log_likelihoods"
 """Key of a raw output that holds likelihoods: a list of what `Likelihood.to_json` gives."""
 
+UNCONDITIONED_KEY = "unconditioned_log_likelihoods"
+"""The same of likelihoods behind the unconditioned query, in place of the question."""
+
 
 @dataclass(frozen=True)
 class Likelihood:
@@ -57,9 +60,14 @@ def by_likelihood(scorers: Iterable[Scorer]) -> tuple[StringEqualsMCQAScorer, ..
     )
 
 
-def raw_output(likelihoods: Sequence[Likelihood]) -> dict[str, Any]:
+def raw_output(likelihoods: Sequence[Likelihood], key: str = RAW_KEY) -> dict[str, Any]:
     """What a solver leaves of one question for likelihoods."""
-    return {RAW_KEY: [each.to_json() for each in likelihoods]}
+    return {key: [each.to_json() for each in likelihoods]}
+
+
+def is_weighed_alone(scorer: StringEqualsMCQAScorer) -> bool:
+    """Whether a scorer that compares likelihoods needs those behind the unconditioned query, too."""
+    return scorer.length_normalisation == "pmi"
 
 
 class Choices:
@@ -101,6 +109,7 @@ class MostLikelyChoice:
         self._truth = SampleTemplate(spec.ground_truth_choice)
         self._choices = Choices(spec)
         self._normalisation = spec.length_normalisation
+        self._is_weighed_alone = is_weighed_alone(spec)
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         truth = render_compared(self._truth, {"sample": sample.data}, "ground_truth_choice")
@@ -113,6 +122,14 @@ class MostLikelyChoice:
             )
         likelihoods = _likelihoods(output, continuations)
         scores = [self._score(each) for each in likelihoods]
+        listed = [
+            {"choice": choice, **each.to_json()} for choice, each in zip(choices, likelihoods, strict=True)
+        ]
+        if self._is_weighed_alone:
+            alone = [each.log_likelihood for each in _likelihoods(output, continuations, UNCONDITIONED_KEY)]
+            scores = [score - each for score, each in zip(scores, alone, strict=True)]
+            for entry, each in zip(listed, alone, strict=True):
+                entry["unconditioned_log_likelihood"] = each
         best = max(scores)
         predicted = choices[scores.index(best)]
         metadata = {
@@ -122,8 +139,7 @@ class MostLikelyChoice:
             "method": "loglikelihood",
             "length_normalisation": self._normalisation,
             "log_likelihoods": [
-                {"choice": choice, **each.to_json(), "score": score}
-                for choice, each, score in zip(choices, likelihoods, scores, strict=True)
+                {**entry, "score": score} for entry, score in zip(listed, scores, strict=True)
             ],
             "is_tie": scores.count(best) > 1,
         }
@@ -139,19 +155,22 @@ class MostLikelyChoice:
         return likelihood.log_likelihood
 
 
-def _likelihoods(output: SolverOutput | None, continuations: Sequence[str]) -> list[Likelihood]:
-    """The likelihoods of these continuations, from what the solver has left.
+def _likelihoods(
+    output: SolverOutput | None, continuations: Sequence[str], key: str = RAW_KEY
+) -> list[Likelihood]:
+    """The likelihoods of these continuations, from what the solver has left under a key.
 
     Raises:
         SampleError: they are not there, or are no numbers.
     """
     for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
-        stored = raw.get(RAW_KEY) if isinstance(raw, dict) else None
+        stored = raw.get(key) if isinstance(raw, dict) else None
         if not isinstance(stored, list) or [_text(each) for each in stored] != list(continuations):
             continue
         return [_stored(each) for each in stored]
+    behind = " behind the unconditioned query" if key == UNCONDITIONED_KEY else ""
     raise SampleError(
-        "the solver's output holds no log-likelihoods of these continuations",
+        f"the solver's output holds no log-likelihoods of these continuations{behind}",
         stage="score",
         hint="they come from a run with a model that tells them: --engine lighteval --model transformers/PATH",
         kind="MissingLikelihoods",

@@ -70,8 +70,9 @@ class StringEqualsMCQAScorer(_Scorer):
     continuations: str | tuple[str, ...] | None = None
     """Texts whose likelihoods are compared, one per choice: a list, its JSON text, or a template over `sample` that gives it. Given to the
     model as they are, right behind the prompt. `None`: the choices themselves."""
-    length_normalisation: Literal["none", "characters", "tokens"] = "none"
-    """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of characters, of tokens."""
+    length_normalisation: Literal["none", "characters", "tokens", "pmi"] = "none"
+    """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of characters, of tokens. With `pmi`
+    (pointwise mutual information) its log-likelihood behind the input's `unconditioned_query` is taken from it instead."""
 
 
 class BleuScorer(_Scorer):

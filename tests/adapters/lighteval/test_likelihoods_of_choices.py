@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,9 +15,10 @@ from tests.support.tiny_model import CONTEXT, save_tiny_model
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.engine import RunSettings
 from aigo_bridge.engines import require_exact
-from aigo_bridge.errors import SpecError, UnsupportedPlanError
-from aigo_bridge.plan import TaskPlan
+from aigo_bridge.errors import SampleError, SpecError, UnsupportedPlanError
+from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.scoring.likelihoods import MostLikelyChoice
 from aigo_inspect.engine import InspectEngine
 from aigo_lighteval.engine import LightevalEngine
 
@@ -193,6 +195,86 @@ def test_lengths_are_divided_by_as_the_task_says(
         ]
         assert [each["score"] for each in told["log_likelihoods"]] == scores
         assert told["predicted_choice"] == row["c"][scores.index(max(scores))]
+
+
+AGAINST = ASK.replace("chat_completion,", 'chat_completion, unconditioned_query: "so {{ sample.a }}:",')
+
+
+@pytest.mark.parametrize("form", ["chat", "plain"])
+def test_choices_are_weighed_against_how_likely_they_are_by_themselves(
+    form: str, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
+) -> None:
+    """Pointwise mutual information, as torch and lighteval's own formula compute it; its models ask for the first half only."""
+    from lighteval.metrics.normalizations import LogProbPMINorm, normalize_log_probs
+
+    made = make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}", length_normalisation="pmi"))
+    decided = set()
+    for row, record in zip(ROWS, ran(made, tmp_path / "out", models[form]), strict=True):
+        prompt, query = str(row["q"]), f"so {row['a']}:"
+        if form == "chat":
+            prompt, query = (f"<|user|>{text}<end><|assistant|>" for text in (prompt, query))
+        behind, alone = (
+            [total for total, _ in by_torch(models[form], text, row["t"])] for text in (prompt, query)
+        )
+        expected = normalize_log_probs(LogProbPMINorm(), behind, alone, None, None)
+        told = metadata(record)
+        listed = told["log_likelihoods"]
+        assert [each["log_likelihood"] for each in listed] == pytest.approx(behind, abs=2e-4)
+        assert [each["unconditioned_log_likelihood"] for each in listed] == pytest.approx(alone, abs=2e-4)
+        assert [each["score"] for each in listed] == pytest.approx(expected, abs=4e-4)
+        assert told["predicted_choice"] == row["c"][expected.index(max(expected))]
+        decided.add(behind.index(max(behind)) == expected.index(max(expected)))
+        assert isinstance(record.solver, SolverTrace)
+        assert len(record.solver.direct_ios) == 2
+    assert False in decided  # it matters
+    import pyarrow.parquet as pq
+
+    (details,) = (tmp_path / "out" / "details").rglob("*.parquet")
+    kept = [row["model_response"]["unconditioned_logprobs"] for row in pq.read_table(details).to_pylist()]
+    assert [len(each) for each in kept] == [3, 2, 4]
+
+
+def test_likelihoods_that_were_never_asked_alone_are_not_made_up(
+    models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
+) -> None:
+    """Neither are outputs of a run without them taken over, nor is a stored result scored as if it had them."""
+    engine = LightevalEngine()
+    plain = make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}"))
+    log = engine.run(plain, RunSettings(out=tmp_path / "out", model=f"transformers/{models['chat']}"))
+    made = make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}", length_normalisation="pmi"))
+    assert made.solver_digest != plain.solver_digest
+
+    scored = next(iter(engine.read(log.path).trials()))
+    with pytest.raises(
+        SampleError, match="no log-likelihoods of these continuations behind the unconditioned"
+    ):
+        asyncio.run(MostLikelyChoice(made.benchmark.scorers[0])(Sample(0, ROWS[0]), scored.solver, {}))  # type: ignore[arg-type]
+
+
+def test_what_choices_are_weighed_against_has_to_be_said(
+    aigo: Run, make_plan: MakePlan, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError, match="'pmi' needs the 'unconditioned_query' of a chat_completion input"):
+        make_plan(ROWS, ASK + compared(length_normalisation="pmi"))
+    assert aigo("validate", tmp_path / "task" / "t.yaml").code == 1
+    make_plan(ROWS, AGAINST + compared(length_normalisation="pmi"))
+    assert aigo("validate", tmp_path / "task" / "t.yaml").code == 0
+    assert "unconditioned_query: 'so B:'" in aigo("explain", tmp_path / "task" / "t.yaml", "-n", 1).out
+
+
+def test_an_export_does_not_offer_models_that_are_never_asked_alone(
+    aigo: Run, make_plan: MakePlan, tmp_path: Path
+) -> None:
+    make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}", length_normalisation="pmi"))
+    file = tmp_path / "task" / "t.yaml"
+
+    hosted = aigo("export", file, "--to", "lighteval", "--out", "hosted", "--json")
+    native = aigo("export", file, "--to", "lighteval", "--native", "--out", "native")
+
+    assert hosted.code == 0, hosted.err
+    assert [command.split()[1] for command in hosted.json["commands"]] == ["custom"]
+    assert native.code == 1
+    assert "unconditioned query" in native.err
 
 
 def test_a_tie_goes_to_the_first_and_is_told(

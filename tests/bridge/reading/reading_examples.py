@@ -65,6 +65,8 @@ SINGLE_TURN = dedent(
             - role: user
               content: "Capital of {{ sample.country }}?"
           unconditioned_query: "Capital?"
+          original_query: "{{ sample.country }}"
+          fewshot_sorting_class: "{{ sample.country }}"
         postprocessor:
           type: python
           postprocess_snippet: |

@@ -92,6 +92,13 @@ WIDE_ONLY = {
         "{type: pass_through_solver, trace_column: t}",
         "{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: a}], unconditioned_query: b}}",
     ),
+    **{
+        name: BASE.replace(
+            "{type: pass_through_solver, trace_column: t}",
+            f"{{type: single_turn_solver, input_builder: {{type: chat_completion, input_messages: [{{role: user, content: a}}], {name}: b}}}}",
+        )
+        for name in ("original_query", "fewshot_sorting_class")
+    },
     "list of calls": scorer("{type: function_call_coverage, function_calls: [a]}"),
     "labels as a template": scorer(
         "{type: labeler_via_model, model_key: << config.m >>, user_prompt: x, valid_labels: << config.m >>}"

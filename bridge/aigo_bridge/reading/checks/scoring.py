@@ -63,6 +63,12 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     for index, scorer in scorers:
         here = (*path, "scorers", index)
         yield from _scorer(scorer, here, solved)
+        if scorer.get("length_normalisation") == "pmi" and not _has_unconditioned_query(definition):
+            yield Issue(
+                "'pmi' needs the 'unconditioned_query' of a chat_completion input, against which choices are weighed",
+                path=(*here, "length_normalisation"),
+                hint='add it to the solver\'s input_builder, e.g. unconditioned_query: "Answer:"',
+            )
         if grouped:
             yield from _of_a_group(scorer, here)
         metrics = mappings(scorer.get("metrics"))
@@ -71,6 +77,12 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
             at = (*here, "metrics", number_of)
             yield from _metric(metric, at, scores_of(scorer), aggregated)
     yield from _trials(definition, path)
+
+
+def _has_unconditioned_query(definition: dict[str, Any]) -> bool:
+    solver = definition.get("solver")
+    builder = solver.get("input_builder") if isinstance(solver, dict) else None
+    return isinstance(builder, dict) and builder.get("unconditioned_query") is not None
 
 
 def _gives_groups(solver: Any) -> bool:
