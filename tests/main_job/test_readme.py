@@ -2,87 +2,132 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from tests.support.commands import REPOSITORY
+from tests.support.commands import REPOSITORY, Run
+from tests.support.consoles import Reader, squeezed
 from tests.support.endpoint import Endpoint, completion
+from tests.support.pages import PAGES, page
 
-README = (REPOSITORY / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-CONSOLE = [
-    (command, expected)
-    for kind, block in BLOCKS
-    if kind == "console"
-    for command, expected in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-]
-MAKE = [command for command, _ in CONSOLE if command.startswith("make ")]
-RUNS = [(command, expected) for command, expected in CONSOLE if not command.startswith("make ")]
+README = page(REPOSITORY / "README.md")
+RUNNING = page(REPOSITORY / "docs" / "running.md")
+MODELS = page(REPOSITORY / "docs" / "models.md")
+SERVER = "http://127.0.0.1:8000/v1"
+"""What the pages write for the address of the reader's own server."""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What a reader of the README has in front of him."""
+    """What a reader of the README has in front of him after `make demo`."""
     for folder in ("examples", "tasks"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
     return tmp_path
 
 
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **more}
+def unlike(shown: str, printed: str) -> list[str]:
+    """Lines that are shown and were not printed."""
+    return [line for line in squeezed(shown) if line not in squeezed(printed)]
 
 
-def squeezed(text: str) -> list[str]:
-    """Lines without the padding of tables."""
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-
-
-def test_commands_work_as_shown(checkout: Path, endpoint: Endpoint) -> None:
-    """All of them, one after the other in one folder, as a reader would."""
+@pytest.mark.timeout(600)  # a dozen commands, each in a process of its own
+def test_commands_work_as_typed(checkout: Path, endpoint: Endpoint) -> None:
+    """All of them, from the top, in one shell that knows no command of this project before the README makes it so."""
     endpoint.answer = lambda _: (200, completion("Oslo"))
-    env = environment(OPENAI_BASE_URL=endpoint.url, OPENAI_API_KEY="k", INSPECT_DISPLAY="none")
+    reader = Reader(
+        checkout,
+        activated=False,
+        elsewhere={SERVER: endpoint.url},
+        OPENAI_BASE_URL=endpoint.url,
+        INSPECT_DISPLAY="none",
+    )
 
-    for command, expected in RUNS:
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=checkout, env=env, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        printed = squeezed(done.stdout)
-        assert [line for line in squeezed(expected) if line not in printed] == [], command
+    printed = ""
+    for block in README.blocks:
+        for command, shown in block.commands:
+            if not command.startswith("make "):
+                assert unlike(shown, reader.run(command)) == [], command
+        if block.kind == "python":
+            printed = reader.python(block.text)
+        elif block.kind == "text":
+            assert squeezed(printed) == squeezed(block.text)
 
-    assert [request["model"] for request in endpoint.requests] == ["gpt-4.1-nano"] * 5
+    models = ["gpt-4.1-nano"] * 4 + ["my-model"] * 5
+    assert [request["model"] for request in endpoint.requests] == models
+
+
+def test_commands_of_the_pages_on_running_work_as_typed(
+    aigo: Run, checkout: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, which knows the engine already: there are many such pages, and only one README."""
+    endpoint.answer = lambda _: (200, completion("Oslo"))
+    reader = Reader(checkout, INSPECT_DISPLAY="none")
+
+    for command, shown in [
+        each for of in (RUNNING, MODELS) for block in of.blocks for each in block.commands
+    ]:
+        verb, *words = shlex.split(command.replace(SERVER, endpoint.url))
+        if verb == "export":
+            for name, _, value in [word.partition("=") for word in words]:
+                monkeypatch.setenv(name, value)
+        elif verb == "aigo-bridge":
+            done = aigo(*words)
+            assert (done.code, unlike(shown, done.out)) == (0, []), f"{command}\n{done.err}"
+        else:
+            reader.run(command)
+
+    assert [request["model"] for request in endpoint.requests] == ["my-model"] * 4
+
+
+def test_only_what_needs_the_network_is_not_executed() -> None:
+    """A block that is no console is one of these, and `sh` is for what a test cannot do: fetch packages."""
+    kinds = {block.kind for block in README.blocks}
+    fetched = [block.text for block in README.blocks if block.kind == "sh"]
+
+    assert kinds == {"console", "yaml", "python", "text", "sh"}
+    assert all(line.startswith("pip install ") for text in fetched for line in text.splitlines())
+
+
+def test_the_extras_that_pages_name_exist() -> None:
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+    named = {
+        extra
+        for each in PAGES
+        for part in page(each).text.split("pip install ")[1:]
+        for name in part.split("\n")[0].split("'")[1:2]
+        if name.startswith(("aigo-bridge[", ".["))
+        for extra in name[name.index("[") + 1 : name.index("]")].split(",")
+    }
+
+    assert {"openai", "huggingface", "lighteval"} <= named <= extras
+
+
+def test_no_command_replaces_the_clone_that_is_installed() -> None:
+    """`pip install '.[x]'` puts a copy in the place of an editable installation, and edits of the clone then do nothing."""
+    assert [each.name for each in PAGES if "pip install '.[" in page(each).text] == []
 
 
 def test_the_task_file_is_the_file() -> None:
-    yaml, *_ = [block for kind, block in BLOCKS if kind == "yaml"]
+    yaml, *_ = [block.text for block in README.blocks if block.kind == "yaml"]
 
     assert yaml == (REPOSITORY / "examples" / "capitals" / "task.yaml").read_text()
-
-
-def test_the_piece_of_evidence_is_in_the_evidence(checkout: Path) -> None:
-    (shown,) = [json.loads(block) for kind, block in BLOCKS if kind == "json"]
-    subprocess.run(shlex.split(RUNS[0][0]), cwd=checkout, env=environment(), check=True, capture_output=True)
-
-    result = json.loads((checkout / "out" / "capitals.tasklog.json").read_text())
-    assert result["evidence"]["samples"][2]["trials"][0]["scores"] == [shown]
 
 
 def test_the_error_is_the_error(checkout: Path) -> None:
     task = checkout / "examples" / "capitals" / "task.yaml"
     task.write_text(task.read_text().replace("sample.capital", "sample.capitol"))
-    (shown,) = [block for kind, block in BLOCKS if kind == "text"]
+    (shown,) = [block.text for block in RUNNING.blocks if block.kind == "text"]
 
     done = subprocess.run(
-        ["aigo-bridge", "run", "task.yaml", "--model", "mockllm/x"],
+        [Path(sys.executable).parent / "aigo-bridge", "run", "task.yaml", "--model", "mockllm/x"],
         cwd=task.parent,
-        env=environment(),
         capture_output=True,
         text=True,
     )
@@ -95,7 +140,8 @@ def test_the_error_is_the_error(checkout: Path) -> None:
 
 def test_demo_runs_the_three_tasks(tmp_path: Path) -> None:
     """`make demo`, with the environment that is there instead of a new one."""
-    assert MAKE == ["make demo", "make test"]
+    commands = [command for block in README.blocks for command, _ in block.commands]
+    assert [each for each in commands if each.startswith("make ")] == ["make demo", "make test"]
     done = subprocess.run(
         ["make", "demo", f"VENV={sys.prefix}", "-o", f"{sys.prefix}/installed", f"OUT={tmp_path}"],
         cwd=REPOSITORY,

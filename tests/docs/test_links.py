@@ -1,0 +1,41 @@
+"""Links of the pages lead somewhere, and every page can be found from the README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.commands import REPOSITORY
+from tests.support.pages import PAGES, Page, page
+
+MARKDOWN = sorted({*PAGES, *REPOSITORY.glob("*.md")})
+DOCS = REPOSITORY / "docs"
+
+
+def broken(of: Page) -> list[str]:
+    """Relative links whose file or heading does not exist."""
+    found = []
+    for link in of.links:
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (of.path.parent / name).resolve() if name else of.path
+        if not target.exists() or (anchor and anchor not in page(target).anchors):
+            found.append(link)
+    return found
+
+
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    assert {path.name: links for path in MARKDOWN if (links := broken(page(path)))} == {}
+
+
+def test_a_link_to_nothing_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("# A `b` (c)\n\n```sh\n# no heading\n```\n")
+    text = "[a](there.md#a-b-c) [b](there.md#no-heading) [c](not-there.md) `[d](code.md)` [e](#f)\n"
+
+    assert broken(Page(tmp_path / "x.md", text)) == ["there.md#no-heading", "not-there.md", "#f"]
+
+
+def test_the_readme_leads_to_the_index_and_the_index_to_every_page() -> None:
+    assert "docs/README.md" in page(REPOSITORY / "README.md").links
+    listed = [link for link in page(DOCS / "README.md").links if "/" not in link]
+    assert sorted(listed) == sorted({path.name for path in DOCS.glob("*.md")} - {"README.md"})
