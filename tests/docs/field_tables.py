@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -101,6 +102,11 @@ def tag(model: type[BaseModel]) -> str | None:
     return None
 
 
+def _is_alternative(model: type[BaseModel]) -> bool:
+    """Whether it is one of several that may stand in one place: its tag, or the operation of a filter, says which."""
+    return tag(model) is not None or "op" in model.model_fields
+
+
 def marked(page: Page) -> dict[str, Section]:
     """The classes that have a table, by name, with the section that it stands in."""
     return {name: section for section in page.sections for name, _ in _TABLE.findall(section.body)}
@@ -173,17 +179,20 @@ class Writer:
             return self._value(arguments[0], bound=any(_is_bound(each) for each in annotation.__metadata__))
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             return self._link(annotation)
-        if isinstance(annotation, type) and hasattr(annotation, "__members__"):
+        if isinstance(annotation, type) and issubclass(annotation, Enum):
             return ", ".join(f"`{member.value}`" for member in annotation)
         return str(getattr(annotation, "__name__", annotation)).lower()
 
     def _link(self, model: type[BaseModel]) -> str:
-        """Where a class is described: its own section, or the chapter of all those that may stand there."""
+        """Where a class is described: its own section, the chapter of all those that may stand there, or that of a class it belongs to."""
         section = self._marked.get(model.__name__)
         if section is None:
             return "mapping"
-        title = section.chapter if section.level > 2 and tag(model) else section.title
-        text = f"`{title}`" if title == model.__name__ else title.replace("`", "").lower()
+        title = section.chapter if section.level > 2 and _is_alternative(model) else section.title
+        if title == model.__name__ and not self._tables.has_defaults:
+            text = f"`{title}`"
+        else:
+            text = "mapping" if title.startswith("`") and tag(model) is None else title.lower()
         return f"[{text}](#{self._page.anchor(title)})"
 
     def _meaning(self, model: type[BaseModel], name: str) -> str:
