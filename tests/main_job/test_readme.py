@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from tests.support.pages import PAGES, page
 README = page(REPOSITORY / "README.md")
 RUNNING = page(REPOSITORY / "docs" / "running.md")
 MODELS = page(REPOSITORY / "docs" / "models.md")
+EXTRAS = re.compile(r"(?:make install EXTRAS=|(?:aigo-bridge|'\.)\[)([a-z,]+)")
 SERVER = "http://127.0.0.1:8000/v1"
 """What the pages write for the address of the reader's own server."""
 
@@ -91,20 +93,14 @@ def test_only_what_needs_the_network_is_not_executed() -> None:
     fetched = [block.text for block in README.blocks if block.kind == "sh"]
 
     assert kinds == {"console", "yaml", "python", "text", "sh"}
-    assert all(line.startswith("pip install ") for text in fetched for line in text.splitlines())
+    assert all(line.startswith("make install EXTRAS=") for text in fetched for line in text.splitlines())
 
 
 def test_the_extras_that_pages_name_exist() -> None:
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         extras = set(tomllib.load(file)["project"]["optional-dependencies"])
-    named = {
-        extra
-        for each in PAGES
-        for part in page(each).text.split("pip install ")[1:]
-        for name in part.split("\n")[0].split("'")[1:2]
-        if name.startswith(("aigo-bridge[", ".["))
-        for extra in name[name.index("[") + 1 : name.index("]")].split(",")
-    }
+    lists = [found for each in PAGES for found in EXTRAS.findall(page(each).text)]
+    named = {extra for found in lists for extra in found.split(",")}
 
     assert {"openai", "huggingface", "lighteval"} <= named <= extras
 

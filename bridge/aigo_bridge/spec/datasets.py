@@ -197,4 +197,4 @@ class DatasetSpec(SpecModel):
     generator_specification: GeneratorSpecification | None = None
     """How rows are generated; `None` when they come from a source."""
     tags: tuple[str, ...] = ()
-    """Free labels; `sample data`: see `SAMPLE_TAG`."""
+    """Free labels; `sample data` says that the rows are made up, and are not the benchmark."""
