@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: install demo test check format bench clean fuzz conformance support-table field-tables
+.PHONY: install demo test check format environments oldest bench clean fuzz conformance support-table field-tables
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -47,6 +47,14 @@ check: $(VENV)/installed-for-tests
 format: $(VENV)/installed-for-tests
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+## Every verb in clean environments: core only, extras, oldest versions, `make install`, other Pythons (PYTHONS="python3.13 …").
+environments:
+	$(PYTHON) -m tests.environments
+
+## Find the oldest versions anew, after a change of requirements in pyproject.toml.
+oldest:
+	$(PYTHON) -m tests.environments --write-oldest
 
 ## Speed and memory against the floors; minutes, not part of the tests.
 bench: $(VENV)/installed-for-tests

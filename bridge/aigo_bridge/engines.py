@@ -36,7 +36,7 @@ def load_engine(name: str) -> Engine:
         MissingEngineError: the adapter is there, its framework is not.
     """
     with _loading(name):
-        engine: Engine = _engine_class(name)()
+        engine: Engine = engine_class(name)()
         return engine
 
 
@@ -48,7 +48,7 @@ def load_logs(name: str) -> EngineLogs:
         MissingEngineError: the adapter cannot be loaded.
     """
     with _loading(name):
-        logs: EngineLogs = _engine_class(name).logs()
+        logs: EngineLogs = engine_class(name).logs()
         return logs
 
 
@@ -113,7 +113,12 @@ def _instead(path: Path) -> str:
     return ": the folder has no such files" if any(path.iterdir()) else ": the folder is empty"
 
 
-def _engine_class(name: str) -> Any:
+def engine_class(name: str) -> Any:
+    """The class of the engine called `name`: its adapter, of which the framework may be missing.
+
+    Raises:
+        UsageError: no adapter has that name.
+    """
     for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
         return entry.load()
     known = ", ".join(engine_names()) or "none"

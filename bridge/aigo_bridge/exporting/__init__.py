@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aigo_bridge.engine import Fidelity, Gap
-from aigo_bridge.engines import engine_names, load_engine
+from aigo_bridge.engines import engine_class, engine_names, load_engine
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
 from aigo_bridge.plan import TaskPlan
 
@@ -150,12 +150,11 @@ def log_exporter(target: str) -> LogExporter:
 
 def _with(name: str, function: str, otherwise: str) -> Any:
     """The engine, or its adapter's module `export`: whichever has the function."""
+    # Looked for in the adapter first: what no engine does is no reason to install one.
+    kind = engine_class(name)
+    module = f"{kind.__module__.rpartition('.')[0]}.export"
+    exporter = import_module(module) if find_spec(module) is not None else None
+    if not any(callable(getattr(each, function, None)) for each in (kind, exporter)):
+        raise UsageError(otherwise)
     engine: object = load_engine(name)
-    if callable(getattr(engine, function, None)):
-        return engine
-    module = f"{type(engine).__module__.rpartition('.')[0]}.export"
-    if find_spec(module) is not None:
-        exporter = import_module(module)
-        if callable(getattr(exporter, function, None)):
-            return exporter
-    raise UsageError(otherwise)
+    return engine if callable(getattr(engine, function, None)) else exporter

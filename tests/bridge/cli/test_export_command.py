@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.metadata
 import json
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,23 @@ def author(tmp_path: Path) -> Any:
 
 def tree(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_what_no_engine_writes_is_no_reason_to_install_one(
+    aigo: Run, author: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """lighteval has no logs to write, installed or not."""
+
+    def version(package: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    done = aigo("export", "any.tasklog.json", "--to", "lighteval-log", "--out", "logs")
+    missing = aigo("export", "author", "--to", "lighteval", "--out", "docs")
+
+    assert done.code == missing.code == 2
+    assert "results cannot be written as logs of engine 'lighteval'" in done.err
+    assert "lighteval is not installed; run: pip install" in missing.err
 
 
 def test_what_is_written_is_told(aigo: Run, author: Any, tmp_path: Path) -> None:

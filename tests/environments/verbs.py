@@ -1,0 +1,249 @@
+"""Every verb of the command line on a small real input, and what it has to say in an environment.
+
+Inputs are copies in an empty folder, so that nothing can come from the source. Only a check that says so may ask for a package.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.environments.installing import FOLDER, REPOSITORY
+
+SECONDS = 300
+"""That a command may take, on a busy machine."""
+
+PYARROW = "pip install 'pyarrow"
+LIGHTEVAL = "'lighteval==0.13.*'"
+DATASETS = "pip install 'datasets"
+
+_SCRIPTED = "--model scripted/examples/capitals/answers.jsonl"
+_TASKS = "tasks/aigo_tasks"
+_ACCURACY = "Accuracy 0.75 4 string_equals"
+_API = (
+    "from aigo_bridge.results import read_log;"
+    "log = read_log('out/capitals.tasklog.json');"
+    "print(log.frame().status, len(list(log.samples())), 'samples')"
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A command and its outcome."""
+
+    command: str
+    """For a shell, in the folder of the inputs."""
+    shows: tuple[str, ...] = ()
+    """Texts of its output, runs of blanks taken as one."""
+    code: int = 0
+    asks_for: str | None = None
+    """Part of the command that installs what is missing; `None`: nothing is."""
+    writes: str | None = None
+    """Pattern of a file that is there afterwards."""
+    further: bool = False
+    """Whether its verb has another check already, so that not every environment needs it."""
+
+
+def checks(has: frozenset[str], *, all_of_them: bool) -> list[Check]:
+    """What to run, in this order, where the packages of some extras are there: all, or every verb and every extra once."""
+    found = [
+        *_looking(),
+        *_running(has),
+        *_importing(has),
+        *_passing_on(has),
+        *_of_inspect(),
+        *_of_lighteval(has),
+    ]
+    return [check for check in found if all_of_them or not check.further]
+
+
+def _looking() -> Iterator[Check]:
+    yield Check("aigo-bridge --version", ("aigo-bridge 0.",))
+    yield Check("aigo-bridge --help", ("validate", "doctor"))
+    yield Check("aigo-bridge list", ("aigo_tasks/mmlu sample, --full",))
+    yield Check("aigo-bridge schema task", ('"title": "TaskSpec"',))
+    yield Check("aigo-bridge validate examples tasks", ("files are valid",))
+    yield Check("aigo-bridge explain examples/capitals -n 1", ("What is the capital of", "string_equals"))
+    yield Check("aigo-bridge upgrade examples/capitals/task.yaml", ("key: capitals",))
+
+
+def _running(has: frozenset[str]) -> Iterator[Check]:
+    run = "aigo-bridge run"
+    yield Check(
+        f"{run} examples/capitals {_SCRIPTED}", (_ACCURACY, "4 of 4 samples scored"), writes="out/capitals.t*"
+    )
+    yield Check("aigo-bridge validate out", (": a valid tasklog",))
+    yield Check(f'python -c "{_API}"', ("success 4 samples",))
+    judge = f"--model-map 'openai$gpt-4-1-nano=scripted/{_TASKS}/hp-trivia/judge.jsonl'"
+    answers = f"--model scripted/{_TASKS}/hp-trivia/answers.jsonl"
+    yield Check(
+        f"{run} aigo_tasks/hp-trivia {answers} {judge} --num-samples 5",
+        ("5 of 5 samples scored",),
+        further=True,
+    )
+    contacts = f"--dataset contacts={_TASKS}/uniqueness-task/contacts.csv --config field=email"
+    yield Check(f"{run} aigo_tasks/uniqueness-task {contacts}", ("Uniqueness Rate 0.8 ",), further=True)
+    answers = f"--model scripted/{_TASKS}/wmt14/answers.jsonl"
+    yield Check(f"{run} aigo_tasks/wmt14 {answers}", ("mean_sentence_bleu", "6 of 6 samples scored"))
+    answers = f"--model scripted/{_TASKS}/xsum/answers.jsonl"
+    yield Check(f"{run} aigo_tasks/xsum {answers}", ("rouge", "6 of 6 samples scored"), further=True)
+    yield Check(
+        f"{run} examples/capitals/run.yaml --out plan",
+        ("policy passed",),
+        writes="plan/eval*.json",
+        further=True,
+    )
+    rows = "--dataset capitals=inputs/capitals.parquet --out rows"
+    if "parquet" in has:
+        yield Check(f"{run} examples/capitals {_SCRIPTED} {rows}", (_ACCURACY,))
+    else:
+        yield Check(f"{run} examples/capitals {_SCRIPTED} {rows}", ("Parquet",), 2, asks_for=PYARROW)
+    hub = f"{run} aigo_tasks/gsm8k --full {_SCRIPTED}"
+    if "huggingface" in has:
+        yield Check(hub, ("openai/gsm8k", "cannot be loaded"), 2)
+    else:
+        yield Check(hub, ("Hugging Face",), 2, asks_for=DATASETS)
+    for provider in ("openai", "anthropic"):
+        command = f"{run} examples/capitals --model {provider}/m"
+        if provider in has:
+            yield Check(command, (f"{provider.upper()}_API_KEY",), 2)
+        else:
+            yield Check(command, code=2, asks_for=f"pip install {provider}")
+    yield Check("aigo-bridge score examples/capitals out/capitals.tasklog.json --out again", (_ACCURACY,))
+    yield Check(
+        "aigo-bridge generate inputs/generated.yaml --model-map w=scripted/inputs/writer.jsonl --out made.jsonl",
+        ("2 rows in made.jsonl",),
+    )
+
+
+def _importing(has: frozenset[str]) -> Iterator[Check]:
+    into = "--out evidence"
+    chunked = "golden/inspect/0.3.285-chunked.eval"
+    yield Check(f"aigo-bridge import {chunked} {into}", writes="evidence/*chunked*.tasklog.json")
+    json = "golden/inspect/0.3.50.json"
+    yield Check(f"aigo-bridge import {json} {into}", writes="evidence/0.3.50*", further=True)
+    # All of them, in a folder, `.json` and of old releases.
+    yield Check(
+        "aigo-bridge import golden/inspect --out folder", writes="folder/0.3.95*.tasklog.json", further=True
+    )
+    yield Check("aigo-bridge validate evidence", ("valid", "tasklog"))
+    if "parquet" in has:
+        yield Check(
+            f"aigo-bridge import {chunked} --format parquet --out tables", writes="tables/**/*.parquet"
+        )
+        yield Check("aigo-bridge import golden/lighteval --out native", writes="native/*.tasklog.json")
+    else:
+        yield Check(
+            f"aigo-bridge import {chunked} --format parquet --out tables", ("parquet",), 2, asks_for=PYARROW
+        )
+        yield Check("aigo-bridge import golden/lighteval --out native", ("Parquet",), 2, asks_for=PYARROW)
+
+
+def _passing_on(has: frozenset[str]) -> Iterator[Check]:
+    export = "aigo-bridge export"
+    yield Check(
+        f"{export} examples/capitals --to inspect --out hosted", writes="hosted/capitals.py", further=True
+    )
+    yield Check(f"{export} examples/capitals --to inspect --native --out plain", writes="plain/capitals.py")
+    yield Check(f"{export} out/capitals.tasklog.json --to inspect-log --out logs", writes="logs/*.eval")
+    for what, to, out in (
+        ("examples/capitals", "lighteval", "docs"),
+        ("examples/capitals --native", "lighteval", "plain-docs"),
+    ):
+        command = f"{export} {what} --to {to} --out {out}"
+        if "lighteval" in has:
+            yield Check(command, writes=f"{out}/**/*")
+        else:
+            yield Check(command, ("lighteval is not installed",), 2, asks_for=LIGHTEVAL)
+    # No engine of that name writes logs, so that nothing is to be installed for it.
+    yield Check(
+        f"{export} out/capitals.tasklog.json --to lighteval-log --out results", ("cannot be written",), 2
+    )
+    records = f"{_TASKS}/jsonl-fixture/tasks.jsonl"
+    yield Check(f"aigo-bridge convert {records} --out converted", ("10 tasks",), writes="converted/task.yaml")
+    yield Check(
+        "aigo-bridge convert inspect:examples/riddles/riddles.py --to aigo --out riddles",
+        ("2 samples",),
+        writes="riddles/task.yaml",
+    )
+
+
+def _of_inspect() -> Iterator[Check]:
+    model = "--model scripted/inputs/riddles.jsonl"
+    benchmark = "inspect:examples/riddles/riddles.py -T difficulty=hard"
+    yield Check(f"aigo-bridge run {benchmark} {model} --out own", ("1 of 1 samples completed", "accuracy 1 "))
+    # No such package is there: where they come from is the one thing to install that nobody has asked for.
+    yield Check("aigo-bridge list inspect", ("aigo-bridge run inspect:FILE.py",), asks_for="inspect-evals")
+    ours = "inspect eval aigo_bridge/task -T task=examples/capitals/task.yaml"
+    yield Check(f"{ours} {_SCRIPTED} --display none --log-dir ours", writes="ours/*.eval")
+    yield Check(
+        f"AIGO_BRIDGE_EVIDENCE=hook inspect eval examples/riddles/riddles.py {model} --display none",
+        writes="hook/*.tasklog.json",
+    )
+
+
+def _of_lighteval(has: frozenset[str]) -> Iterator[Check]:
+    run = f"aigo-bridge run examples/capitals {_SCRIPTED}"
+    if "lighteval" in has:
+        yield Check("aigo-bridge doctor", ("engine inspect can run tasks", "engine lighteval can run tasks"))
+        yield Check(f"{run} --engine inspect,lighteval --out both", ("the engines agree on 4 samples",))
+        yield Check("aigo-bridge list lighteval", ("lighteval:gsm8k",))
+    else:
+        yield Check("aigo-bridge doctor", ("engine inspect can run tasks",), asks_for=LIGHTEVAL)
+        for command in (f"{run} --engine lighteval", "aigo-bridge list lighteval"):
+            yield Check(command, ("lighteval is not installed",), 2, asks_for=LIGHTEVAL)
+
+
+def copy_inputs(folder: Path) -> None:
+    """What the commands work on."""
+    for name in ("examples", "tasks"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "tests" / "golden" / "inspect", folder / "golden" / "inspect")
+    with zipfile.ZipFile(REPOSITORY / "tests" / "golden" / "lighteval" / "0.13.0.zip") as archive:
+        archive.extractall(folder / "golden" / "lighteval")
+    shutil.copytree(FOLDER / "inputs", folder / "inputs")
+
+
+def problems(check: Check, binaries: Path, folder: Path) -> list[str]:
+    """Run a check; what is not as it should be, with the end of what the command said."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "VIRTUAL_ENV", "MAKE", "OPENAI_", "ANTHROPIC_", "AZURE"))
+    }
+    environment |= {
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+        # Nothing of the user's own settings and caches, and no network.
+        "HOME": str(folder),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "HF_HUB_OFFLINE": "1",
+        "NO_COLOR": "1",
+        "INSPECT_DISPLAY": "none",
+    }
+    try:
+        done = subprocess.run(
+            ["bash", "-c", check.command],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return [f"took more than {SECONDS} s"]
+    said = done.stdout + done.stderr
+    squeezed = re.sub(r"\s+", " ", said)
+    found = [f"does not say {text!r}" for text in check.shows if text not in squeezed]
+    if done.returncode != check.code:
+        found.append(f"exit code {done.returncode}, expected {check.code}")
+    if "Traceback" in said:
+        found.append("shows a traceback")
+    if check.asks_for is None and "pip install" in said:
+        found.append("asks for a package")
+    if check.asks_for is not None and check.asks_for not in squeezed:
+        found.append(f"does not ask for what is missing: {check.asks_for}")
+    if check.writes is not None and not any(path.is_file() for path in folder.glob(check.writes)):
+        found.append(f"has not written {check.writes}")
+    return [*found, said.strip()[-1500:]] if found else []
