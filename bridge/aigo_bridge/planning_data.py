@@ -164,8 +164,8 @@ def _load(
     if around.at_hand_only and not is_at_hand(entity.spec):
         raise DatasetError([])  # nothing is wrong with it, as far as can be seen from here
     reader = None if around.read_traces is None else around.read_traces(entity.root)
-    rows = entity_rows(entity, selection, DatasetTools(read_traces=reader))
-    return entity.spec.display_name, entity.spec.tags, rows
+    tools = DatasetTools(read_traces=reader)
+    return entity.spec.display_name, entity.spec.tags, entity_rows(entity, selection, tools)
 
 
 def is_at_hand(dataset: DatasetSpec) -> bool:

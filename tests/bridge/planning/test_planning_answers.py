@@ -15,7 +15,7 @@ from aigo_bridge.evaluate import plan
 from aigo_bridge.plan import PlanOrigin
 from aigo_bridge.planning_answers import MOST_RENDERINGS, answer_issues
 from aigo_bridge.reading import read_task
-from aigo_bridge.run_file_checks import task_file_issues
+from aigo_bridge.run_file_checks import planning_issues
 
 TASK = """key: t
 display_name: T
@@ -118,7 +118,7 @@ def test_cells_without_a_value_are_told_once(tmp_path: Path) -> None:
 
 def test_validate_tells_the_same(tmp_path: Path) -> None:
     issues(tmp_path, MCQA, *cells("A", "E"))
-    (issue,) = task_file_issues(read_task(tmp_path / "t.yaml"))
+    (issue,) = planning_issues("task", read_task(tmp_path / "t.yaml"), None)
     assert issue.message.startswith("'ground_truth_choice' is none of the choices in 1 of 2 samples")
     assert issue.severity == "warning"
 
