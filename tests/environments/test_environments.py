@@ -1,0 +1,78 @@
+"""The script of `make environments`: what it would run, and how it takes pip's settings over. The environments themselves are made there."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import product
+from pathlib import Path
+
+import pytest
+from tests.environments import oldest
+from tests.environments.installing import REPOSITORY, pip_settings, uv_settings
+from tests.environments.verbs import Check, checks, problems
+
+from aigo_bridge.cli import VERBS
+
+EXTRAS = ("parquet", "huggingface", "openai", "lighteval")
+
+
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_every_verb_is_run_whatever_is_installed(all_of_them: bool) -> None:
+    for chosen in product([True, False], repeat=len(EXTRAS)):
+        has = frozenset(extra for extra, there in zip(EXTRAS, chosen, strict=True) if there)
+        commands = [shlex.split(check.command) for check in checks(has, all_of_them=all_of_them)]
+
+        assert {words[1] for words in commands if words[0] == "aigo-bridge"} >= set(VERBS)
+        assert any("inspect" in words and "eval" in words for words in commands)
+
+
+def test_the_oldest_versions_answer_the_requirements_of_today() -> None:
+    """Else: `make oldest`."""
+    assert oldest.outdated() == []
+
+
+def test_uv_takes_packages_from_where_pip_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip = tmp_path / "pip"
+    pip.write_text(
+        "#!/bin/sh\n"
+        "cat <<'END'\n"
+        ":env:.find-links='/wheels /more'\n"
+        "global.extra-index-url='https://b.example/simple\\nhttps://c.example/simple'\n"
+        "global.find-links='/overridden'\n"
+        "global.index-url='https://a.example/simple'\n"
+        "global.timeout='60'\n"
+        "END\n"
+    )
+    pip.chmod(0o755)
+
+    assert uv_settings(pip_settings(pip)) == {
+        "UV_DEFAULT_INDEX": "https://a.example/simple",
+        "UV_INDEX": "https://b.example/simple https://c.example/simple",
+        "UV_FIND_LINKS": "/wheels,/more",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (Check("echo a  b", ("a b",)), None),
+        (Check("echo a", ("b",)), "does not say 'b'"),
+        (Check("exit 3"), "exit code 3, expected 0"),
+        (Check("echo run: pip install x"), "asks for a package"),
+        (Check("echo run: pip install x", asks_for="install x"), None),
+        (Check("true", asks_for="install x"), "does not ask for what is missing: install x"),
+        (Check("echo 'Traceback (most recent call last):' >&2"), "shows a traceback"),
+        (Check("touch made.txt", writes="*.txt"), None),
+        (Check("true", writes="*.json"), "has not written *.json"),
+    ],
+)
+def test_what_is_not_right_is_told(tmp_path: Path, check: Check, said: str | None) -> None:
+    found = problems(check, tmp_path, tmp_path)
+
+    assert found[:1] == ([] if said is None else [said])
+
+
+def test_ci_runs_it() -> None:
+    assert "make environments" in (REPOSITORY / ".ci" / "run").read_text().splitlines()
