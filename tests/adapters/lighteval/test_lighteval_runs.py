@@ -140,6 +140,27 @@ def test_lightevals_own_results_show_our_metrics(make_plan: MakePlan, script: Sc
     assert "0x" not in json.dumps(found["config_tasks"])
 
 
+def test_details_of_a_conversation_show_what_was_asked_first(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    turns = '[{type: chat_message, role: user, content: "{{ sample.q }}"}, {type: generate}, {type: chat_message, role: user, content: Sure?}, {type: generate}]'
+    task = f"""
+  solver: {{type: multi_turn_solver, message_builders: {turns}}}
+  scorers: [{{type: string_equals, ground_truth: "yes"}}]
+"""
+    made = make_plan([{"q": "one"}, {"q": "two"}], task)
+
+    records = ran(made, tmp_path / "out", model=script(ECHO))
+
+    assert scores(records) == {0: {"is_correct": 1.0}, 1: {"is_correct": 1.0}}
+    (file,) = (tmp_path / "out" / "details").rglob("*.parquet")
+    docs = [row["doc"] for row in pq.read_table(file).to_pylist()]
+    assert [doc["query"] for doc in docs] == ["one", "two"]
+    assert [(doc["use_logits"], doc["original_query"]) for doc in docs] == [(False, None)] * 2
+
+
 def test_limits_end_a_sample(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     made = make_plan([{"q": "slow", "a": "yes"}, {"q": "fast", "a": "yes"}])
     slow = script({"match": {"exact": "slow"}, "reply": {"text": "yes", "delay": 30}}, ECHO)

@@ -66,6 +66,15 @@ def ran(made: TaskPlan, out: Path, model: Path | str, **settings: Any) -> list[T
     return list(engine.read(engine.run(made, RunSettings(out=out, model=name, **settings)).path).trials())
 
 
+def details_of(out: Path) -> list[dict[str, Any]]:
+    """The rows that lighteval has saved."""
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    (file,) = (out / "details").rglob("*.parquet")
+    rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    return rows
+
+
 def metadata(record: TrialRecord) -> dict[str, Any]:
     assert record.scores, record.errors
     return dict(record.scores[0].metadata or {})
@@ -227,10 +236,7 @@ def test_choices_are_weighed_against_how_likely_they_are_by_themselves(
         assert isinstance(record.solver, SolverTrace)
         assert len(record.solver.direct_ios) == 2
     assert False in decided  # it matters
-    import pyarrow.parquet as pq
-
-    (details,) = (tmp_path / "out" / "details").rglob("*.parquet")
-    kept = [row["model_response"]["unconditioned_logprobs"] for row in pq.read_table(details).to_pylist()]
+    kept = [row["model_response"]["unconditioned_logprobs"] for row in details_of(tmp_path / "out")]
     assert [len(each) for each in kept] == [3, 2, 4]
 
 
@@ -356,10 +362,7 @@ def test_nothing_is_generated_where_no_other_scorer_looks_at_an_answer(
         assert len(calls) == 1
     results = json.loads(log.path.read_bytes())
     assert set(results["results"]["aigo-t|0"]) == {"string_equals_mcqa.accuracy"}
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
-
-    (details,) = (tmp_path / "out" / "details").rglob("*.parquet")
-    shown = pq.read_table(details).to_pylist()
+    shown = details_of(tmp_path / "out")
     assert [row["doc"]["choices"] for row in shown] == [row["t"] for row in ROWS]
     assert [row["doc"]["sampling_methods"] for row in shown] == [["LOGPROBS"]] * 3
     assert [len(row["model_response"]["logprobs"]) for row in shown] == [3, 2, 4]

@@ -152,6 +152,26 @@ def test_multimodal(tmp_path: Path) -> None:
     assert question_gaps(made) == []
 
 
+def test_an_image_that_a_conversation_begins_with_is_in_its_document(make_plan: MakePlan) -> None:
+    image, url = png("green")
+    shown = {"type": "input_image", "image_url": url, "detail": "auto"}
+    message = {
+        "type": "message",
+        "id": "",
+        "status": "completed",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "?"}, shown],
+    }
+    turns = "[{type: load_trace, trace_column: t}, {type: generate}, {type: chat_message, role: user, content: b}, {type: generate}]"
+
+    (doc,) = to_docs(
+        make_plan([{"t": [message]}], f"\n  solver: {{type: multi_turn_solver, message_builders: {turns}}}\n")
+    )
+
+    assert doc.query == "?"
+    assert [each.tobytes() for each in doc.images] == [image.tobytes()]
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
