@@ -291,6 +291,10 @@ _HINTS = (
     ("invalid Unicode character escape", "write the character itself; pairs of \\u escapes are JSON only"),
     ("control characters are not allowed", "remove the character"),
     (
+        "did not find expected <document start>",
+        "one file is one entity; lines of JSON are rows or task records: `aigo-bridge validate` tells which",
+    ),
+    (
         "did not find expected",
         "look for a bracket or quote that is not closed, or for text after a closing quote",
     ),

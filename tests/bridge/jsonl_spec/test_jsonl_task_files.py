@@ -169,6 +169,17 @@ def test_of_very_many_problems_the_first_are_shown(aigo: Run, tmp_path: Path) ->
     assert "200 of 201 records are invalid" in done.err
 
 
+@pytest.mark.parametrize("verb", ["upgrade", "generate"])
+def test_other_verbs_know_lines_of_json_from_a_broken_bracket(aigo: Run, tmp_path: Path, verb: str) -> None:
+    written(tmp_path / "t.jsonl", f"{LINE}\n{LINE}\n")
+
+    done = aigo(verb, "t.jsonl", *(("--out", "x.jsonl") if verb == "generate" else ()))
+
+    assert done.code == 2
+    assert "lines of JSON are rows or task records" in done.err
+    assert "bracket" not in done.err
+
+
 @pytest.mark.parametrize("verb", ["run", "explain"])
 def test_options_that_records_do_not_have_are_refused(aigo: Run, tmp_path: Path, verb: str) -> None:
     written(tmp_path / "t.jsonl", LINE)
