@@ -67,7 +67,7 @@ def outcome_of(
         model=model,
         native_log=path,
         result=imported.output,
-        metrics=_metrics(log),
+        metrics=metrics_of_log(log),
         planned=len(log.eval.dataset.sample_ids or ()),
         num_samples=imported.samples,
         num_failed=imported.failed,
@@ -153,7 +153,8 @@ def _failures(log: Path) -> list[tuple[str | int, str]]:
     return list(found.items())
 
 
-def _metrics(log: EvalLog) -> tuple[BenchmarkMetric, ...]:
+def metrics_of_log(log: EvalLog) -> tuple[BenchmarkMetric, ...]:
+    """The numbers as Inspect computed them."""
     rows = []
     for score in log.results.scores if log.results is not None else ():
         # The scorer says which numbers these are; of a score with several values, the name does, too.

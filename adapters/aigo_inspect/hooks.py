@@ -17,6 +17,7 @@ from pathlib import Path
 
 from anyio import CancelScope, to_thread
 from inspect_ai.hooks import Hooks, RunEnd, SampleStart, TaskEnd, TaskStart, hooks
+from inspect_ai.log import EvalLog
 from inspect_ai.log._samples import sample_active
 
 from aigo_bridge.errors import BridgeError
@@ -72,17 +73,18 @@ class EvidenceHook(Hooks):
     async def on_task_end(self, data: TaskEnd) -> None:
         """Write the evidence; a failure is reported and never takes the evaluation with it."""
         self._runs[data.run_id].written.add(data.log.location)
-        await _write(data.log.location)
+        await _write(data.log.location, data.log)
 
     async def on_run_end(self, data: RunEnd) -> None:
         """Write the evidence of the tasks that did not end by themselves."""
         run = self._runs.pop(data.run_id, _Run())
-        for location in dict.fromkeys([*(log.location for log in data.logs), *run.begun.values()]):
+        logs: dict[str, EvalLog | None] = {log.location: log for log in data.logs}
+        for location in dict.fromkeys([*logs, *run.begun.values()]):
             if location and location not in run.written:
-                await _write(location)
+                await _write(location, logs.get(location))
 
 
-async def _write(location: str) -> None:
+async def _write(location: str, log: EvalLog | None) -> None:
     # In a thread: reading a large log would stop all other tasks of the event loop.
     try:
         # Shielded: a run that was cancelled is still to be told of.
@@ -91,8 +93,33 @@ async def _write(location: str) -> None:
     except (BridgeError, OSError) as error:
         _logger.warning("evidence of %s was not written: %s", location, error)
         return
-    if result is not None and result.exit_code:
+    if result is None:
+        return
+    if result.exit_code:
         _logger.warning("evidence of %s: %s", location, result.reason)
+    if log is not None:
+        for difference in _differences(log, result):
+            message = "evidence of %s differs from what Inspect shows: %s (please report this defect of aigo-bridge)"
+            _logger.error(message, location, difference)
+
+
+def _differences(log: EvalLog, result: ImportResult) -> tuple[str, ...]:
+    """How the evidence differs from what Inspect makes known of its log."""
+    if result.output is None:
+        return ()
+    # Late: the hook is loaded with Inspect, whether it is on or not.
+    from aigo_bridge.benchmarks import shown_metrics
+    from aigo_bridge.results.agreement import Shown, differences
+
+    from .benchmark_outcomes import metrics_of_log
+
+    shown = Shown(
+        metrics=shown_metrics(metrics_of_log(log)),
+        succeeded=log.status == "success",
+        num_samples=result.samples,
+        num_failed=result.failed,
+    )
+    return differences(shown, result.output)
 
 
 def write_evidence(log: str, folder: str) -> ImportResult | None:

@@ -63,7 +63,7 @@ def run_import(
     bounds = DEFAULT_BOUNDS.changed(options.bounds)
     if options.output_format == "parquet":
         raise UsageError(
-            "results of lighteval are not written as parquet: found --format parquet, expected json, json.gz or json.zst"
+            f"{', '.join(locations)}: results of lighteval are not written as parquet: found --format parquet, expected json, json.gz or json.zst"
             " (lighteval's details are Parquet files already; the tables of a result log: `aigo-bridge import RESULT --format parquet`)"
         )
     _secrets(options)

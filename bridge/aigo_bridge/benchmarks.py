@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -17,6 +17,8 @@ from typing import Any, Protocol, cast
 from aigo_bridge.engine import Gap, Progress
 from aigo_bridge.engines import engine_names, load_engine
 from aigo_bridge.errors import UsageError, error_kind
+from aigo_bridge.importing.key_names import key_of
+from aigo_bridge.results.agreement import Shown, ShownMetric, differences
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,8 @@ class BenchmarkOutcome:
     """The file that the benchmark stands in; `None`: in none, or the engine does not say."""
     warnings: tuple[str, ...] = ()
     """What makes the numbers doubtful although nothing failed."""
+    differences: tuple[str, ...] = ()
+    """How the written evidence differs from all this, which it never should."""
 
     @property
     def num_missing(self) -> int:
@@ -143,7 +147,26 @@ class BenchmarkOutcome:
         failed = self.num_failed + self.num_missing + self.num_unscored
         # Where every sample failed there is nothing to compute metrics from: that is told as failed samples.
         uncomputed = self.num_failed < self.num_samples and any(row.value is None for row in self.metrics)
-        return self.status == "success" and self.result is not None and failed <= tolerated and not uncomputed
+        ended = self.status == "success" and self.result is not None and not self.differences
+        return ended and failed <= tolerated and not uncomputed
+
+    def compared(self) -> BenchmarkOutcome:
+        """This outcome with how its evidence differs from it."""
+        if self.result is None:
+            return self
+        shown = Shown(
+            metrics=shown_metrics(self.metrics),
+            succeeded=self.status == "success",
+            num_samples=self.num_samples,
+            num_failed=self.num_failed,
+            num_missing=self.num_missing,
+        )
+        return replace(self, differences=differences(shown, self.result))
+
+
+def shown_metrics(metrics: Sequence[BenchmarkMetric]) -> list[ShownMetric]:
+    """Numbers of a benchmark as what is compared with the evidence."""
+    return [ShownMetric(row.scorer, (row.name, key_of(row.name)), row.value) for row in metrics]
 
 
 @dataclass(frozen=True)

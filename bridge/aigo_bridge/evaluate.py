@@ -33,6 +33,7 @@ from aigo_bridge.planning_answers import faulty_choices
 from aigo_bridge.planning_data import Surroundings
 from aigo_bridge.reading import read_task
 from aigo_bridge.results import write_log
+from aigo_bridge.results.agreement import Shown, ShownMetric, differences
 from aigo_bridge.results.assembling import (
     MetricRow,
     Metrics,
@@ -83,6 +84,8 @@ class Outcome:
     """What counted against the model and may be no fault of its answers, as far as planning did not know: one line each."""
     faults: tuple[TaskResultError, ...] = ()
     """What of the evidence could not be put together."""
+    differences: tuple[str, ...] = ()
+    """How the written evidence differs from all this, which it never should."""
 
     @property
     def num_missing(self) -> int:
@@ -92,8 +95,8 @@ class Outcome:
     def is_right(self, tolerated: int) -> bool:
         """Whether the run ended, with every metric and no more failed samples than are tolerated."""
         failed = self.num_failed + self.num_missing
-        complete = not self.uncomputed and not self.faults
-        return self.execution.status == "success" and failed <= tolerated and complete
+        whole = not (self.uncomputed or self.faults or self.differences)
+        return self.execution.status == "success" and failed <= tolerated and whole
 
 
 def plan(origin: PlanOrigin) -> TaskPlan:
@@ -170,7 +173,7 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         message = f"the evidence cannot be written: {error.strerror or error}"
         raise EvidenceError([Issue(message, file=str(result), hint=hint)]) from error
     tally = written.tally
-    return Outcome(
+    outcome = Outcome(
         plan=made,
         log=log,
         result=result,
@@ -187,6 +190,28 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         doubts=doubts_of(made, [tally]),
         faults=written.faults,
     )
+    return replace(outcome, differences=differences(_shown(outcome), result))
+
+
+def _shown(outcome: Outcome) -> Shown:
+    return Shown(
+        metrics=shown_metrics(outcome.metrics),
+        succeeded=outcome.execution.status == "success" and not outcome.num_missing,
+        num_samples=outcome.num_samples,
+        num_failed=outcome.num_failed,
+        num_missing=outcome.num_missing,
+        counts_rows=scores_rows(outcome.plan),
+    )
+
+
+def scores_rows(made: TaskPlan) -> bool:
+    """Whether rows that a post-processor makes of the samples are scored, and not the samples."""
+    return made.entity != "system" and getattr(made.benchmark.solver, "postprocessor", None) is not None
+
+
+def shown_metrics(rows: Sequence[MetricRow]) -> list[ShownMetric]:
+    """Rows of a table as what is compared with the evidence."""
+    return [ShownMetric(row.scorer_key, (row.name, row.metric_key), row.value) for row in rows]
 
 
 def _read(made: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults]:

@@ -57,7 +57,8 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
     request = document.spec.generator_specification
     if request is None:
         raise UsageError(
-            f"data set {document.spec.key!r} is not a generated one: it has no generator_specification"
+            f"{document.file.name}: data set {document.spec.key!r} is not a generated one: it has no generator_specification"
+            " (its rows need not be made: `aigo-bridge run` reads them)"
         )
     generator = read_generator(find_generator(request.dataset_generator_key, path), root=sources.root)
     host = SnippetHost()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aigo_bridge.engine import Engine, ImportOptions
-from aigo_bridge.engines import refuse_other
+from aigo_bridge.engines import logs_at, refuse_other
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.importing.file_kinds import head_of, is_result_log
 from aigo_bridge.importing.report import ImportReport
@@ -39,6 +39,9 @@ def stored_log(location: str, engine: Engine, folder: Path) -> Path:
         return path
     if not engine.logs().files(location):
         refuse_other(location)
+        others = [name for name in logs_at(location) if name != engine.name]
+        if others:
+            raise UsageError(f"{location!r} is a log of {others[0]}: score it with --engine {others[0]}")
     reports: list[ImportReport] = []
     # Nothing is taken out: scorers have to see what was said.
     code = engine.import_logs([location], folder, ImportOptions(redact=False), reports.append)
@@ -51,4 +54,7 @@ def stored_log(location: str, engine: Engine, folder: Path) -> Path:
 
 
 def _reason(location: str, lines: Sequence[str]) -> str:
-    return f"{location!r} cannot be imported whole, and a part of it would give other numbers: {'; '.join(lines)}"
+    return (
+        f"{location!r} cannot be imported whole, and a part of it would give other numbers: {'; '.join(lines)}"
+        " (`aigo-bridge import` saves what there is)"
+    )

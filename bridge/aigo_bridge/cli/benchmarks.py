@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from aigo_bridge.benchmarks import BenchmarkOutcome, BenchmarkRun, load_benchmarks
+from aigo_bridge.cli.failing import show_differences
 from aigo_bridge.errors import UsageError
 from aigo_bridge.results.first_errors import more_samples
 
@@ -49,6 +50,7 @@ def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | No
             enabled=tells and not as_json, several=True, resumable=getattr(benchmarks, "CAN_RESUME", False)
         ) as on_progress:
             outcomes = benchmarks.run(replace(request, on_progress=on_progress))
+        outcomes = [outcome.compared() for outcome in outcomes]
     except EngineError as error:
         with reported(ExitCode.NOT_RIGHT):
             raise error from error
@@ -62,6 +64,8 @@ def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | No
     else:
         for outcome in outcomes:
             show(outcome)
+    for outcome in outcomes:
+        show_differences(outcome.result, outcome.differences)
     right = bool(outcomes) and all(
         outcome.is_right(tolerated(fail_on_error, outcome.planned)) for outcome in outcomes
     )
@@ -109,6 +113,7 @@ def summary(outcome: BenchmarkOutcome) -> dict[str, Any]:
         "warnings": list(outcome.warnings),
         "native_log": str(outcome.native_log),
         "result": None if outcome.result is None else str(outcome.result),
+        **({"differences": list(outcome.differences)} if outcome.differences else {}),
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from aigo_bridge.cli.failing import ExitCode, reported, show_issues, shown
+from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues, shown
 from aigo_bridge.cli.outcomes import metric_names, metric_problems
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, RunSettings
@@ -93,6 +93,8 @@ def _tell(
     """Write the summary, and show the outcome, or add it to `summaries`."""
     written = write_summary(outcome, limits)
     _tell_earlier(outcome, resume=resume)
+    for result in outcome.results:
+        show_differences(result.result, result.differences)
     if summaries is None:
         _show(outcome, limits, written)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import IntEnum
@@ -56,6 +56,18 @@ def shown(out: Path, work: Callable[[], None]) -> bool:
         typer.echo(f"evidence and native logs are in {short_path(out)}", err=True)
         return False
     return True
+
+
+def show_differences(result: Path | None, differences: Sequence[str]) -> None:
+    """What the written evidence has otherwise than it is shown, on standard error; nothing where they agree."""
+    if not differences or result is None:
+        return
+    # Late: most runs have none.
+    from aigo_bridge.results.agreement import REPORT
+
+    typer.echo(f"error: {short_path(result)}: the evidence differs from what is shown ({REPORT})", err=True)
+    for difference in differences:
+        typer.echo(f"  {printable(difference)}", err=True)
 
 
 def show(error: BridgeError) -> None:

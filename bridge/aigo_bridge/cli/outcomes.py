@@ -54,6 +54,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "usage": {name: dict(usage) for name, usage in outcome.execution.model_usage.items()},
         "native_log": str(outcome.log.path),
         "result": str(outcome.result),
+        **({"differences": list(outcome.differences)} if outcome.differences else {}),
     }
 
 

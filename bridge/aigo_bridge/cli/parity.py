@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from aigo_bridge.cli.failing import ExitCode, reported, show_issues
+from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues
 from aigo_bridge.cli.outcomes import summary as summary_of_task
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.terminal import one_line, printable, short_path
@@ -84,6 +84,8 @@ def run_task_on_all(
         for first in each.first_errors[:2]
     )
     problems = problems if note is None else (note, *problems)
+    for each in outcomes.values():
+        show_differences(each.result, each.differences)
     if as_json:
         shown = {name: summary_of_task(each) for name, each in outcomes.items()}
         _print_json({"parity": found.to_json(), "engines": shown})
@@ -132,6 +134,8 @@ def run_evaluations_on_all(
             if only is not None:
                 outcome = replace(outcome, verdicts=())
             right &= outcome.is_right(limits)
+            for result in outcome.results:
+                show_differences(result.result, result.differences)
             write_summary(outcome, limits)
             shown[name].append(summary_of_evaluation(outcome, limits))
             outcomes[name] = outcome

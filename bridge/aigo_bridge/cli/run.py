@@ -339,6 +339,7 @@ def _run_task(
 
 
 def _tell(outcome: Outcome, settings: RunSettings, *, as_json: bool) -> None:
+    from aigo_bridge.cli.failing import show_differences
     from aigo_bridge.cli.outcomes import show_outcome, summary
     from aigo_bridge.cli.terminal import short_path
 
@@ -360,3 +361,4 @@ def _tell(outcome: Outcome, settings: RunSettings, *, as_json: bool) -> None:
         typer.echo(json.dumps(summary(outcome), indent=2, ensure_ascii=False))
     else:
         show_outcome(outcome)
+    show_differences(outcome.result, outcome.differences)

@@ -77,7 +77,7 @@ def score(
     With several logs, each has its own folder in DIR.
     Exit code: 0 all samples were scored, 1 some failed, 2 wrong use or an invalid task.
     """
-    from aigo_bridge.cli.failing import ExitCode, reported, show_issues
+    from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues
     from aigo_bridge.cli.origins import origin_of, pairs
     from aigo_bridge.cli.outcomes import show_outcome, summary
     from aigo_bridge.cli.progress import progress
@@ -123,8 +123,10 @@ def score(
         outcomes.append(outcome)
         if not as_json:
             show_outcome(outcome)
+        show_differences(outcome.result, outcome.differences)
         limit = tolerated(fail_on_error, len(made.samples))
-        if outcome.num_failed + outcome.num_missing > limit or outcome.execution.status != "success":
+        ended = outcome.execution.status == "success" and not outcome.differences
+        if outcome.num_failed + outcome.num_missing > limit or not ended:
             worst = ExitCode.NOT_RIGHT
     if as_json:
         typer.echo(json.dumps([summary(each) for each in outcomes], indent=2, ensure_ascii=False))

@@ -12,7 +12,7 @@ AI GO says what is computed (see `metrics.repeatability`), not under which names
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,11 +39,14 @@ from aigo_bridge.evaluate import (
     doubts_of,
     execution_of,
     run_errors,
+    scores_rows,
+    shown_metrics,
     uncomputed,
 )
 from aigo_bridge.evaluation.planning import Entry
 from aigo_bridge.evaluation.results import EntryResult, rows_of
 from aigo_bridge.metrics import metrics_over_runs, score_agreements
+from aigo_bridge.results.agreement import Shown, differences
 from aigo_bridge.results.assembling import (
     MetricRow,
     Metrics,
@@ -136,7 +139,7 @@ def repeated_result(
         for metrics, tally in zip(runs.metrics, tallies, strict=True)
         for row in uncomputed(metrics, tally)
     )
-    return EntryResult(
+    result = EntryResult(
         key=entry.key,
         display_name=entry.display_name,
         evaluation=evaluation,
@@ -169,6 +172,15 @@ def repeated_result(
         earlier=logs[0].earlier,
         is_sample_data=entry.is_sample_data,
     )
+    shown = Shown(
+        metrics=shown_metrics(result.metrics),
+        succeeded=result.status == "success" and not result.num_missing,
+        num_samples=result.num_samples,
+        num_failed=result.num_failed,
+        num_missing=result.num_missing,
+        counts_rows=scores_rows(entry.plans[0]),
+    )
+    return replace(result, differences=differences(shown, path))
 
 
 def _unread(log: LogRef) -> str:

@@ -65,6 +65,8 @@ class EntryResult:
     """Where it was taken over from."""
     is_sample_data: bool = False
     """Whether its rows only stand for those of another data set."""
+    differences: tuple[str, ...] = ()
+    """How the written evidence differs from all this, which it never should."""
 
     @property
     def num_missing(self) -> int:
@@ -74,8 +76,8 @@ class EntryResult:
     def is_right(self, tolerated: int) -> bool:
         """Whether it ended, with every metric and no more failed samples than are tolerated."""
         failed = self.num_failed + self.num_missing
-        complete = not self.uncomputed and not self.faults
-        return self.status == "success" and failed <= tolerated and complete
+        whole = not (self.uncomputed or self.faults or self.differences)
+        return self.status == "success" and failed <= tolerated and whole
 
 
 def of_outcome(entry: Entry, evaluation: str, outcome: Outcome) -> EntryResult:
@@ -110,6 +112,7 @@ def of_outcome(entry: Entry, evaluation: str, outcome: Outcome) -> EntryResult:
         origin="reused" if complete else "rescored" if log.replayed else "run",
         earlier=log.earlier,
         is_sample_data=entry.is_sample_data,
+        differences=outcome.differences,
     )
 
 

@@ -119,6 +119,7 @@ def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
         "ended_at": _moment(result.ended_at),
         "result": result.result and _relative(result.result, out),
         "native_logs": [_relative(log, out) for log in result.native_logs],
+        **({"differences": list(result.differences)} if result.differences else {}),
     }
 
 

@@ -77,11 +77,11 @@ RESULT_LOG = OtherFile(
 )
 SUMMARY = OtherFile(
     "the summary of an evaluation",
-    "the result logs are the *.tasklog.json beside it, the logs of the engine the other files",
+    "name the logs of the engine beside it; the result logs are the *.tasklog.json",
 )
 LOSS_REPORT = OtherFile("the loss report of an import", "name the log that was imported")
-EMPTY = OtherFile("empty", "name a log of an engine")
 _NO_LOG = "expected a log of Inspect (*.eval, *.json) or results of lighteval"
+EMPTY = OtherFile("empty", _NO_LOG)
 _YAML = OtherFile("YAML", "`aigo-bridge run` takes tasks and run files, `aigo-bridge validate` any file")
 _ROWS = OtherFile("rows of data, or task records", "`aigo-bridge validate` takes such files")
 _JSON = OtherFile("JSON without the parts of a log", _NO_LOG)

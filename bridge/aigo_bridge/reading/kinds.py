@@ -113,6 +113,30 @@ def is_part(data: Any) -> bool:
     return isinstance(data, dict) and isinstance(data.get("type"), str) and "definition" not in data
 
 
+# What is no file of AI GO's at all, by keys that it has all of: what it is, and what takes it.
+_IMPORT = "`aigo-bridge import` takes it"
+_OTHER: tuple[tuple[frozenset[str], str, str], ...] = (
+    (
+        frozenset({"evidence", "format_version"}),
+        "a result log",
+        "`aigo-bridge validate`, `score` and `export` take it",
+    ),
+    (frozenset({"eval", "status"}), "a log of Inspect", _IMPORT),
+    (frozenset({"config_general", "results"}), "the results of a lighteval run", _IMPORT),
+    (
+        frozenset({"evaluation", "results", "policies", "format"}),
+        "the summary of an evaluation",
+        "name the run file; the result logs are beside it",
+    ),
+)
+
+
+def other_document(data: Any) -> tuple[str, str] | None:
+    """What a document is that is no file of AI GO's, and what takes it; `None` for everything that may be one."""
+    keys = data.keys() if isinstance(data, dict) else frozenset()
+    return next(((what, hint) for marks, what, hint in _OTHER if marks <= keys), None)
+
+
 def recognise(data: Any, file: Path | None = None) -> Kind | None:
     """The kind of a document, or `None` when its keys do not tell.
 
@@ -120,6 +144,14 @@ def recognise(data: Any, file: Path | None = None) -> Kind | None:
         data: the document.
         file: where it was read from; the name of an entity whose keys every kind has may tell (`datasets/rows.yaml`).
     """
+    kind = told_kind(data, file)
+    if kind is not None or not isinstance(data, dict) or is_part(data):
+        return kind
+    return _likely({key for key in data if isinstance(key, str)})
+
+
+def told_kind(data: Any, file: Path | None = None) -> Kind | None:
+    """As `recognise`, without guessing what a misspelt key would tell."""
     if not isinstance(data, dict) or is_part(data):
         return None
     keys = {key for key in data if isinstance(key, str)}
@@ -146,7 +178,7 @@ def recognise(data: Any, file: Path | None = None) -> Kind | None:
         return "model"
     if keys & {"config", "secrets"} and not keys & {"key", "display_name"}:
         return "run"
-    return named or _likely(keys)
+    return named
 
 
 _CONNECTION = frozenset(

@@ -233,6 +233,15 @@ class Loader:
         return path, real
 
 
+_BINARY = {
+    b"PK\x03\x04": "it is an archive: logs of Inspect are imported with `aigo-bridge import`",
+    b"PAR1": "it is a Parquet file: rows of a data set, or details of lighteval for `aigo-bridge import`",
+    b"\x1f\x8b": "it is compressed; unpack it first",
+    b"\x28\xb5\x2f\xfd": "it is compressed; unpack it first",
+}
+"""How files begin that are no texts → what they are."""
+
+
 def read_text(path: Path, name: str, written: str | None = None) -> str:
     """Text of a file, its line ends as line feeds.
 
@@ -261,13 +270,14 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         start = before.rfind(b"\n") + 1
+        binary = next((hint for sign, hint in _BINARY.items() if raw.startswith(sign)), None)
         raise Unreadable(
             Issue(
                 f"{called} is not UTF-8 text: {wrong_byte(error)}",
                 file=name,
                 line=before.count(b"\n") + 1,
                 column=len(before[start:].decode("utf-8", "replace")) + 1,
-                hint=conversion(error, str(path)),
+                hint=binary or conversion(error, str(path)),
             )
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

@@ -17,7 +17,15 @@ from aigo_bridge.reading.checks import check
 from aigo_bridge.reading.dialects import refuse_wide_forms
 from aigo_bridge.reading.document import Dialect, Document
 from aigo_bridge.reading.edits import Rewriter
-from aigo_bridge.reading.kinds import MODELS, WORDS, Kind, is_part, recognise
+from aigo_bridge.reading.kinds import (
+    MODELS,
+    WORDS,
+    Kind,
+    is_part,
+    other_document,
+    recognise,
+    told_kind,
+)
 from aigo_bridge.reading.loading import Loader, Unreadable
 from aigo_bridge.reading.nodes import construct
 from aigo_bridge.reading.old_forms import rewrite
@@ -224,6 +232,10 @@ def _read(
         problems = problems[:MOST_ISSUES]
         problems.append(Issue("there are more problems than these", file=str(path), severity=severity))
     if spec is None or any(issue.severity == "error" for issue in problems):
+        told = told_kind(data)
+        if told not in (None, kind):
+            message = f"this is {WORDS[told]}, expected {WORDS[kind]}"
+            problems.insert(0, Issue(message, file=str(path)))
         raise SpecError(problems)
     return replace(document, spec=cast("M", spec), issues=tuple(problems))
 
@@ -262,7 +274,15 @@ def open_nodes(
     except Unreadable as error:
         raise SpecError([_shown(issue, loader.texts) for issue in (*loader.issues, error.issue)]) from error
     if node is None:
-        raise SpecError([*loader.issues, Issue("the file is empty", file=str(path))])
+        expected = "a file of AI GO" if kind is None else WORDS[kind]
+        raise SpecError(
+            [*loader.issues, Issue("the file is empty", file=str(path), hint=f"expected {expected}")]
+        )
+    other = other_document(construct(node, []))
+    if other is not None:
+        what, hint = other
+        expected = "" if kind is None else f", expected {WORDS[kind]}"
+        raise SpecError([Issue(f"this is {what}{expected}", file=str(path), hint=hint)])
     if kind is None:
         kind = _kind(node, path, loader)
     return node, kind, rewrite(kind, node, dialect)
@@ -282,6 +302,7 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
         keys = ", ".join(repr(key) for key in data) if isinstance(data, dict) and data else "no keys"
         hints = (nearest(str(key), ["definition"]) for key in (data if isinstance(data, dict) else ()))
         hint = next(filter(None, hints), None)
+        hint = hint or "expected a task, a run file, a data set or another file of AI GO"
         message = f"cannot tell what this file is: found {keys}"
         raise UnknownKindError(
             [*loader.issues, *problems, Issue(message, file=str(path), line=1, column=1, hint=hint)]
