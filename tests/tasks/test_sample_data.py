@@ -14,6 +14,8 @@ import yaml
 from tests.support.commands import TASKS, Run
 
 from aigo_bridge.evaluate import plan
+from aigo_bridge.exporting.manifest import read_manifest
+from aigo_bridge.exporting.packing import packed_plan
 from aigo_bridge.plan import PlanOrigin, plan_from_header
 from aigo_inspect.reading import open_log
 
@@ -139,6 +141,17 @@ def test_a_log_of_any_engine_carries_it() -> None:
     # Logs of earlier releases say nothing of tags.
     del header["dataset"]["tags"]
     assert NOTE not in plan_from_header(header).tags
+
+
+@pytest.mark.parametrize("form", [[], ["--native"]])
+def test_a_task_that_is_handed_over_keeps_it(aigo: Run, tmp_path: Path, form: list[str]) -> None:
+    done = aigo("export", "aigo_tasks/mmlu", "--to", "inspect", "--out", "over", *form)
+
+    assert done.code == 0, done.err
+    assert f"Its rows: {NOTE}." in (tmp_path / "over" / "README.md").read_text("utf-8")
+    if not form:
+        folder = tmp_path / "over" / "mmlu"
+        assert packed_plan(folder, read_manifest(folder).config).tags[-1] == NOTE
 
 
 def test_the_list_marks_it_and_names_the_way_out(aigo: Run) -> None:

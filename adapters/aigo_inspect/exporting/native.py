@@ -39,7 +39,7 @@ def write_native(plan: TaskPlan, samples: Samples, folder: Path, manifest: Manif
         manifest,
         dataset=None
         if dataset is None
-        else PackedDataset(dataset.key, dataset.display_name, dataset.total, ()),
+        else PackedDataset(dataset.key, dataset.display_name, dataset.total, (), dataset.tags),
         limit=plan.num_samples,
         subsampling=plan.subsampling,
         files={SAMPLES: checksum(folder / SAMPLES)},

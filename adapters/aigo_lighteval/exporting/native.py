@@ -67,7 +67,7 @@ def write_native(plan: TaskPlan, native: Native, folder: Path, manifest: Manifes
         manifest,
         dataset=None
         if dataset is None
-        else PackedDataset(dataset.key, dataset.display_name, dataset.total, ()),
+        else PackedDataset(dataset.key, dataset.display_name, dataset.total, (), dataset.tags),
         limit=plan.num_samples,
         subsampling=plan.subsampling,
         files={path.name: checksum(path) for path in sorted(folder.iterdir())},

@@ -29,6 +29,8 @@ class PackedDataset:
     """Rows in the source, of which some were selected; `None` when not known."""
     keys: tuple[str, ...]
     """Keys by which the task names it; several, where it runs on several data sets together."""
+    tags: tuple[str, ...] = ()
+    """As its file declared them."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,11 @@ def read_manifest(folder: Path) -> Manifest:
             )
         values = {name: content[name] for name in Manifest.__dataclass_fields__}
         dataset = values["dataset"] and PackedDataset(
-            **{**values["dataset"], "keys": tuple(values["dataset"]["keys"])}
+            **{
+                **values["dataset"],
+                "keys": tuple(values["dataset"]["keys"]),
+                "tags": tuple(values["dataset"].get("tags", ())),
+            }
         )
         for name in ("model_keys", "requirements", "imports", "commands", "arguments", "sample_ids"):
             values[name] = None if values[name] is None else tuple(values[name])

@@ -65,7 +65,9 @@ def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
         task_digest=task_digest(plan.task),
         dataset=None
         if plan.dataset is None
-        else PackedDataset(plan.dataset.key, plan.dataset.display_name, plan.dataset.total, _keys(plan)),
+        else PackedDataset(
+            plan.dataset.key, plan.dataset.display_name, plan.dataset.total, _keys(plan), plan.dataset.tags
+        ),
         limit=plan.num_samples,
         subsampling=plan.subsampling,
         trials_asked=None if plan.origin is None else plan.origin.num_trials,
@@ -223,6 +225,7 @@ def _identified(
         dataset,
         display_name=packed.display_name,
         total=packed.total,
+        tags=packed.tags,
         digest=digest_of_rows([Row(sample.id, dict(sample.data)) for sample in samples]),
     )
     return replace(

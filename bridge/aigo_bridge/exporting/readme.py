@@ -9,6 +9,7 @@ from aigo_bridge import __version__
 from aigo_bridge.exporting.folders import MARK
 from aigo_bridge.exporting.manifest import Manifest
 from aigo_bridge.exporting.python_code import visible
+from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
 
 PLACEHOLDER = "PROVIDER/MODEL"
 """Stands in commands for a model that the user has to name."""
@@ -41,6 +42,8 @@ def _task(task: Manifest, level: str) -> list[str]:
     lines = [f"{level} {_text(task.display_name)}", ""]
     if task.description.strip():
         lines += [_text(task.description), ""]
+    if task.dataset is not None and is_sample_data(task.dataset.tags):
+        lines += [f"Its rows: {SAMPLE_NOTE}.", ""]
     lines += ["```console", "pip install -r requirements.txt", *task.commands, "```", ""]
     if task.model_keys:
         roles = ", ".join(f"`{key}`" for key in task.model_keys)
