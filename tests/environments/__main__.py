@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.environments import oldest
 from tests.environments.installing import FOLDER, CommandError, Environment, Tools, tools
-from tests.environments.verbs import checks, copy_inputs, problems
+from tests.environments.verbs import Check, checks, copy_inputs, problems
 
 PYTHONS = "python3.12 python3.13 python3.14"
 """Interpreters that are tried besides the one that runs this; those that are not there are left out. The variable PYTHONS names others."""
@@ -101,7 +101,10 @@ def _run(environment: Environment, made: Tools, folder: Path) -> bool:
     installed = time.monotonic() - began
     (folder / "work").mkdir()
     copy_inputs(folder / "work")
-    run = checks(environment.has, all_of_them=environment.name in THOROUGH)
+    run = [
+        _origin(environment, folder / "environment"),
+        *checks(environment.has, all_of_them=environment.name in THOROUGH),
+    ]
     wrong = [
         "\n  ".join([f"$ {check.command}", *"\n".join(found).splitlines()])
         for check in run
@@ -113,6 +116,13 @@ def _run(environment: Environment, made: Tools, folder: Path) -> bool:
     )
     print("\n".join([f"{seconds}  {environment.name}: {verdict}", *wrong]), flush=True)
     return not wrong
+
+
+def _origin(environment: Environment, folder: Path) -> Check:
+    """Nothing comes from the source; and what was installed editable still is, after extras were added."""
+    code = "import aigo_bridge, aigo_inspect; print(aigo_bridge.__file__, aigo_inspect.__file__)"
+    parts = ("checkout/bridge", "checkout/adapters") if environment.editable else ("lib", "lib")
+    return Check(f'python -c "{code}"', tuple(f"{folder / part}/" for part in parts))
 
 
 if __name__ == "__main__":
