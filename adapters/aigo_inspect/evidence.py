@@ -37,7 +37,7 @@ from aigo_inspect.clock import running_time, utc
 from aigo_inspect.direct_ios import DirectIOs, direct_ios
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import RawSample, open_log
-from aigo_inspect.stored import load_stored, outcomes_of, solution_of
+from aigo_inspect.stored import load_stored, name_values, outcomes_of, solution_of
 from aigo_inspect.traces import map_trace, prepare
 
 NO_MODEL = "none/none"
@@ -86,6 +86,7 @@ def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> 
     row = raw.data.get("metadata") or {}
     stored = load_stored(raw.data)
     sample = prepare(raw, LossReport())
+    name_values(sample.get("events") or [])
     ios = direct_ios(sample.get("events") or [])
     trace = _trace(sample, header) if plan.entity == "model" else None
     errors = tuple(_sample_errors(sample, stored, plan))
@@ -131,7 +132,7 @@ def _trace(sample: dict[str, Any], header: Mapping[str, Any]) -> Trace:
 
 
 def _asked(trace: Trace) -> list[TraceItem]:
-    """What was said before a solver failed: the last call's conversation. Inspect's own input is the row, which nobody has said."""
+    """What was said before a solver failed: the last call's conversation. Inspect's own input is what was to be said, or the row."""
     calls = [event for event in trace.events or [] if isinstance(event, ModelCallEvent)]
     return [*calls[-1].input_context, *calls[-1].output_items] if calls else []
 

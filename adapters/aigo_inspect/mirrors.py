@@ -6,24 +6,31 @@ Nothing here is read back: the core computes the evidence from the scores in the
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from inspect_ai.scorer import Metric, SampleScore, Score, ScoreReducer, Value, metric, score_reducer
+from inspect_ai.scorer import Metric as NativeMetric
+from inspect_ai.scorer import SampleScore, Score, ScoreReducer, Value, metric, score_reducer
 
 from aigo_bridge.dtypes import SampleScore as AigoSampleScore
 from aigo_bridge.metrics import NoAggregate, aggregate_trials, compute_metric, metrics_of
+from aigo_bridge.metrics.numbers import as_number, is_missing, std_dev
 from aigo_bridge.plan import Sample, TaskPlan
 from aigo_bridge.program import Failure, SampleProgram, Solution
 from aigo_bridge.results.assembling import left_out, scores_data
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring import CompiledScorer
 from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.spec import Metric
 from aigo_inspect.keys import SCORE_KEY
 from aigo_inspect.namespace import in_namespace
-from aigo_inspect.stored import outcomes_of, rows_score_fields
+from aigo_inspect.stored import outcomes_of, rows_score_fields, score_fields
 
 REDUCER = "aigo_trials"
+
+STDERR = "stderr"
+"""Name under which Inspect's tables look for the standard error of a scorer's metric."""
 
 _UNAGGREGATED = "aigo_bridge.unaggregated"
 """Key of a reduced score's metadata: score name → (why it has no aggregate, whether it is a number)."""
@@ -82,17 +89,19 @@ class Exclusions:
         return self._known.get(key, False)
 
 
-def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusions: Exclusions) -> Metric:
+def mirrored_metrics(
+    program: SampleProgram, compiled: CompiledScorer, exclusions: Exclusions
+) -> NativeMetric:
     """All metrics of one scorer, as one metric of Inspect that gives a value for each."""
 
     @metric(name=compiled.key)
     @in_namespace
-    def factory() -> Metric:
+    def factory() -> NativeMetric:
         def compute(scores: list[SampleScore]) -> Value:
             outcomes = [
                 outcome
                 for score in scores
-                for key, outcome in _outcomes(score)
+                for key, outcome in shown_outcomes(score)
                 if not exclusions.excluded(key)
             ]
             given = [{**outcome.values, **_unaggregated(outcome)} for outcome in outcomes]
@@ -102,8 +111,15 @@ def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusion
             found: dict[str, str | int | float | bool | None] = {}
             # The evidence says what is wrong with a metric; Inspect would call the whole run failed.
             with contextlib.suppress(Exception):
-                for spec in metrics_of(compiled.spec, given):
+                for number, spec in enumerate(metrics_of(compiled.spec, given)):
                     found |= compute_metric(spec, given, host=program.host, samples=samples).values
+                    if (
+                        number == 0
+                        and found
+                        and STDERR not in found
+                        and (error := _standard_error(spec, given)) is not None
+                    ):
+                        found[STDERR] = error
             return found
 
         return compute
@@ -111,15 +127,30 @@ def mirrored_metrics(program: SampleProgram, compiled: CompiledScorer, exclusion
     return factory()
 
 
+def _standard_error(spec: Metric, given: Sequence[Mapping[str, Any]]) -> float | None:
+    """Of a mean over numbers, as Inspect's own `stderr` has it; of a scorer's first metric, which is its headline in Inspect's tables."""
+    if spec.type != "mean":
+        return None
+    values = [as_number(scores.get(spec.field)) for scores in given if not is_missing(scores.get(spec.field))]
+    numbers = [value for value in values if value is not None]
+    if not numbers or len(numbers) < len(values):
+        return None
+    try:
+        return std_dev(numbers) / math.sqrt(len(numbers))
+    except OverflowError:
+        return None
+
+
 def _unaggregated(outcome: Outcome) -> dict[str, NoAggregate]:
     missing = outcome.metadata.get(_UNAGGREGATED) or {}
     return {name: NoAggregate(reason, is_number) for name, (reason, is_number) in missing.items()}
 
 
-def _outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
+def shown_outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
+    """What a score of ours says, of the sample or of each row that its post-processor made; nothing of an unscored one."""
     native = score.score
-    if not isinstance(native.value, dict):
-        return  # unscored
+    if not isinstance(native.value, dict) and SCORE_KEY not in (native.metadata or {}):
+        return
     for row_id, outcome in outcomes_of({"value": native.value, "metadata": native.metadata}).items():
         if isinstance(outcome, Outcome):
             yield (str(score.sample_id), row_id), outcome
@@ -160,11 +191,10 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
                     for row_id in ids
                 }
                 return Score(**rows_score_fields({**rows}))
-            values = [score.value if isinstance(score.value, dict) else None for score in scores]
+            values = [_values(outcomes.get(None)) for outcomes in results]
             if not any(value is not None for value in values):
                 return scores[0]
-            result = aggregated(values)
-            return Score(value=dict(result.values), metadata=dict(result.metadata) or None)
+            return Score(**score_fields(aggregated(values)))
 
         def contained(scores: list[Score]) -> Score:
             try:

@@ -20,8 +20,9 @@ from aigo_bridge.scoring.outcome import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.system_tasks import SCORER_KEY, compute_evidence
 from aigo_inspect.direct_ios import ROW_SPAN
-from aigo_inspect.mirrors import Exclusions, mirrored_metrics
+from aigo_inspect.mirrors import Exclusions, mirrored_metrics, shown_outcomes
 from aigo_inspect.namespace import in_namespace
+from aigo_inspect.score_views import answer_text
 from aigo_inspect.stored import load_stored, rows_score_fields, score_fields, solution_of
 
 Results = dict[str | None, Outcome | Failure]
@@ -79,6 +80,7 @@ def _hosted(
                 return await program.score(compiled, row, models, let_through=(LimitExceededError,))
 
             results: Results
+            answer = None if solution is None else answer_text(solution.output)
             if program.solver is not None and solution is None:
                 # A limit ended the solver: Inspect scores such samples, but there is nothing to score.
                 unsolved = Failure("solver", "Unsolved", "the solver did not finish")
@@ -90,11 +92,11 @@ def _hosted(
                     async with span(str(row.sample.id), type=ROW_SPAN):
                         rows[str(row.sample.id)] = await one(row)
                 results = dict(rows.items())
-                fields = rows_score_fields(rows)
+                fields = rows_score_fields(rows, answer)
             else:
                 result = await one(Row(sample, None) if solution is None else solution.rows[0])
                 results = {None: result}
-                fields = score_fields(result)
+                fields = score_fields(result, answer)
             scored(state, solution, compiled.key, results)
             return Score(**fields)
 
@@ -111,7 +113,8 @@ def system_scorer(plan: TaskPlan, progress: ProgressCounter) -> Scorer:
     @in_namespace
     def values() -> Metric:
         def compute(scores: list[SampleScore]) -> Value:
-            return dict(scores[0].score.value) if scores and isinstance(scores[0].score.value, dict) else {}
+            found = [outcome for each in scores[:1] for _, outcome in shown_outcomes(each)]
+            return dict(found[0].values) if found else {}
 
         return compute
 

@@ -15,6 +15,7 @@ from aigo_bridge.plan import Sample
 from aigo_bridge.program import Failure, Row, Solution
 from aigo_bridge.scoring.outcome import Outcome
 from aigo_inspect.keys import SCORE_KEY, STORE_KEY
+from aigo_inspect.score_views import answer_of, explanation_of
 
 _OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
 
@@ -120,29 +121,41 @@ def _load(stored: Mapping[str, Any]) -> SolverOutput:
 # Scores
 
 
-def score_fields(result: Outcome | Failure) -> dict[str, Any]:
+def score_fields(result: Outcome | Failure, answer: str | None = None) -> dict[str, Any]:
     """The fields of an Inspect score that stands for a scorer's result; `outcomes_of` gives it back.
 
-    A failed scorer is unscored for Inspect (NaN, left out of metrics) and carries the reason.
+    A failed scorer is unscored for Inspect (NaN, left out of metrics) and carries the reason. One value stands there by itself, as
+    Inspect's tables have it, and its name in the metadata.
+
+    Args:
+        result: of the scorer.
+        answer: the model's last answer, for views; scorers that compare another text have it in their metadata.
     """
     if isinstance(result, Failure):
         metadata = {SCORE_KEY: {"failure": result.to_json()}, **result.details}
-        return {"value": math.nan, "reason": result.message, "metadata": metadata}
+        reason = result.message
+        return {
+            "value": math.nan,
+            "answer": answer,
+            "explanation": reason,
+            "reason": reason,
+            "metadata": metadata,
+        }
     shown = {name: value for name, value in result.values.items() if _fits(value)}
     kept: dict[str, Any] = dict(result.metadata)
     if len(shown) < len(result.values) or SCORE_KEY in kept:
         kept = {SCORE_KEY: {"values": dict(result.values), "metadata": dict(result.metadata)}}
-    answer = result.metadata.get("answer_pred", result.metadata.get("prediction"))
-    explanation = result.metadata.get("reasoning")
+    elif len(shown) == 1:
+        kept[SCORE_KEY] = {"name": next(iter(shown))}
     return {
-        "value": shown,
-        "answer": answer if isinstance(answer, str) else None,
-        "explanation": explanation if isinstance(explanation, str) else None,
+        "value": _alone(shown),
+        "answer": answer_of(result, answer),
+        "explanation": explanation_of(result),
         "metadata": kept or None,
     }
 
 
-def rows_score_fields(results: Mapping[str, Outcome | Failure]) -> dict[str, Any]:
+def rows_score_fields(results: Mapping[str, Outcome | Failure], answer: str | None = None) -> dict[str, Any]:
     """As `score_fields`, for the rows that a post-processor made (by id); the value shown is the mean of each number."""
     metadata = {SCORE_KEY: {"rows": {row_id: _dump_result(result) for row_id, result in results.items()}}}
     outcomes = [result for result in results.values() if isinstance(result, Outcome)]
@@ -150,7 +163,18 @@ def rows_score_fields(results: Mapping[str, Outcome | Failure]) -> dict[str, Any
         failures = [result.message for result in results.values() if isinstance(result, Failure)]
         reason = failures[0] if failures else "the post-processor made no rows"
         return {"value": math.nan, "reason": reason, "metadata": metadata}
-    return {"value": _means(outcomes), "metadata": metadata}
+    explanation = f"mean over {len(outcomes)} of {len(results)} rows"
+    return {
+        "value": _alone(_means(outcomes)),
+        "answer": answer,
+        "explanation": explanation,
+        "metadata": metadata,
+    }
+
+
+def _alone(values: dict[str, Any]) -> Any:
+    """The value, where there is one."""
+    return next(iter(values.values())) if len(values) == 1 else values
 
 
 def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]:
@@ -159,6 +183,17 @@ def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]
     if "rows" in ours:
         return {row_id: _load_result(result) for row_id, result in ours["rows"].items()}
     return {None: _outcome(score)}
+
+
+def name_values(events: Iterable[dict[str, Any]]) -> None:
+    """Put the values of score events back under their names, in place: that a lone one stands by itself is for Inspect's tables."""
+    for event in events:
+        score = event.get("score") if event.get("event") == "score" else None
+        metadata = score.get("metadata") if isinstance(score, dict) else None
+        ours = metadata.get(SCORE_KEY) if isinstance(metadata, dict) else None
+        if isinstance(ours, dict) and "name" in ours:
+            rest = {name: each for name, each in metadata.items() if name != SCORE_KEY}
+            event["score"] = {**score, "value": {ours["name"]: score.get("value")}, "metadata": rest or None}
 
 
 def has_failed(score: Mapping[str, Any]) -> bool:
@@ -176,6 +211,10 @@ def _outcome(score: Mapping[str, Any]) -> Outcome | Failure:
     if "values" in ours:
         return Outcome(ours["values"], ours["metadata"])
     value = score.get("value")
+    if "name" in ours:
+        return Outcome(
+            {ours["name"]: value}, {name: each for name, each in metadata.items() if name != SCORE_KEY}
+        )
     return Outcome(value if isinstance(value, dict) else {"value": value}, metadata)
 
 

@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from inspect_ai import Epochs, Task, task
 from inspect_ai.dataset import MemoryDataset
-from inspect_ai.dataset import Sample as NativeSample
 
 from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluate import parse_config, plan
-from aigo_bridge.plan import PlanOrigin, Sample, TaskPlan
+from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.program import Solution, compile_program
 from aigo_bridge.replaying import Replay, of_native_log, of_result_log
 from aigo_inspect.evidence import read
@@ -25,6 +24,7 @@ from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.mirrors import aigo_trials, trials_reducer
 from aigo_inspect.models import role_models
 from aigo_inspect.namespace import in_namespace
+from aigo_inspect.native_inputs import native_samples
 from aigo_inspect.sandbox import available, needs_sandbox
 from aigo_inspect.sandbox.running import SandboxCodeRunner
 from aigo_inspect.scorers import hosted_scorers, system_scorer
@@ -132,7 +132,7 @@ def native_task(
         name=made.name,
         display_name=made.display_name,
         dataset=MemoryDataset(
-            [_native_sample(sample) for sample in made.samples],
+            native_samples(made),
             name=made.dataset.key if made.dataset is not None else None,
         ),
         solver=hosted_solver(program, models, progress, solutions, replay),
@@ -151,7 +151,7 @@ def _system_task(made: TaskPlan, progress: ProgressCounter) -> Task:
     return Task(
         name=made.name,
         display_name=made.display_name,
-        dataset=MemoryDataset([_native_sample(sample) for sample in made.samples], name=made.task.key),
+        dataset=MemoryDataset(native_samples(made), name=made.task.key),
         solver=no_solver(),
         scorer=[system_scorer(made, progress)],
         epochs=Epochs(1, aigo_trials()),
@@ -159,13 +159,6 @@ def _system_task(made: TaskPlan, progress: ProgressCounter) -> Task:
         metadata={HEADER_KEY: made.header()},
         tags=list(made.tags) or None,
     )
-
-
-def _native_sample(sample: Sample) -> NativeSample:
-    data = dict(sample.data)
-    # The row is the input; what the model is asked is the solver's business and stands in the messages.
-    text = json.dumps(data, ensure_ascii=False, default=str)
-    return NativeSample(id=sample.id, input=text, metadata=data)
 
 
 def _pairs(given: Mapping[str, Any] | str | None, name: str) -> dict[str, Any]:

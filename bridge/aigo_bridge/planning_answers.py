@@ -247,7 +247,8 @@ class _Texts:
             return str(cell) or None  # as templates print it
         if any(is_missing(row.get(column)) or row.get(column) == "" for column in self._columns):
             return None
-        return self._memo.get(row, self._rendered)
+        text: str | Fault = self._memo.get(row, self._rendered)
+        return text
 
     def _rendered(self, sample: Row) -> str | Fault:
         try:

@@ -110,13 +110,15 @@ def test_worked_example_of_trials(aigo: Run, tmp_path: Path, result_of: Load) ->
     (top,) = sample["scores"]
     assert top["values"]["is_correct"] == 0.6
     assert result["specification"]["run_config"]["trials_config"] == {"num_trials": 5}
-    # Inspect's own view of the log says the same.
+    # Inspect's own view of the log says the same, and has the standard error of the first.
     from aigo_inspect.reading import open_log
 
     (log,) = (tmp_path / "out").glob("*.eval")
     with open_log(log) as reader:
         shown = reader.header["results"]["scores"][0]["metrics"]
-    assert {name: metric["value"] for name, metric in shown.items()} == pytest.approx(values)
+    assert {name: metric["value"] for name, metric in shown.items()} == pytest.approx(
+        {**values, "stderr": 0.0}
+    )
 
 
 def test_a_failed_trial_is_left_out(aigo: Run, tmp_path: Path, result_of: Load) -> None:

@@ -47,6 +47,33 @@ def recorded_trace(sample: Mapping[str, Any], column: str) -> Trace:
     Raises:
         SampleError: there is no such column, or the cell is not a trace.
     """
+    found = _data(sample, column)
+    try:
+        trace = Trace.model_validate(found)
+    except ValidationError as error:
+        raise _not_a_trace(column, problems(error)) from error
+    misread = misread_item(found["items"], trace.items)
+    if misread is not None:
+        raise _not_a_trace(column, misread)
+    return make_explicit(trace)
+
+
+def recorded_opening(sample: Mapping[str, Any], column: str) -> Trace:
+    """What was said before the first answer of a trace in a cell; the rest is not looked at.
+
+    Raises:
+        SampleError: there is no such column, or the cell is not a trace.
+    """
+    before: list[Any] = []
+    for item in _data(sample, column)["items"]:
+        if not isinstance(item, dict) or item.get("role") not in ("user", "system", "developer"):
+            break
+        before.append(item)
+    return recorded_trace({column: before}, column)
+
+
+def _data(sample: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """A cell as a mapping with `items`."""
     if column not in sample:
         raise _not_a_trace(
             column, f"the sample has no such column, only {', '.join(map(repr, sample)) or 'none'}"
@@ -67,14 +94,7 @@ def recorded_trace(sample: Mapping[str, Any], column: str) -> Trace:
     if "items" not in found:
         keys = ", ".join(repr(key) for key in found) or "no keys"
         raise _not_a_trace(column, f"found a mapping with {keys}, expected one with 'items'")
-    try:
-        trace = Trace.model_validate(found)
-    except ValidationError as error:
-        raise _not_a_trace(column, problems(error)) from error
-    misread = misread_item(found["items"], trace.items)
-    if misread is not None:
-        raise _not_a_trace(column, misread)
-    return make_explicit(trace)
+    return found
 
 
 def _not_a_trace(column: str, reason: str) -> SampleError:

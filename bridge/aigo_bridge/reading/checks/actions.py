@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from aigo_bridge.errors import Issue
+from aigo_bridge.errors import Issue, Severity
 from aigo_bridge.reading.checks.scoring import SCORER_TYPES, aggregated_names, scores_of
 from aigo_bridge.reading.checks.texts import column_of, compiled_template
 from aigo_bridge.reading.checks.trees import Path, mapping, mappings, number, texts
@@ -172,7 +172,7 @@ def _of_name(
 ) -> Issue:
     line = template.line_of(name) or 1
     column = column_of(template.source, line, name[0])
-    severity = "error" if severe else "warning"
+    severity: Severity = "error" if severe else "warning"
     return Issue(message, line=line, column=column, path=path, hint=hint, severity=severity)
 
 

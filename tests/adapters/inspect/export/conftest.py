@@ -15,6 +15,7 @@ import yaml
 from inspect_ai import eval as inspect_eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.scorer import Score
 from tests.support.commands import Run
 
 from aigo_bridge.evaluate import write_evidence
@@ -109,18 +110,27 @@ def numbers_of_log(log: EvalLog, *, scored: bool = True) -> Numbers:
     assert (full.results is not None) is scored
     assert full.samples is not None
     scores = {
-        (sample.id, sample.epoch, name): score.value
+        (sample.id, sample.epoch, name): values
         for sample in full.samples
         for name, score in (sample.scores or {}).items()
-        if isinstance(score.value, dict)
+        if (values := _values(score)) is not None
     }
+    # The standard error is Inspect's alone.
     metrics = {
-        score.scorer: {name: float(value.value) for name, value in score.metrics.items()}
+        score.scorer: {name: float(value.value) for name, value in score.metrics.items() if name != "stderr"}
         for score in (full.results.scores if full.results is not None else ())
     }
     ids = {sample.id for sample in full.samples}
     whole = {sample.id for sample in full.samples if sample.error is None and sample.limit is None}
     return Numbers(scores, {name: values for name, values in metrics.items() if values}, ids - whole)
+
+
+def _values(score: Score) -> Any:
+    """Values by name; one of a hosted run stands by itself, and its name beside it."""
+    if isinstance(score.value, dict):
+        return score.value
+    name = ((score.metadata or {}).get("aigo_bridge") or {}).get("name")
+    return None if name is None else {name: score.value}
 
 
 Direct = Callable[..., Numbers]
