@@ -63,10 +63,11 @@ bench: $(VENV)/installed-for-tests
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-## Odd bytes for the log reader, for as long as you like; not part of the tests.
+## Odd bytes for the log reader, and tasks that something happened to, for as long as you like; not part of the tests.
 fuzz: $(VENV)/installed-for-tests
 	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -n 0 -o timeout=0 \
 		tests/adapters/inspect/importing/test_malformed_logs.py tests/property/test_import_any_bytes.py -k any
+	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-20000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/property/test_validate_and_run_agree.py
 
 ## A thousand random tasks on both engines; minutes, not part of the tests.
 conformance: $(VENV)/installed-for-tests

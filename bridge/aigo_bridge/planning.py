@@ -63,6 +63,27 @@ def _read(file: Path, origin: PlanOrigin) -> Document[TaskSpec]:
 
 def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
     """Plan a task that was read; see `plan_origin`."""
+    try:
+        return _planned(document, origin, around)
+    except SpecError as error:
+        raise SpecError([_placed(issue, document, origin) for issue in error.issues]) from error
+
+
+def _placed(issue: Issue, document: Document[TaskSpec], origin: PlanOrigin) -> Issue:
+    """The issue with its place in the task's file, if it is about something that stands there."""
+    if issue.file is not None or not issue.path:
+        return issue
+    if issue.path[0] != "config":
+        return document.place(issue)
+    for number, parameter in enumerate(document.spec.config_spec):
+        if parameter.key == issue.path[-1] and parameter.default_value is not None:
+            given = parameter.key in origin.config
+            path = ("config_spec", number, "default_value")
+            return issue if given else document.place(replace(issue, path=path))
+    return issue
+
+
+def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings) -> TaskPlan:
     task = document.spec
     config = resolve_config(task.config_spec, origin.config)
     definition = _bind(document, config)

@@ -16,9 +16,11 @@ from aigo_bridge.evaluation.planning import plan_evaluations
 from aigo_bridge.gaps import contradictions
 from aigo_bridge.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning import plan_task
-from aigo_bridge.planning_data import Surroundings, entity_rows, is_at_hand
+from aigo_bridge.planning_data import Surroundings, entity_rows, is_at_hand, planned_rows
 from aigo_bridge.reading import Document, Kind
-from aigo_bridge.spec import DatasetSpec, RunSpec, TaskSpec
+from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, has_marker
+
+_AT_HAND = Surroundings(at_hand_only=True)
 
 
 def planning_issues(kind: Kind, document: Document[Any], root: Path | None) -> list[Issue]:
@@ -50,15 +52,30 @@ def planning_issues(kind: Kind, document: Document[Any], root: Path | None) -> l
 
 def _of_task(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue]:
     try:
-        plan = plan_task(document, origin, Surroundings(at_hand_only=True))
+        plan = plan_task(document, origin, _AT_HAND)
     except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
         # Parameters without a default are what tasks are made of: their values come with the run.
         yield from (_placed(issue, document) for issue in error.issues if issue.option != "--config")
+        if any(issue.option == "--config" for issue in error.issues):
+            yield from _of_rows(document, origin)
         return
     except UsageError:
         return  # an option is missing: the data set to evaluate
     yield from plan.warnings
     yield from _contradictions(plan, document)
+
+
+def _of_rows(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue]:
+    """What is wrong with the rows of a task whose parameters are not known, if its data set is."""
+    definition = document.spec.definition
+    reference = definition.dataset if isinstance(definition, BenchmarkDefinition) else None
+    if reference is None or any(map(has_marker, (reference.key, *(reference.keys or ())))):
+        return
+    assert isinstance(definition, BenchmarkDefinition)
+    try:
+        yield from planned_rows(definition, document, origin, _AT_HAND)[2]
+    except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
+        yield from (_placed(issue, document) for issue in error.issues)
 
 
 def _placed(issue: Issue, document: Document[Any]) -> Issue:

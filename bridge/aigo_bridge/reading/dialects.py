@@ -118,8 +118,8 @@ def _evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
     for name in ("use_cases", "domains", "providers"):
         listed = evaluation.get(name)
         if isinstance(listed, list) and "any" in listed:
-            at = (*path, name, listed.index("any"))
-            yield _refused(f"{name!r}: found 'any' in a list", at, f"write '{name}: any', or name some")
+            place = (*path, name, listed.index("any"))
+            yield _refused(f"{name!r}: found 'any' in a list", place, f"write '{name}: any', or name some")
     for index, specification in mappings(evaluation.get("task_specifications")):
         here = (*path, "task_specifications", index)
         for name in ("model_key", "dataset_key", "subsampling"):

@@ -293,11 +293,9 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
     data = construct(node, problems)
     kind = recognise(data, path)
     if kind is None and is_part(data):
-        message = f"this is a part of another file (type {data['type']!r}), and is checked with that"
-        hint = "validate the file that refers to it"
-        raise UnknownKindError(
-            [*loader.issues, *problems, Issue(message, file=str(path), line=1, column=1, hint=hint)]
-        )
+        part = f"this is a part of another file (type {data['type']!r}), and is checked with that"
+        issue = Issue(part, file=str(path), line=1, column=1, hint="validate the file that refers to it")
+        raise UnknownKindError([*loader.issues, *problems, issue])
     if kind is None:
         keys = ", ".join(repr(key) for key in data) if isinstance(data, dict) and data else "no keys"
         hints = (nearest(str(key), ["definition"]) for key in (data if isinstance(data, dict) else ()))
