@@ -66,6 +66,8 @@ def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surround
     try:
         return _planned(document, origin, around)
     except SpecError as error:
+        if around.several_tasks:
+            raise  # what was asked of the task stands in the run file, which knows the place
         raise SpecError([_placed(issue, document, origin) for issue in error.issues]) from error
 
 
