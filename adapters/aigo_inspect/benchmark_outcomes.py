@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from inspect_ai.event import ModelEvent, SpanBeginEvent
 from inspect_ai.log import (
@@ -17,7 +19,9 @@ from inspect_ai.log import (
 )
 
 from aigo_bridge.benchmarks import BenchmarkMetric, BenchmarkOutcome, BenchmarkRun, by_kind
+from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
 from aigo_bridge.secrets import redact
 from aigo_inspect.importing import ImportSettings, import_file
 
@@ -52,7 +56,8 @@ def outcome_of(
     path = request.out / Path(log.location.removeprefix("file://")).name if log.location else None
     if path is None or not path.is_file():
         raise EngineError(log.error.message if log.error is not None else "no log was written")
-    imported = import_file(path, request.out / name, ImportSettings())
+    target = result_file(request.out, name, _identity(log.eval.model_dump(mode="json")), _of_result)
+    imported = import_file(path, target.with_name(target.name.removesuffix(SUFFIX)), ImportSettings())
     failures = _failures(path)
     if request.model is None and any("No model specified" in message for _, message in failures):
         raise UsageError(f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL")
@@ -79,6 +84,25 @@ def outcome_of(
         warnings=_warnings(log, path, asked),
         file=log.eval.task_file,
     )
+
+
+def _identity(spec: Mapping[str, Any]) -> RunIdentity:
+    """Which run a log is of, from the `eval` of its header."""
+    roles = spec.get("model_roles") or {}
+    return RunIdentity(
+        str(spec.get("task")),
+        str(spec.get("model")),
+        spec.get("task_args") or {},
+        {role: json.dumps(models, sort_keys=True) for role, models in roles.items()},
+        {},
+    )
+
+
+def _of_result(frame: TaskResultLog) -> RunIdentity | None:
+    """Which run an imported result is of: it has the header of its log."""
+    header = frame.specification.config.get("inspect")
+    spec = header.get("eval") if isinstance(header, dict) else None
+    return _identity(spec) if isinstance(spec, dict) else None
 
 
 def _interrupted(log: EvalLog) -> str | None:

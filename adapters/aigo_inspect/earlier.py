@@ -13,7 +13,7 @@ from inspect_ai.log import EvalLog, EvalSample, RecoveryNotAvailable, read_eval_
 from aigo_bridge.engine import RunSettings
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.plan import TaskPlan
-from aigo_inspect.evidence import TRUSTED
+from aigo_inspect.evidence import TRUSTED, execution_of
 from aigo_inspect.keys import HEADER_KEY
 from aigo_inspect.reading import open_log
 from aigo_inspect.stored import has_failed, load_stored
@@ -35,6 +35,8 @@ class EarlierRun:
     """AI GO model key → Inspect's name of the model."""
     limits: tuple[Any, ...]
     """Limits on each sample, see `limits_of`."""
+    times: tuple[float, float] = (0.0, 0.0)
+    """When it began and ended, as its evidence says."""
 
 
 def identity_of(header: Mapping[str, Any]) -> Identity:
@@ -62,6 +64,7 @@ def earlier_runs(out: Path) -> list[EarlierRun]:
         if not isinstance(carried, dict):
             continue
         config = spec.get("config") or {}
+        execution = execution_of(header)
         roles = spec.get("model_roles") or {}
         found.append(
             EarlierRun(
@@ -71,6 +74,7 @@ def earlier_runs(out: Path) -> list[EarlierRun]:
                 model=spec.get("model"),
                 roles={key: (role or {}).get("model") for key, role in roles.items()},
                 limits=tuple(config.get(name) for name in ("time_limit", "token_limit", "cost_limit")),
+                times=(execution.started_at, execution.ended_at),
             )
         )
     return found

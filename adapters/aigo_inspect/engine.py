@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from aigo_bridge.gaps import contradictions, likelihood_gaps
 from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.results.result_files import LoggedRun
 
 if TYPE_CHECKING:
     from aigo_bridge.doctor import Check
@@ -117,6 +118,21 @@ class InspectEngine:
     ) -> int:
         """Turn Inspect logs into result logs."""
         return self.logs().import_logs(locations, out, options, tell)
+
+    def logged_runs(self, out: Path) -> Iterable[LoggedRun]:
+        """The runs whose logs stand in a folder."""
+        from aigo_inspect.earlier import earlier_runs
+
+        return [
+            LoggedRun(
+                run.path,
+                str((run.plan.get("task") or {}).get("key")),
+                run.times,
+                {key: name for key, name in run.roles.items() if name is not None},
+                run.plan.get("datasets") or {},
+            )
+            for run in earlier_runs(out)
+        ]
 
     def read(self, log: Path) -> Evidence:
         """Read back a log that `run` has written."""

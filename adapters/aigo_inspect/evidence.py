@@ -77,7 +77,7 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
                 parts = "; ".join(str(part) for part in log.damage[:3])
                 raise EvidenceError(f"{str(path)!r}: {len(log.damage)} part(s) cannot be read: {parts}")
 
-    return Evidence(plan, _execution(header, summaries), _models(spec), trials)
+    return Evidence(plan, execution_of(header, summaries), _models(spec), trials)
 
 
 def trial_records(raw: RawSample, plan: TaskPlan, header: Mapping[str, Any]) -> list[TrialRecord]:
@@ -242,7 +242,8 @@ def _models(spec: Mapping[str, Any]) -> dict[str, str]:
     return {"": str(spec["model"]), **models} if evaluated else models
 
 
-def _execution(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any]]) -> Execution:
+def execution_of(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any]] = ()) -> Execution:
+    """When and how a run took place, from the header of its log; the summaries of its samples tell parts of a second."""
     spec, stats = header.get("eval") or {}, header.get("stats") or {}
     begun, ended = stats.get("started_at") or spec.get("created"), stats.get("completed_at")
     started = _seconds(begun) or 0.0

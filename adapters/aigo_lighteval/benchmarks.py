@@ -22,7 +22,9 @@ from aigo_bridge.benchmarks import (
     by_kind,
 )
 from aigo_bridge.counting import ProgressCounter
+from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
 from aigo_bridge.secrets import learn_environment
 from aigo_bridge.tolerance import Tolerance, allowed
 from aigo_lighteval import native_listing
@@ -165,9 +167,10 @@ def _run_one(
         if alone:
             raise
         return _broken(task, request, caller, str(error))
-    target = request.out / folder_name(
-        task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot"
-    )
+    name = folder_name(task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot")
+    own = RunIdentity(task.config.name, caller.name, {"num_fewshots": task.shots})
+    file = result_file(request.out, name, own, _of_result)
+    target = file.with_name(file.name.removesuffix(SUFFIX))
     result = write_result(task.name, finished, told, target, started=started, ended=time.time())
     failures = sorted(told.failures.items(), key=lambda each: int(each[0]))
     first_errors, error_counts = by_kind([(name, failure.message) for name, failure in failures], MAX_ERRORS)
@@ -184,6 +187,19 @@ def _run_one(
         num_failed=len(failures),
         first_errors=first_errors,
         error_counts=error_counts,
+    )
+
+
+def _of_result(frame: TaskResultLog) -> RunIdentity | None:
+    """Which run a result of a lighteval task is of."""
+    specification = frame.specification
+    kept = specification.config.get("lighteval")
+    entity = specification.evaluated_entity
+    if not isinstance(kept, dict) or entity is None:
+        return None
+    name = (kept.get("config_task") or {}).get("name")
+    return RunIdentity(
+        str(name), entity.display_name, {"num_fewshots": specification.config.get("num_fewshots")}
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from aigo_bridge.gaps import contradictions
 from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.results.result_files import LoggedRun
 from aigo_lighteval.versions import installed_versions, prepare_imports, problems, require
 
 
@@ -106,6 +107,21 @@ class LightevalEngine:
     ) -> int:
         """Turn lighteval results into result logs."""
         return self.logs().import_logs(locations, out, options, tell)
+
+    def logged_runs(self, out: Path) -> Iterable[LoggedRun]:
+        """The runs whose results stand in a folder."""
+        from aigo_lighteval.earlier import earlier_runs
+
+        return [
+            LoggedRun(
+                run.path,
+                str((run.plan.get("task") or {}).get("key")),
+                (run.block.get("started_at") or 0.0, run.block.get("ended_at") or 0.0),
+                {key: name for key, name in run.models.items() if key},
+                run.plan.get("datasets") or {},
+            )
+            for run in earlier_runs(out)
+        ]
 
     def read(self, log: Path) -> Evidence:
         """Read back a results file that `run` has written."""

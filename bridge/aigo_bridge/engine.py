@@ -6,7 +6,7 @@ are separate on purpose: a log can be read back later, on another machine, witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -16,6 +16,7 @@ from aigo_bridge.errors import EngineError
 from aigo_bridge.importing.report import ImportReport
 from aigo_bridge.models import Model
 from aigo_bridge.plan import TaskPlan
+from aigo_bridge.results.result_files import LoggedRun
 from aigo_bridge.results.trials import TrialRecord
 
 
@@ -316,6 +317,10 @@ class Engine(Protocol):
         Raises:
             UsageError: a location names nothing, or an option is wrong.
         """
+        ...
+
+    def logged_runs(self, out: Path) -> Iterable[LoggedRun]:
+        """The runs of ours whose native logs stand in a folder."""
         ...
 
     def read(self, log: Path) -> Evidence:

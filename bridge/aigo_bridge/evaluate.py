@@ -44,6 +44,7 @@ from aigo_bridge.results.assembling import (
 )
 from aigo_bridge.results.faults import Faults, error_of, explained
 from aigo_bridge.results.first_errors import FirstError
+from aigo_bridge.results.result_files import LoggedRun, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import encoded_frame
 from aigo_bridge.scoring import scorer_keys
@@ -154,13 +155,13 @@ def run(
 
 
 def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Sequence[Gap] = ()) -> Outcome:
-    """Read a native log back and write its evidence to `<name of the plan>.tasklog.json`.
+    """Read a native log back and write its evidence to `out`, under the name of the plan (see `results.result_files`).
 
     Raises:
         EvidenceError: the log cannot be read, or the evidence cannot be written.
     """
     evidence, unread = _read(made, log, engine)
-    result = out / f"{made.name}.tasklog.json"
+    result = result_path(made, evidence, engine, out, log.path)
     try:
         written = write_result(
             evidence, result, engine=engine.name, planned=len(made.samples), salvage=True, faults=unread
@@ -237,6 +238,26 @@ def doubts_of(made: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
     keys = scorer_keys(made.benchmark.scorers)
     told = {keys[number] for number in faulty_choices(made.warnings) if number < len(keys)}
     return tuple(dict.fromkeys(line for tally in tallies for line in tally.doubts.lines(told)))
+
+
+def result_path(made: TaskPlan, evidence: Evidence, engine: Engine, out: Path, log: Path) -> Path:
+    """The file that takes the evidence of a plan; never that of another run."""
+    specification = Faults().attempt(
+        "the specification could not be written",
+        "configuration",
+        lambda: specification_of(evidence.plan, model=evidence.models.get(""), engine=engine.name),
+        bare_specification(evidence.plan),
+    )
+    run = identity_of(
+        specification,
+        {key: name for key, name in evidence.models.items() if key},
+        {} if made.origin is None else made.origin.datasets,
+    )
+
+    def others() -> list[LoggedRun]:
+        return [each for each in engine.logged_runs(out) if each.log.resolve() != log.resolve()]
+
+    return result_file(out, made.name, run, with_logs(others))
 
 
 def _fingerprints(made: TaskPlan, settings: RunSettings) -> dict[str, str]:

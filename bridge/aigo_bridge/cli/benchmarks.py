@@ -35,6 +35,7 @@ def refuse_options(given: Mapping[str, Any]) -> None:
 def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | None, as_json: bool) -> int:
     """Run a benchmark (or several of a file or folder) and show what it came to; returns the exit code."""
     from aigo_bridge.cli.failing import ExitCode, reported
+    from aigo_bridge.cli.outcomes import note_other_result
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.cli.terminal import printable
     from aigo_bridge.errors import EngineError
@@ -57,6 +58,7 @@ def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | No
     for outcome in outcomes:
         for warning in outcome.warnings:
             typer.echo(f"warning: {printable(outcome.task)}: {printable(warning)}", err=True)
+        note_other_result(outcome.result)
         if request.resume:
             typer.echo(f"{printable(outcome.task)}: {resumption(outcome, request.out)}", err=True)
     if as_json:

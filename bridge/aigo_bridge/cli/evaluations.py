@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues, shown
-from aigo_bridge.cli.outcomes import metric_names, metric_problems
+from aigo_bridge.cli.outcomes import metric_names, metric_problems, note_other_result
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, RunSettings
 from aigo_bridge.errors import EngineError, Issue
@@ -120,6 +120,8 @@ def _tell_earlier(outcome: EvaluationOutcome, *, resume: bool) -> None:
             ]
             typer.echo(f"resumed: {', '.join(parts)}", err=True)
     for result in outcome.results:
+        if result.origin != "stored":
+            note_other_result(result.result, result.key)
         if not resume and result.earlier is not None and result.origin != "stored":
             log = short_path(result.earlier)
             how = {

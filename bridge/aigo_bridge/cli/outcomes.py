@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,6 +14,7 @@ from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.evaluate import Outcome
 from aigo_bridge.evaluation.summary import warnings_json
 from aigo_bridge.full_data import sample_note
+from aigo_bridge.results.result_files import SUFFIX
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,6 +80,23 @@ def metric_names(rows: Sequence[MetricRow]) -> list[str]:
         else row.name
         for row in rows
     ]
+
+
+def note_other_result(result: Path | None, name: str | None = None) -> None:
+    """Say that the plain name of a result has another run's, where this one's is longer (see `results.result_files`).
+
+    Args:
+        result: the file; `None`: there is none.
+        name: its plain name without suffix; `None`: what stands in front of the first `@`.
+    """
+    if result is None:
+        return
+    plain = f"{result.name.partition('@')[0] if name is None else name}{SUFFIX}"
+    if result.name not in (plain, f"{name}{SUFFIX}") and "@" in result.name:
+        other = printable(short_path(result.with_name(plain)))
+        typer.echo(
+            f"note: {other} is of another run and stays; this one's is {printable(result.name)}", err=True
+        )
 
 
 def _has_several_scorers(outcome: Outcome) -> bool:

@@ -340,7 +340,7 @@ def _run_task(
 
 def _tell(outcome: Outcome, settings: RunSettings, *, as_json: bool) -> None:
     from aigo_bridge.cli.failing import show_differences
-    from aigo_bridge.cli.outcomes import show_outcome, summary
+    from aigo_bridge.cli.outcomes import note_other_result, show_outcome, summary
     from aigo_bridge.cli.terminal import short_path
 
     if settings.resume and outcome.log.earlier is None:
@@ -357,6 +357,7 @@ def _tell(outcome: Outcome, settings: RunSettings, *, as_json: bool) -> None:
     if outcome.log.other_model:
         message = "warning: a model's file has changed since the earlier run: what was taken over from it are the old answers"
         typer.echo(message, err=True)
+    note_other_result(outcome.result, outcome.plan.name)
     if as_json:
         typer.echo(json.dumps(summary(outcome), indent=2, ensure_ascii=False))
     else:

@@ -79,7 +79,7 @@ def score(
     """
     from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues
     from aigo_bridge.cli.origins import origin_of, pairs
-    from aigo_bridge.cli.outcomes import show_outcome, summary
+    from aigo_bridge.cli.outcomes import note_other_result, show_outcome, summary
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine import RunSettings
     from aigo_bridge.engines import load_engine
@@ -121,6 +121,7 @@ def score(
                     with reported(ExitCode.NOT_RIGHT):
                         raise error from error
         outcomes.append(outcome)
+        note_other_result(outcome.result, outcome.plan.name)
         if not as_json:
             show_outcome(outcome)
         show_differences(outcome.result, outcome.differences)

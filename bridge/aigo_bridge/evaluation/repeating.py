@@ -38,6 +38,7 @@ from aigo_bridge.evaluate import (
     came_to_an_end,
     doubts_of,
     execution_of,
+    result_path,
     run_errors,
     scores_rows,
     shown_metrics,
@@ -124,7 +125,7 @@ def repeated_result(
         raise EvidenceError("; ".join(fault.message for fault in faults.errors))
     if len({evidence.plan.digest for evidence in evidences}) > 1:
         raise EvidenceError("the runs of a repeated task are runs of different tasks")
-    path = out / f"{entry.key}.tasklog.json"
+    path = result_path(entry.plans[0], evidences[0], engine, out, logs[0].path)
     planned = len(entry.plans[0].samples)
     runs = _Runs(len(entry.plans))
     with open_for_replacing(path) as file:

@@ -18,13 +18,11 @@ from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
 from aigo_bridge.evaluation.repeating import repeated_result
 from aigo_bridge.evaluation.results import EntryResult, of_failure, of_file, of_outcome
-from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results import write_log
 from aigo_bridge.results.faults import Faults, explained
+from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.tolerance import allowed
-
-SUFFIX = ".tasklog.json"
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,7 @@ def _result(
         problem = f"the result could not be put together: {explained(error)}"
         return of_failure(entry, evaluation, problem, None, [log.path for log in written])
     problem = str(next(log for log in logs if isinstance(log, BridgeError)))
-    return of_failure(entry, evaluation, problem, _write_failure(entry.plans[0], problem, engine, out))
+    return of_failure(entry, evaluation, problem, _write_failure(ready_entry.jobs[0], problem, engine, out))
 
 
 def _copied(stored: Path, key: str, out: Path) -> Path:
@@ -199,9 +197,17 @@ def _copied(stored: Path, key: str, out: Path) -> Path:
     return target
 
 
-def _write_failure(plan: TaskPlan, problem: str, engine: Engine, out: Path) -> Path:
+def _write_failure(job: Job, problem: str, engine: Engine, out: Path) -> Path:
     """A result that says why there is none."""
-    path = out / f"{plan.name}{SUFFIX}"
+    plan = job.plan
+    specification = Faults().attempt(
+        "the specification could not be written",
+        "configuration",
+        lambda: specification_of(plan, model=job.model, engine=engine.name),
+        bare_specification(plan),
+    )
+    run = identity_of(specification, job.model_map, {} if plan.origin is None else plan.origin.datasets)
+    path = result_file(out, plan.name, run, with_logs(lambda: engine.logged_runs(out)))
     # It was not run: the time is that at which this became known.
     now = int(time.time())
     write_log(
@@ -212,12 +218,7 @@ def _write_failure(plan: TaskPlan, problem: str, engine: Engine, out: Path) -> P
             app_version=APP_VERSION,
             status="failure",
             evidence=TaskResultEvidence(metrics=None, samples=[]),
-            specification=Faults().attempt(
-                "the specification could not be written",
-                "configuration",
-                lambda: specification_of(plan, model=None, engine=engine.name),
-                bare_specification(plan),
-            ),
+            specification=specification,
             execution=TaskExecution(runtime=0.0, started_at=now, ended_at=now),
             errors=[TaskResultError(error_type="EngineError", message=problem)],
         ),
