@@ -310,14 +310,14 @@ def _run_one(
                 "started_at": started,
                 "ended_at": time.time(),
                 "models": _names(work.evaluated, work.others),
-                "model_usage": _contained(partial(_usage, run), {}),
+                "model_usage": _contained(partial(_usage, run)),
                 "limits": [settings.time_limit, settings.token_limit],
                 "details": details,
                 "plan": plan.header(),
             }
 
         name = slug(work.evaluated[0].name if work.evaluated is not None else plan.entity)
-        config = to_task_config(plan, [aigo_metric(run, lambda: _contained(partial(_summary, run), {}))])
+        config = to_task_config(plan, [aigo_metric(run, lambda: _contained(partial(_summary, run)))])
         with fewer_collections(*COLLECTIONS):
             path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
     finally:
@@ -325,12 +325,12 @@ def _run_one(
     return path, run.interrupted
 
 
-def _contained(compute: Callable[[], T], otherwise: T) -> T:
+def _contained(compute: Callable[[], dict[str, T]]) -> dict[str, T]:
     """What lighteval shows beside the evidence; the evidence says what is wrong with it."""
     try:
         return compute()
     except Exception:  # noqa: BLE001  # samples that were run are saved, whatever cannot be shown of them
-        return otherwise
+        return {}
 
 
 def _samples_in_flight(work: _Work, settings: RunSettings) -> int:

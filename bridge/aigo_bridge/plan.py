@@ -137,6 +137,8 @@ class TaskPlan:
     models were chosen."""
     stored_entity: Mapping[str, Any] | None = None
     """What was evaluated when the outputs that are scored again were made, as its log says; `None` for other plans."""
+    pending: str | None = None
+    """Key of the specification of the same evaluation whose result gives the rows: there are none before it has run."""
     snippet_places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Path in the definition (`scorers.0.compute_scores_snippet`) → file of the author's code, as messages name it, and its
     first line there, from 1. Of code whose lines are not those of a file there is none. No part of the digests."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from aigo_bridge.parameters import parse_text, resolve_config
 from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, bind_task, digest_of, named_models
 from aigo_bridge.planning_answers import answer_issues
 from aigo_bridge.planning_checks import column_issues, definition_issues
-from aigo_bridge.planning_data import ALONE, Surroundings, planned_rows
+from aigo_bridge.planning_data import ALONE, Sibling, Surroundings, pending_result, planned_rows
 from aigo_bridge.planning_nulls import null_issues
 from aigo_bridge.planning_snippets import snippet_issues, snippet_places
 from aigo_bridge.planning_stored import StoredRows, stored_rows
@@ -92,6 +92,7 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
     dataset: PlannedDataset | None = None
     samples: tuple[Sample, ...] = ()
     stored: StoredRows | None = None
+    sibling: Sibling | None = None
     issues: list[Issue] = []
     of_code = [document.place(issue) for issue in snippet_issues(document, definition)]
     if isinstance(definition, BenchmarkDefinition):
@@ -101,14 +102,19 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         else:
             stored = stored_rows(definition, document, Path(origin.stored))
             dataset, samples = stored.dataset, stored.samples
+        sibling = pending_result(definition, origin, around) if origin.stored is None else None
+        columns = dataset.columns if sibling is None else sibling.columns
+        nested = _nested_columns(definition, samples)
         issues = [
             *doubts,
-            *(document.place(issue) for issue in definition_issues(definition, dataset.columns)),
+            *(document.place(issue) for issue in definition_issues(definition, columns, nested)),
         ]
         if not any(issue.severity == "error" for issue in issues):
             issues += [document.place(issue) for issue in null_issues(definition, samples)]
             issues += [document.place(issue) for issue in answer_issues(definition, samples)]
-        issues += column_issues(task.config_spec, config, dataset.columns)
+        if columns is not None:
+            every = dict.fromkeys([*columns, *(name for names in nested.values() for name in names)])
+            issues += column_issues(task.config_spec, config, tuple(every))
     else:
         samples = (Sample(SAMPLE_ID, {}),)
     issues += of_code
@@ -128,10 +134,21 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         digest=digest_of(task, config, dataset, num_trials=num_trials),
         origin=replace(origin, config=config),
         stored_entity=None if stored is None else stored.entity,
+        pending=None if sibling is None else sibling.key,
         # What reading found in rules without parameters is found again once they are bound.
         warnings=tuple(dict.fromkeys((*document.issues, *issues))),
         snippet_places=snippet_places(document, definition),
     )
+
+
+def _nested_columns(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
+    """The columns of each of several data sets whose rows stand side by side."""
+    if definition.dataset is None or definition.dataset.keys is None:
+        return {}
+    return {
+        key: tuple(dict.fromkeys(name for sample in samples for name in sample.data.get(key) or ()))
+        for key in definition.dataset.keys
+    }
 
 
 def config_from_text(task: TaskSpec, given: Mapping[str, str]) -> dict[str, Any]:

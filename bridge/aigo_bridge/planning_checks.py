@@ -32,16 +32,21 @@ class TemplateField:
     """Whether `sample` is a row of the data set; a post-processor may make rows with other columns."""
 
 
-def definition_issues(definition: BenchmarkDefinition, columns: Sequence[str]) -> list[Issue]:
+def definition_issues(
+    definition: BenchmarkDefinition,
+    columns: Sequence[str] | None,
+    nested: Mapping[str, Sequence[str]] | None = None,
+) -> list[Issue]:
     """Everything about a bound definition that is known to fail, or looks wrong, with paths into the document.
 
     Args:
         definition: config bound.
-        columns: of the data set.
+        columns: of the data set; `None`: not known.
+        nested: columns of the rows that stand in a column, where several data sets stand side by side.
     """
     issues: list[Issue] = []
     for field in template_fields(definition):
-        issues += _template_issues(field, columns)
+        issues += _template_issues(field, columns, nested or {})
     issues += _duplicate_keys(definition)
     issues += _score_ranges(definition)
     issues += _contradicting_labels(definition)
@@ -128,7 +133,9 @@ def _builder_fields(
                 continue
 
 
-def _template_issues(field: TemplateField, columns: Sequence[str]) -> list[Issue]:
+def _template_issues(
+    field: TemplateField, columns: Sequence[str] | None, nested: Mapping[str, Sequence[str]]
+) -> list[Issue]:
     try:
         template = SampleTemplate(field.text)
     except TemplateError as error:
@@ -147,7 +154,13 @@ def _template_issues(field: TemplateField, columns: Sequence[str]) -> list[Issue
                 else f"known names: {', '.join(known)}"
             )
             issues.append(Issue(f"`{name[0]}` is not defined here", line=line, path=field.path, hint=reason))
-        elif name[0] == "sample" and field.sees_columns and len(name) > 1 and name[1] not in columns:
+        elif name[0] != "sample" or not field.sees_columns or len(name) < 2 or columns is None:
+            continue
+        elif name[1] in nested and len(name) > 2 and name[2] not in nested[name[1]]:
+            message = f"`sample.{name[1]}.{name[2]}` is not a column of data set {name[1]!r}"
+            hint = _columns_hint(str(name[2]), nested[name[1]])
+            issues.append(Issue(message, line=line, path=field.path, hint=hint))
+        elif name[1] not in columns:
             message = f"`sample.{name[1]}` is not a column of the data set"
             hint = _columns_hint(str(name[1]), columns)
             issues.append(Issue(message, line=line, path=field.path, hint=hint))
@@ -191,7 +204,7 @@ def _contradicting_labels(definition: BenchmarkDefinition) -> list[Issue]:
     return issues
 
 
-def _rules(definition: BenchmarkDefinition, columns: Sequence[str]) -> list[Issue]:
+def _rules(definition: BenchmarkDefinition, columns: Sequence[str] | None) -> list[Issue]:
     """Action rules, with their parameters' values in them; the author's post-processor makes rows with columns of its own."""
     if not definition.actions:
         return []

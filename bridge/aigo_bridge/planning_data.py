@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.datasets import DatasetTools, Rows, Selection, load_file
+from aigo_bridge.datasets import DatasetTools, Row, Rows, Selection, load_file
 from aigo_bridge.datasets.json_tables import ObjectTable
+from aigo_bridge.datasets.rows import digest_of
 from aigo_bridge.datasets.sources import TraceReader, load_dataset
 from aigo_bridge.datasets.tables import collect
 from aigo_bridge.errors import DatasetError, Issue, UsageError
@@ -21,6 +22,15 @@ from aigo_bridge.results import LogReader
 from aigo_bridge.results.specification import dataset_tags
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
 from aigo_bridge.spec.datasets import FolderSource, InspectSource, LocalSource
+
+
+@dataclass(frozen=True)
+class Sibling:
+    """A specification whose result will be there when the run comes to it."""
+
+    key: str
+    columns: tuple[str, ...] | None = None
+    """Of the rows that its result will give; `None`: not known."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,8 @@ class Surroundings:
     """Further folders in which results are looked for."""
     read_traces: Callable[[Path], TraceReader] | None = None
     """From the folder that paths may not leave to the reader of data sets that are made of an engine's logs."""
+    siblings: Mapping[str, Sibling] = field(default_factory=dict)
+    """Specifications of the same evaluation, by the names that tasks may have for their results."""
     several_tasks: bool = False
     """Whether data files were given for several tasks, so that this one need not use each of them."""
     rows: Mapping[str, tuple[str, Sequence[dict[str, Any]]]] = field(default_factory=dict)
@@ -68,15 +80,13 @@ def planned_rows(
     if definition.dataset is not None and definition.dataset.source == "task_result":
         return _of_result(definition, document, origin, around, selection)
     keys = _keys(definition, document, origin, around)
-    if len(keys) == 1:
+    if definition.dataset is None or definition.dataset.keys is None:
         name, tags, rows = _load(keys[0], document, origin, around, selection)
     else:
-        loaded = [_load(key, document, origin, around, Selection()) for key in keys]
-        name = ", ".join(part for part, _, _ in loaded)
-        tags = tuple(dict.fromkeys(tag for _, part, _ in loaded for tag in part))
-        everything = ObjectTable(row.data for _, _, part in loaded for row in part.rows)
-        warnings = [issue for _, _, part in loaded for issue in part.warnings]
-        rows = replace(collect(everything, selection), warnings=tuple(warnings))
+        loaded = {key: _load(key, document, origin, around, Selection()) for key in keys}
+        name = ", ".join(part for part, _, _ in loaded.values())
+        tags = tuple(dict.fromkeys(tag for _, part, _ in loaded.values() for tag in part))
+        rows = aligned_rows({key: part for key, (_, _, part) in loaded.items()}, selection)
     if not rows.rows:
         files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
@@ -107,6 +117,47 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
         raise DatasetError(issues[:20])
 
 
+def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
+    """The rows of several data sets side by side: the first of each is `{data set key: row}` of the first sample, and so on.
+
+    A sample has its rows' id where all of them have the same, else its number.
+
+    Raises:
+        DatasetError: they do not have as many rows.
+    """
+    counts = {key: len(part) for key, part in parts.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{key!r} has {count:,}" for key, count in counts.items())
+        hint = "row n of each becomes sample n, so each needs the same rows in the same order"
+        raise DatasetError(
+            [Issue(f"'keys' names data sets with different numbers of rows: {told}", hint=hint)]
+        )
+    beside = list(zip(*(part.rows for part in parts.values()), strict=True))
+    table = ObjectTable({key: row.data for key, row in zip(parts, rows, strict=True)} for rows in beside)
+    found = collect(table, selection)
+    warnings = [issue for part in parts.values() for issue in part.warnings]
+    unlike = [n for n, rows in enumerate(beside) if len({row.sample_id for row in rows}) > 1]
+    if not unlike:
+        rows = [Row(beside[int(row.sample_id)][0].sample_id, row.data) for row in found.rows]
+        found = replace(found, rows=tuple(rows), digest=digest_of(rows))
+    elif all("sample_id" in part.columns for part in parts.values()):
+        ids = " and ".join(repr(row.sample_id) for row in beside[unlike[0]])
+        message = f"rows are aligned by their position, and in {len(unlike)} of {len(beside)} positions their ids differ (first: {ids})"
+        warnings.append(Issue(message, severity="warning"))
+    return replace(found, warnings=tuple(warnings))
+
+
+def pending_result(
+    definition: BenchmarkDefinition, origin: PlanOrigin, around: Surroundings
+) -> Sibling | None:
+    """The specification of the same evaluation whose result gives the rows; `None` when they are there already."""
+    reference = definition.dataset
+    if reference is None or reference.source != "task_result" or reference.key is None:
+        return None
+    given = reference.key in origin.datasets or reference.key in around.results
+    return None if given else around.siblings.get(reference.key)
+
+
 def _of_result(
     definition: BenchmarkDefinition,
     document: Document[TaskSpec],
@@ -118,6 +169,8 @@ def _of_result(
     assert definition.dataset is not None
     assert definition.dataset.key is not None
     key = definition.dataset.key
+    if pending_result(definition, origin, around) is not None:
+        return PlannedDataset(key, key, (), ""), (), ()
     given = {**around.results, **{name: Path(file) for name, file in origin.datasets.items()}}
     file = find_result(key, given, [*around.folders, document.file.parent])
     rows = result_rows(file, selection)

@@ -27,30 +27,53 @@ def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> I
         definition: config bound; its templates are known to compile.
         samples: all that will be run.
     """
-    cells: dict[str, _Cells] = {}
+    cells: dict[Place, _Cells] = {}
+    beside = (definition.dataset.keys if definition.dataset is not None else None) or ()
     for field in template_fields(definition):
         if not field.sees_columns:
             continue
         template = SampleTemplate(field.text)
-        for column in sorted({name[1] for name in template.reads if name[0] == "sample" and len(name) > 1}):
-            if column not in cells:
-                cells[column] = _Cells.of(column, samples)
-            yield from _issues(field, template, cells[column], len(samples))
+        # Of several data sets side by side, the cells are those of the rows within the sample.
+        places = {
+            tuple(map(str, name[1 : 3 if name[1] in beside else 2]))
+            for name in template.reads
+            if name[0] == "sample" and len(name) > 1
+        }
+        for place in sorted(places):
+            if place not in cells:
+                cells[place] = _Cells.of(place, samples)
+            yield from _issues(field, template, cells[place], len(samples))
+
+
+Place = tuple[str, ...]
+"""A column, or a data set and a column of it."""
+
+
+def _cell(row: Mapping[str, Any], place: Place) -> Any:
+    value: Any = row
+    for name in place:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _replaced(row: Mapping[str, Any], place: Place, value: Any) -> dict[str, Any]:
+    name, *inner = place
+    return {**row, name: _replaced(row[name], tuple(inner), value) if inner else value}
 
 
 @dataclass(frozen=True)
 class _Cells:
     """What a column lacks."""
 
-    column: str
+    place: Place
     missing: Sequence[Sample]
     empty: Sequence[Sample]
 
     @classmethod
-    def of(cls, column: str, samples: Sequence[Sample]) -> _Cells:
-        values = [(sample, sample.data.get(column)) for sample in samples]
+    def of(cls, place: Place, samples: Sequence[Sample]) -> _Cells:
+        values = [(sample, _cell(sample.data, place)) for sample in samples]
         return cls(
-            column,
+            place,
             [sample for sample, value in values if is_missing(value)],
             [sample for sample, value in values if value == ""],
         )
@@ -58,16 +81,16 @@ class _Cells:
 
 def _issues(field: TemplateField, template: SampleTemplate, cells: _Cells, total: int) -> Iterator[Issue]:
     compared = field.path[-1] in COMPARED and "scorers" in field.path
-    column, found = cells.column, cells.missing
+    column, found = ".".join(cells.place), cells.missing
     if found and _prints(template, found[0].data):
-        null = str(found[0].data.get(column))
+        null = str(_cell(found[0].data, cells.place))
         hint = (
             "such samples cannot be compared, and fail"
             if compared
             else f"the template prints it as {null!r}; fill in the cells, or write e.g. {{{{ sample.{column} if sample.{column} is string else '' }}}}"
         )
         yield _warning(field, column, "null" if null == "None" else "missing", found, total, hint)
-    elif found and _takes_for_true(template, found[0].data, column):
+    elif found and _takes_for_true(template, found[0].data, cells.place):
         hint = f"a missing cell counts as true in a condition; write e.g. {{% if sample.{column} is true %}}"
         yield _warning(field, column, "missing", found, total, hint)
     if cells.empty and compared:
@@ -83,11 +106,11 @@ def _prints(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
     return rendered is not None and _PRINTED.search(rendered) is not None
 
 
-def _takes_for_true(template: SampleTemplate, row: Mapping[str, Any], column: str) -> bool:
+def _takes_for_true(template: SampleTemplate, row: Mapping[str, Any], place: Place) -> bool:
     """Whether a condition of the template takes a missing cell (NaN) for true, which null is not."""
     as_missing = _rendered(template, row)
-    as_true, as_null = (_rendered(template, {**row, column: value}) for value in (True, None))
-    return row.get(column) is not None and as_missing == as_true != as_null
+    as_true, as_null = (_rendered(template, _replaced(row, place, value)) for value in (True, None))
+    return _cell(row, place) is not None and as_missing == as_true != as_null
 
 
 def _rendered(template: SampleTemplate, row: Mapping[str, Any]) -> str | None:

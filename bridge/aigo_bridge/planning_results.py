@@ -1,8 +1,8 @@
 """Earlier results as data sets (`dataset: {source: task_result}`): every trial of a result log is a row.
 
-The platform does not say which columns such rows have. Ours: the columns of the sample that was run; over them `sample_id`, `trace` (what
-the solver made, as a trace), `scores` (scorer key → its values), `error` (the first error's message, or null), and, where samples have
-several trials, `trial` (from 0), which then also ends the `sample_id`.
+The columns are `sample` (the row that was run), `solver_output` (as in the log, of a trace also `messages` and `output`) and `errors`. Ours besides: the
+columns of the row itself, `sample_id`, `trace` (what the solver made, as a trace), `scores` (scorer key → its values), `error` (the first error's
+message, or null), and, where there are several, `trial` and `run` (from 0), which then also end the `sample_id`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,22 @@ from typing import Any
 from aigo_bridge.datasets import Rows, Selection
 from aigo_bridge.datasets.json_tables import ObjectTable
 from aigo_bridge.datasets.tables import collect
-from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, make_explicit
+from aigo_bridge.dtypes import (
+    GroupedSolverOutput,
+    GroupedSolverTrace,
+    SampleEvidence,
+    SampleTrialEvidence,
+    SingleSolverOutput,
+    SolverOutput,
+    SolverTrace,
+    Trace,
+    lf_messages_to_trace_items,
+    make_explicit,
+)
 from aigo_bridge.errors import EvidenceError, Issue, SpecError, UsageError
+from aigo_bridge.plan import TaskPlan
 from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import SamplePart
 
 SUFFIX = ".tasklog.json"
 PACKED = ("", ".gz", ".zst")
@@ -60,29 +73,76 @@ def result_rows(file: Path, selection: Selection) -> Rows:
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    for number, sample in enumerate(LogReader(file).samples()):
-        for trial in sample.trials:
-            yield _row(sample, trial, number)
+    reader = LogReader(file)
+    evidence = reader.frame().evidence
+    # What stands above the runs of a repeated task says how far they agree, and is no trial.
+    repeated = evidence is not None and bool(evidence.runs)
+    for part in reader.parts():
+        if isinstance(part, SamplePart) and (part.run is not None) == repeated:
+            sample = reader.typed_sample(part)
+            for trial in sample.trials:
+                yield _row(sample, trial, part)
 
 
-def _row(sample: SampleEvidence, trial: SampleTrialEvidence, number: int) -> dict[str, Any]:
-    sample_id = number if sample.sample_id is None else sample.sample_id
-    several = len(sample.trials) > 1
+def _row(sample: SampleEvidence, trial: SampleTrialEvidence, part: SamplePart) -> dict[str, Any]:
+    sample_id = part.position if sample.sample_id is None else sample.sample_id
+    numbers = {} if part.run is None else {"run": part.run}
+    if len(sample.trials) > 1:
+        numbers["trial"] = trial.index
     data = {} if trial.sample is None else dict(trial.sample.data)
-    row = {
+    output = None if trial.solver is None else _output(trial.solver.output)
+    errors = [error.model_dump(mode="json") for error in (*trial.errors, *sample.errors)]
+    return {
         **data,
-        "sample_id": f"{sample_id}/{trial.index}" if several else sample_id,
-        "trace": _trace(trial),
+        "sample_id": "/".join(map(str, [sample_id, *numbers.values()])) if numbers else sample_id,
+        "sample": data,
+        "solver_output": output,
+        "trace": _trace(trial, output),
         "scores": {score.scorer_key: dict(score.values) for score in trial.scores or ()},
-        "error": trial.errors[0].message if trial.errors else None,
+        "errors": errors,
+        "error": errors[0]["message"] if errors else None,
+        **numbers,
     }
-    return {**row, "trial": trial.index} if several else row
 
 
-def _trace(trial: SampleTrialEvidence) -> dict[str, Any] | None:
-    output = None if trial.solver is None else trial.solver.output
-    trace = getattr(output, "trace", None)
-    if trace is None:
-        return None  # no solver, a group of outputs, or an embedding
-    dumped: dict[str, Any] = make_explicit(trace).model_dump(mode="json")
+def _output(output: SolverOutput) -> dict[str, Any]:
+    """A solver's output as it stands in the log; of a trace also the chat form, as scorers see it."""
+    if isinstance(output, GroupedSolverTrace | GroupedSolverOutput):
+        group = output.solver_outputs
+        if isinstance(group, dict):
+            return {"solver_outputs": {name: _output(each) for name, each in group.items()}}
+        return {"solver_outputs": [_output(each) for each in group]}
+    dumped: dict[str, Any] = make_explicit(output).model_dump(mode="json")
+    if isinstance(output, SolverTrace):
+        chat = SingleSolverOutput(messages=output.messages, output=output.output)
+        dumped |= make_explicit(chat).model_dump(mode="json", include={"messages", "output"})
     return dumped
+
+
+def _trace(trial: SampleTrialEvidence, dumped: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    output = None if trial.solver is None else trial.solver.output
+    if isinstance(output, SolverTrace):
+        assert dumped is not None
+        trace: dict[str, Any] = dumped["trace"]
+        return trace
+    if isinstance(output, SingleSolverOutput):
+        items = lf_messages_to_trace_items(output.messages)
+        made: dict[str, Any] = make_explicit(Trace.from_items(items)).model_dump(mode="json")
+        return made
+    return None  # no solver, or a group of outputs
+
+
+OWN_COLUMNS = ("sample_id", "sample", "solver_output", "trace", "scores", "errors", "error")
+"""Columns of every row that is made of a result."""
+
+
+def result_columns(plan: TaskPlan) -> tuple[str, ...] | None:
+    """The columns of the rows that a plan's result will give; `None`: only the run will tell."""
+    if plan.entity == "system" or plan.dataset is None or plan.pending is not None:
+        return None
+    solver = plan.benchmark.solver
+    if solver is not None and solver.postprocessor is not None:
+        return None
+    repeated = plan.specification is not None and plan.specification.num_runs > 1
+    numbers = [*(["run"] if repeated else []), *(["trial"] if plan.num_trials > 1 else [])]
+    return tuple(dict.fromkeys([*plan.dataset.columns, *OWN_COLUMNS, *numbers]))

@@ -51,19 +51,81 @@ def test_rows_are_found_beside_the_task(aigo: Run, tmp_path: Path, echo: str, pl
     assert done.json["metrics"][0]["value"] == 0.5
 
 
-def test_several_data_sets_run_one_after_the_other(aigo: Run, tmp_path: Path, echo: str) -> None:
-    """`keys`: samples of all of them, in order, with ids of their own."""
-    (tmp_path / "t.yaml").write_text(TASK.format(dataset="{keys: [one, two]}"))
-    rows(tmp_path / "one.jsonl", "yes", "no")
-    rows(tmp_path / "two.jsonl", "yes")
+SIDE_BY_SIDE = (
+    TASK.format(dataset="{keys: [questions, my-answers]}")
+    .replace("sample.q", "sample.questions.q")
+    .replace("sample.a", "sample['my-answers'].a")
+)
 
-    done = aigo("run", "t.yaml", "--model", echo, "--out", "out")
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A task on two data sets, of which one has ids."""
+    (tmp_path / "t.yaml").write_text(SIDE_BY_SIDE)
+    (tmp_path / "questions.jsonl").write_text('{"q": "a", "sample_id": "x"}\n{"q": "b", "sample_id": "y"}\n')
+    (tmp_path / "my-answers.csv").write_text("a,n\nyes,1\nno,2\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_several_data_sets_stand_side_by_side(aigo: Run, beside: Path, echo: str, engine: str) -> None:
+    """`keys`: row n of each makes sample n, each under the key of its data set."""
+    done = aigo("run", "t.yaml", "--model", echo, "--out", "out", "--engine", engine)
 
     assert done.code == 0, done.err
-    result = json.loads((tmp_path / "out" / "t.tasklog.json").read_text())
+    result = json.loads((beside / "out" / "t.tasklog.json").read_text())
     samples = result["evidence"]["samples"]
-    assert [sample["trials"][0]["sample"]["data"]["q"] for sample in samples] == ["one-0", "one-1", "two-0"]
-    assert [sample["sample_id"] for sample in samples] == [0, 1, 2]
+    assert [sample["trials"][0]["sample"]["data"] for sample in samples] == [
+        {"questions": {"q": "a", "sample_id": "x"}, "my-answers": {"a": "yes", "n": 1}},
+        {"questions": {"q": "b", "sample_id": "y"}, "my-answers": {"a": "no", "n": 2}},
+    ]
+    assert [sample["sample_id"] for sample in samples] == [0, 1]
+    assert result["evidence"]["metrics"][0]["values"] == {"accuracy": 0.5}
+
+
+def test_rows_side_by_side_are_selected_together(aigo: Run, beside: Path, echo: str) -> None:
+    """With ids that all data sets have in common, those are the samples'."""
+    (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\nno,y\n")
+
+    done = aigo("run", "t.yaml", "--model", echo, "-n", 1, "--subsampling", "random", "--out", "out")
+
+    assert done.code == 0, done.err
+    (sample,) = json.loads((beside / "out" / "t.tasklog.json").read_text())["evidence"]["samples"]
+    data = sample["trials"][0]["sample"]["data"]
+    assert data["questions"]["sample_id"] == data["my-answers"]["sample_id"] == sample["sample_id"]
+
+
+def test_rows_side_by_side_that_do_not_fit(aigo: Run, beside: Path, echo: str) -> None:
+    (beside / "my-answers.csv").write_text("a,sample_id\nyes,y\nno,x\n")
+    swapped = aigo("run", "t.yaml", "--model", echo)
+    (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\n")
+    short = aigo("run", "t.yaml", "--model", echo)
+    (beside / "t.yaml").write_text(SIDE_BY_SIDE.replace("questions.q", "questions.qq"))
+    (beside / "my-answers.csv").write_text("a\nyes\nno\n")
+    typo = aigo("run", "t.yaml", "--model", echo)
+
+    assert swapped.code == 0
+    assert "in 2 of 2 positions their ids differ (first: 'x' and 'y')" in swapped.err
+    assert (short.code, typo.code) == (2, 2)
+    assert "different numbers of rows: 'questions' has 2, 'my-answers' has 1" in short.err
+    assert "`sample.questions.qq` is not a column of data set 'questions'" in typo.err
+    assert "did you mean 'q'?" in typo.err
+
+
+def test_empty_cells_of_rows_side_by_side_are_told(aigo: Run, beside: Path, echo: str) -> None:
+    (beside / "questions.jsonl").write_text('{"q": "a"}\n{"q": null}\n')
+
+    done = aigo("run", "t.yaml", "--model", echo)
+
+    assert "column 'questions.q' is null in 1 of 2 samples (first: sample 1)" in done.err
+
+
+def test_a_task_on_several_data_sets_is_exported(aigo: Run, beside: Path, echo: str) -> None:
+    done = aigo("export", "t.yaml", "--to", "inspect", "--out", "exported")
+
+    assert done.code == 0, done.out + done.err
+    names = {path.name for path in (beside / "exported").rglob("samples*.jsonl")}
+    assert names == {"samples.jsonl", "samples_2.jsonl"}
 
 
 def test_data_files_stay_below_their_root(aigo: Run, tmp_path: Path, echo: str) -> None:

@@ -104,3 +104,163 @@ def test_a_model_for_a_task_that_asks_none_is_told(ran: Path, aigo: Run) -> None
     assert "--model is not used" in done.err
     assert "--num-samples is not used" in done.err
     assert "--num-trials is not used" in done.err
+
+
+CHAIN = """
+tasks: [TASKS]
+models: [{key: m, display_name: M, config: {connection_type: provider_connection, provider_id: openai, model_key: m}}]
+evaluation:
+  key: e
+  display_name: E
+  description: ""
+  task_specifications: [SPECS]
+"""
+
+AGAIN = """
+key: again
+display_name: Again
+description: ""
+config_spec: [{type: task_result, key: result, display_name: Result, default_value: quiz}]
+definition:
+  dataset: {source: task_result, key: << config.result >>}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages:
+        - role: user
+          content: "{{ sample.sample.n }} {{ sample.solver_output.messages[-1].content }} {{ sample.solver_output.output.choices[0].message.content }} {{ sample.errors | length }} {{ sample.scores.string_equals.is_correct }}"
+  scorers:
+    - {type: string_equals, ground_truth: "yes"}
+"""
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    """A task, and one that asks about what came out of it, listed first."""
+    (tmp_path / "rows.jsonl").write_text('{"n": "1", "odd": "yes"}\n{"n": "2", "odd": "no"}\n')
+    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "again.yaml").write_text(AGAIN)
+    (tmp_path / "yes.jsonl").write_text('{"default": true, "reply": "yes"}\n')
+    return tmp_path
+
+
+def run_file(*specifications: str, tasks: str = "{$ref: again.yaml}, {$ref: task.yaml}") -> str:
+    return CHAIN.replace("TASKS", tasks).replace("SPECS", ", ".join(specifications))
+
+
+ASKED = "{task_key: again, model_key: m}"
+FIRST = "{task_key: quiz, model_key: m}"
+
+
+def asked(folder: Path, key: str = "again") -> list[str]:
+    """What the model was asked, sample by sample."""
+    samples = json.loads((folder / "out" / f"{key}.tasklog.json").read_text())["evidence"]["samples"]
+    outputs = [trial["solver"]["output"] for sample in samples for trial in sample["trials"]]
+    return [output["trace"]["items"][0]["content"][0]["text"] for output in outputs]
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_a_task_on_the_result_of_its_sibling_runs_after_it(aigo: Run, chain: Path, engine: str) -> None:
+    (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
+    options = ("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl", "--engine", engine)
+
+    done = aigo(*options)
+    resumed = aigo(*options, "--resume")
+
+    assert done.code == 0, done.out + done.err
+    assert asked(chain) == ["1 yes yes 0 1.0", "2 yes yes 0 0.0"]
+    assert "nothing to resume: all 2 are complete" in resumed.err
+
+
+def test_a_sibling_is_named_by_its_key_or_its_task(aigo: Run, chain: Path) -> None:
+    """Over several steps, and by its specification where several run the same task."""
+    third = "{key: third, task_key: again, model_key: m, task_config: {result: second}}"
+    second = "{key: second, task_key: again, model_key: m, task_config: {result: b}}"
+    quizzes = "{key: a, task_key: quiz, model_key: m, num_samples: 1}, {key: b, task_key: quiz, model_key: m}"
+    (chain / "run.yaml").write_text(run_file(third, second, quizzes))
+
+    done = aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl")
+
+    assert done.code == 0, done.out + done.err
+    assert asked(chain, "second") == ["1 yes yes 0 1.0", "2 yes yes 0 0.0"]
+    assert len(asked(chain, "third")) == 2
+
+
+def test_rows_of_a_sibling_that_runs_several_times(aigo: Run, chain: Path) -> None:
+    repeated = FIRST.replace("}", ", repeatability: {num_runs: 2}}")
+    (chain / "run.yaml").write_text(run_file(ASKED, repeated))
+
+    done = aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl")
+
+    assert done.code == 0, done.out + done.err
+    samples = json.loads((chain / "out" / "again.tasklog.json").read_text())["evidence"]["samples"]
+    assert [sample["sample_id"] for sample in samples] == ["0/0", "1/0", "0/1", "1/1"]
+
+
+@pytest.mark.parametrize(
+    ("specifications", "message"),
+    [
+        (["{key: again, task_key: again, model_key: m, task_config: {result: again}}"], "(again → again)"),
+        (
+            [
+                "{key: a, task_key: again, model_key: m, task_config: {result: b}}",
+                "{key: b, task_key: again, model_key: m, task_config: {result: a}}",
+            ],
+            "(a → b → a)",
+        ),
+    ],
+)
+def test_results_that_wait_for_each_other_are_an_error(
+    aigo: Run, chain: Path, specifications: list[str], message: str
+) -> None:
+    (chain / "run.yaml").write_text(run_file(*specifications))
+
+    done = aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl")
+
+    assert done.code == 2
+    assert f"its rows are those of its own result {message}, so it could never begin" in done.err
+
+
+def test_mistakes_over_the_rows_of_a_sibling_are_told_before_it_runs(aigo: Run, chain: Path) -> None:
+    (chain / "again.yaml").write_text(AGAIN.replace("sample.errors", "sample.eror"))
+    (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
+
+    done = aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl")
+    missing = aigo("run", "run.yaml")
+
+    assert done.code == 2
+    assert "`sample.eror` is not a column of the data set" in done.err
+    assert missing.code == 2
+    assert not (chain / "out").exists()
+
+
+def test_a_task_whose_sibling_is_not_complete_is_not_run(aigo: Run, chain: Path) -> None:
+    """Numbers over a part of the rows would be wrong ones."""
+    (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
+    (chain / "no.jsonl").write_text('{"default": true, "reply": {"error": "down"}}\n')
+
+    done = aigo("run", "run.yaml", "--model-map", "m=scripted/no.jsonl", "--fail-on-error", 9)
+
+    assert done.code == 1
+    assert "it was not run: its rows come from 'quiz', whose result is not complete" in done.out
+    result = json.loads((chain / "out" / "again.tasklog.json").read_text())
+    assert result["status"] == "failure"
+    assert "it was not run" in result["errors"][0]["message"]
+
+
+def test_a_stored_result_comes_before_a_sibling(aigo: Run, chain: Path) -> None:
+    (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
+    assert aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl", "-n", 1, "--out", "old").code == 0
+
+    done = aigo(
+        "run",
+        "run.yaml#again",
+        "--model-map",
+        "m=scripted/yes.jsonl",
+        "--dataset",
+        "quiz=old/quiz.tasklog.json",
+    )
+
+    assert done.code == 0, done.err
+    assert asked(chain) == ["1 yes yes 0 1.0"]

@@ -25,7 +25,8 @@ from aigo_bridge.evaluation.run_files import RunFile, find_run_file, read_run_fi
 from aigo_bridge.locating import find_task_with_key
 from aigo_bridge.plan import CachePolicy, PlanOrigin, Specification, TaskPlan
 from aigo_bridge.planning import plan_task
-from aigo_bridge.planning_data import Surroundings
+from aigo_bridge.planning_data import Sibling, Surroundings
+from aigo_bridge.planning_results import result_columns
 from aigo_bridge.reading import Document, issues_from_validation, read_task
 from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec, TaskSpecification
 from aigo_bridge.spec.evaluations import RepeatabilitySpecification
@@ -47,6 +48,13 @@ class Entry:
     """AI GO key of the evaluated model; `None` when the file names none."""
     stored: Path | None = None
     """Result log that stands in for a run."""
+    again: Callable[[Path], Entry] | None = None
+    """For an entry whose rows come from another one's result: the entry with its rows, given that result."""
+
+    @property
+    def pending(self) -> str | None:
+        """Key of the entry whose result gives the rows; `None` when they are there."""
+        return self.plans[0].pending if self.plans else None
 
     @property
     def is_sample_data(self) -> bool:
@@ -163,20 +171,71 @@ def _plan(
     sources: _Sources,
     only: str | None,
 ) -> Evaluation:
-    entries: list[Entry] = []
+    entries: dict[str, Entry] = {}
     issues: list[Issue] = []
-    for bound in _chosen(_specifications(run_file), only, run_file):
+    chosen = _chosen(_specifications(run_file), only, run_file)
+    siblings = _siblings(chosen)
+    counts = Counter(bound.key for bound in chosen)
+    for bound in chosen:
+        if counts[bound.key] > 1:
+            message = f"there are {counts[bound.key]} specifications with the key {bound.key!r}, so their results would replace each other"
+            issues.append(_named(Issue(message), bound))
+
+    def plan(bound: _Bound) -> None:
         try:
-            entries.append(_entry(bound, origin, cache, sources))
+            entries[bound.key] = _entry(bound, origin, cache, sources, siblings)
         except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
-            issues += [_named(issue, bound) for issue in error.issues]
+            issues.extend(_named(issue, bound) for issue in error.issues)
         except UsageError as error:
             issues.append(_named(Issue(str(error)), bound))
+
+    for bound in chosen:
+        plan(bound)
+    siblings = {name: _known(sibling, entries) for name, sibling in siblings.items()}
+    for bound in chosen:
+        if bound.key in entries and entries[bound.key].pending is not None:
+            plan(bound)  # now that the columns of the result are known
+    issues += _circles(entries, chosen)
     issues = list(dict.fromkeys(issues))
     if any(issue.severity == "error" for issue in issues):
         raise SpecError(issues)
-    warnings = (*run_file.document.issues, *(issue for entry in entries for issue in _warnings(entry)))
-    return Evaluation(run_file, tuple(entries), tuple(dict.fromkeys(warnings)))
+    warnings = (
+        *run_file.document.issues,
+        *(issue for entry in entries.values() for issue in _warnings(entry)),
+    )
+    return Evaluation(run_file, tuple(entries.values()), tuple(dict.fromkeys(warnings)))
+
+
+def _siblings(chosen: list[_Bound]) -> dict[str, Sibling]:
+    """The specifications that will run, by their keys, and by the key of their task where no other one runs it."""
+    running = [bound for bound in chosen if bound.spec.task_result_log_path is None]
+    tasks = Counter(bound.spec.task_key for bound in running)
+    by_task = {
+        bound.spec.task_key: Sibling(bound.key) for bound in running if tasks[bound.spec.task_key] == 1
+    }
+    return by_task | {bound.key: Sibling(bound.key) for bound in running}
+
+
+def _known(sibling: Sibling, entries: Mapping[str, Entry]) -> Sibling:
+    entry = entries.get(sibling.key)
+    return sibling if entry is None else replace(sibling, columns=result_columns(entry.plans[0]))
+
+
+def _circles(entries: Mapping[str, Entry], chosen: list[_Bound]) -> list[Issue]:
+    """Specifications that wait for their own results, over whatever number of others."""
+    issues: list[Issue] = []
+    for bound in chosen:
+        way = [bound.key]
+        while (entry := entries.get(way[-1])) is not None and entry.pending is not None:
+            way.append(entry.pending)
+            if entry.pending == bound.key:
+                shown = " → ".join(way)
+                message = f"its rows are those of its own result ({shown}), so it could never begin"
+                hint = f"a result that is there already is given with --dataset {way[1]}=FILE"
+                issues.append(_named(Issue(message, hint=hint), bound))
+            if entry.pending in way[:-1]:
+                break
+    return issues
 
 
 def _chosen(found: list[_Bound], only: str | None, run_file: RunFile) -> list[_Bound]:
@@ -341,13 +400,20 @@ def _other_evaluation(key: str, run_file: RunFile, place: tuple[str | int, ...])
 # One specification
 
 
-def _entry(bound: _Bound, origin: PlanOrigin, cache: CachePolicy, sources: _Sources) -> Entry:
+def _entry(
+    bound: _Bound,
+    origin: PlanOrigin,
+    cache: CachePolicy,
+    sources: _Sources,
+    siblings: Mapping[str, Sibling] | None = None,
+) -> Entry:
     document = _task(bound, origin)
     shown = bound.spec.display_name or document.spec.display_name
     if bound.spec.task_result_log_path is not None:
         stored = _stored(bound)
         return Entry(bound.key, shown, (), bound.spec.model_key, stored)
-    planned = plan_task(document, _task_origin(bound, document, origin), _around(bound, document, sources))
+    around = _around(bound, document, sources, siblings or {})
+    planned = plan_task(document, _task_origin(bound, document, origin), around)
     again = replace(origin, config=_typed(bound.run_file, origin.config))
     plans = tuple(
         replace(
@@ -364,7 +430,22 @@ def _entry(bound: _Bound, origin: PlanOrigin, cache: CachePolicy, sources: _Sour
         )
         for run in range(bound.num_runs)
     )
-    return Entry(bound.key, shown, plans, bound.spec.model_key)
+    if planned.pending is None:
+        return Entry(bound.key, shown, plans, bound.spec.model_key)
+    name = _result_name(planned)
+
+    def with_rows(result: Path) -> Entry:
+        datasets = {**origin.datasets, name: str(result.resolve())}
+        return _entry(bound, replace(origin, datasets=datasets), cache, sources)
+
+    return Entry(bound.key, shown, plans, bound.spec.model_key, again=with_rows)
+
+
+def _result_name(plan: TaskPlan) -> str:
+    """The key by which a task names the result that its rows come from."""
+    assert plan.benchmark.dataset is not None
+    assert plan.benchmark.dataset.key is not None
+    return plan.benchmark.dataset.key
 
 
 def _task(bound: _Bound, origin: PlanOrigin) -> Document[TaskSpec]:
@@ -407,7 +488,9 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _around(bound: _Bound, document: Document[TaskSpec], sources: _Sources) -> Surroundings:
+def _around(
+    bound: _Bound, document: Document[TaskSpec], sources: _Sources, siblings: Mapping[str, Sibling]
+) -> Surroundings:
     run_file = bound.run_file
     datasets = {
         dataset.key: run_file.document.part((*run_file.run_path, "datasets", number), dataset)
@@ -428,6 +511,7 @@ def _around(bound: _Bound, document: Document[TaskSpec], sources: _Sources) -> S
         results,
         (run_file.file.parent,),
         sources.read_traces,
+        siblings=siblings,
         several_tasks=True,
         at_hand_only=sources.at_hand_only,
     )

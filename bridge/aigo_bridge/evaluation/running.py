@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
 from aigo_bridge.evaluation.repeating import repeated_result
 from aigo_bridge.evaluation.results import EntryResult, of_failure, of_file, of_outcome
-from aigo_bridge.results import write_log
+from aigo_bridge.results import LogReader, write_log
 from aigo_bridge.results.faults import Faults, explained
 from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of
@@ -142,22 +142,86 @@ def run_evaluation(
         EngineError: the engine failed before anything ran.
     """
     evaluation = made.evaluation
+    settings.out.mkdir(parents=True, exist_ok=True)
+    results: dict[str, EntryResult] = {}
+    waiting = list(made.entries)
+    while waiting:
+        now = [each for each in waiting if each.entry.pending is None or each.entry.pending in results]
+        waiting = [each for each in waiting if each not in now]
+        results |= _round(now, results, evaluation.key, engine, settings, fail_on_error)
+    results = {each.entry.key: results[each.entry.key] for each in made.entries}
+    measured = [Measured(evaluation.key, result.key, result.data) for result in results.values()]
+    return EvaluationOutcome(
+        evaluation, tuple(results.values()), tuple(verdicts(evaluation.policies, measured)), settings.out
+    )
+
+
+def _round(
+    entries: Sequence[ReadyEntry],
+    results: Mapping[str, EntryResult],
+    evaluation: str,
+    engine: Engine,
+    settings: RunSettings,
+    fail_on_error: str | None,
+) -> dict[str, EntryResult]:
+    """Run the entries whose rows are there, or come from results that are there by now."""
+    found: dict[str, EntryResult] = {}
+    ready_now: list[ReadyEntry] = []
+    for each in entries:
+        key = each.entry.key
+        try:
+            ready_now.append(each if each.entry.pending is None else _with_rows(each, results))
+        except BridgeError as error:
+            found[key] = _failed(each, evaluation, str(error), engine, settings.out)
     jobs = [
         replace(job, tolerated=allowed(fail_on_error, sum(len(each.plan.samples) for each in entry.jobs)))
-        for entry in made.entries
+        for entry in ready_now
         for job in entry.jobs
     ]
-    settings.out.mkdir(parents=True, exist_ok=True)
-    logs = engine.run_all(jobs, settings) if jobs else []
+    try:
+        logs = engine.run_all(jobs, settings) if jobs else []
+    except BridgeError as error:
+        if not results:
+            raise
+        logs = [error if isinstance(error, EngineError) else EngineError(str(error)) for _ in jobs]
     remaining = iter(logs)
-    results: list[EntryResult] = []
-    for entry in made.entries:
-        own = [next(remaining) for _ in entry.jobs]
-        results.append(_result(entry, own, evaluation.key, engine, settings.out))
-    measured = [Measured(evaluation.key, result.key, result.data) for result in results]
-    return EvaluationOutcome(
-        evaluation, tuple(results), tuple(verdicts(evaluation.policies, measured)), settings.out
+    for each in ready_now:
+        own = [next(remaining) for _ in each.jobs]
+        found[each.entry.key] = _result(each, own, evaluation, engine, settings.out)
+    return found
+
+
+def _with_rows(waiting: ReadyEntry, results: Mapping[str, EntryResult]) -> ReadyEntry:
+    """An entry with the rows of the result that it waited for.
+
+    Raises:
+        EvidenceError: that result is not complete: numbers over a part of the rows would be wrong ones.
+        SpecError: the task does not fit the rows.
+        DatasetError: they cannot be used.
+    """
+    entry = waiting.entry
+    assert entry.pending is not None
+    assert entry.again is not None
+    earlier = results[entry.pending]
+    whole = earlier.status == "success" and not earlier.faults and not earlier.num_missing
+    if not whole or earlier.result is None or LogReader(earlier.result).frame().status != "success":
+        raise EvidenceError(
+            f"it was not run: its rows come from {entry.pending!r}, whose result is not complete"
+        )
+    made = entry.again(earlier.result)
+    jobs = tuple(
+        replace(
+            job,
+            plan=replace(plan, specification=job.plan.specification, fingerprints=job.plan.fingerprints),
+        )
+        for job, plan in zip(waiting.jobs, made.plans, strict=True)
     )
+    return ReadyEntry(replace(made, plans=tuple(job.plan for job in jobs)), jobs)
+
+
+def _failed(made: ReadyEntry, evaluation: str, problem: str, engine: Engine, out: Path) -> EntryResult:
+    """An entry that came to nothing, with a result that says why."""
+    return of_failure(made.entry, evaluation, problem, _write_failure(made.jobs[0], problem, engine, out))
 
 
 def _result(
@@ -182,7 +246,7 @@ def _result(
         problem = f"the result could not be put together: {explained(error)}"
         return of_failure(entry, evaluation, problem, None, [log.path for log in written])
     problem = str(next(log for log in logs if isinstance(log, BridgeError)))
-    return of_failure(entry, evaluation, problem, _write_failure(ready_entry.jobs[0], problem, engine, out))
+    return _failed(ready_entry, evaluation, problem, engine, out)
 
 
 def _copied(stored: Path, key: str, out: Path) -> Path:

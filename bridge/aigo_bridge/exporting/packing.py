@@ -34,8 +34,6 @@ from aigo_bridge.reading import Document, read_task
 from aigo_bridge.spec import TaskSpec
 
 SAMPLES = "samples.jsonl"
-NO_SAMPLES = "no_samples.jsonl"
-"""Stands for the second and further data sets of a task: all rows are in `samples.jsonl`."""
 
 TASK = "task"
 
@@ -56,9 +54,8 @@ def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
     document = _document_of(plan)
     task_file = _write_task(document, folder)
     if plan.dataset is not None:
-        write_rows([sample.data for sample in plan.samples], folder / SAMPLES)
-        if len(_keys(plan)) > 1:
-            (folder / NO_SAMPLES).touch()
+        for number, rows in enumerate(_rows(plan)):
+            write_rows(rows, folder / _rows_file(number))
     written = replace(
         manifest,
         task_file=task_file,
@@ -141,6 +138,19 @@ def _keys(plan: TaskPlan) -> tuple[str, ...]:
     return tuple(key for key in reference.keys or (reference.key,) if key is not None)
 
 
+def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
+    """The rows of each data set of a plan, as many of each as there are samples."""
+    reference = plan.benchmark.dataset
+    if reference is None or reference.keys is None:
+        return [[sample.data for sample in plan.samples]]
+    return [[sample.data[key] for sample in plan.samples] for key in reference.keys]
+
+
+def _rows_file(number: int) -> str:
+    """The file of the rows of the data set with that number."""
+    return SAMPLES if number == 0 else f"samples_{number + 1}.jsonl"
+
+
 def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
     """The manifest, with ids where the rows alone would give others, once its files are known to give the same plan."""
     try:
@@ -203,7 +213,7 @@ def _origin(
     return PlanOrigin(
         task=str(document.file),
         config=config,
-        datasets={key: str(folder / (NO_SAMPLES if number else SAMPLES)) for number, key in enumerate(keys)},
+        datasets={key: str(folder / _rows_file(number)) for number, key in enumerate(keys)},
         num_samples=num_samples,
         num_trials=manifest.trials_asked,
         root=str(folder / TASK),

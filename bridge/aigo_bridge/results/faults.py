@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -67,10 +68,10 @@ class Faults:
                 return
             number += 1
             what = f"sample {sample.sample_id!r} could not be written"
-            text = self.attempt(what, "dataset", lambda made=sample: encoded_sample(made), None)
+            text = self.attempt(what, "dataset", partial(encoded_sample, sample), None)
             if text is None:
                 sample = bare_sample(sample.sample_id, self.errors[-1])
-                text = self.attempt(what, "dataset", lambda made=sample: encoded_sample(made), None)
+                text = self.attempt(what, "dataset", partial(encoded_sample, sample), None)
             if text is not None:
                 yield sample, text
 

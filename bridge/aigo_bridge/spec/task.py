@@ -36,7 +36,7 @@ class TaskDatasetRef(SpecModel):
     key: TemplatedKey | None = None
     """The data set (or result); `None` when `keys` is given."""
     keys: Annotated[tuple[TemplatedKey, ...], Field(min_length=1)] | None = None
-    """Several data sets, one after the other; `None` when `key` is given."""
+    """Several data sets side by side: sample n is `{key: row n of that data set}`; `None` when `key` is given."""
 
     @model_validator(mode="after")
     def _one_of_key_and_keys(self) -> TaskDatasetRef:

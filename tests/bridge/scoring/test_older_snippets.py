@@ -12,6 +12,7 @@ from aigo_bridge.dtypes import (
     SolverOutput,
     SolverTrace,
     Trace,
+    TraceItem,
 )
 from aigo_bridge.errors import SampleError
 from aigo_bridge.plan import Sample
@@ -20,8 +21,8 @@ from aigo_bridge.snippets.signatures import has_old_scores, metrics_function
 from aigo_bridge.solving.conversation import chat_output, text_item
 
 
-def trace(*items: object, raw: list[object] | None = None) -> SolverTrace:
-    return SolverTrace(trace=Trace.from_items([*items]), raw_outputs=raw or [])
+def trace(*items: TraceItem, raw: list[object] | None = None) -> SolverTrace:
+    return SolverTrace(trace=Trace.from_items(list(items)), raw_outputs=raw or [])
 
 
 CHAT = trace(
