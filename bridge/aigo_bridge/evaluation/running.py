@@ -147,8 +147,8 @@ def run_evaluation(
     waiting = list(made.entries)
     while waiting:
         now = [each for each in waiting if each.entry.pending is None or each.entry.pending in results]
-        waiting = [each for each in waiting if each not in now]
         results |= _round(now, results, evaluation.key, engine, settings, fail_on_error)
+        waiting = [each for each in waiting if each.entry.key not in results]
     results = {each.entry.key: results[each.entry.key] for each in made.entries}
     measured = [Measured(evaluation.key, result.key, result.data) for result in results.values()]
     return EvaluationOutcome(

@@ -134,11 +134,13 @@ def test_fewer_rows_are_another_plan(tmp_path: Path) -> None:
     assert fewer.digest != made.digest
 
 
-def test_several_data_sets_become_one_file(tmp_path: Path) -> None:
-    file = write_task(tmp_path / "author", dataset="{keys: [rows, more]}")
-    (tmp_path / "author" / "more.jsonl").write_text('{"q": "d", "y": [1]}\n')
-    made = plan(PlanOrigin(str(file)))
-    assert len(made.samples) == 4
+def test_several_data_sets_have_a_file_each(tmp_path: Path) -> None:
+    file = write_task(
+        tmp_path / "author", dataset="{keys: [rows, more]}", content='"{{ sample.rows.q }} << config.n >>"'
+    )
+    (tmp_path / "author" / "more.jsonl").write_text('{"q": "d", "y": [1]}\n{"q": "e"}\n{"q": "f"}\n')
+    made = plan(PlanOrigin(str(file), num_samples=2, subsampling="random"))
+    assert [set(sample.data) for sample in made.samples] == [{"rows", "more"}] * 2
 
     assert same(made, packed(made, tmp_path / "packed"))
 
