@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class EarlierRun:
     """AI GO model key → Inspect's name of the model."""
     limits: tuple[Any, ...]
     """Limits on each sample, see `limits_of`."""
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    """Data set key → file, for those that were named."""
     times: tuple[float, float] = (0.0, 0.0)
     """When it began and ended, as its evidence says."""
 
@@ -74,10 +76,16 @@ def earlier_runs(out: Path) -> list[EarlierRun]:
                 model=spec.get("model"),
                 roles={key: (role or {}).get("model") for key, role in roles.items()},
                 limits=tuple(config.get(name) for name in ("time_limit", "token_limit", "cost_limit")),
+                datasets=_named_datasets(spec),
                 times=(execution.started_at, execution.ended_at),
             )
         )
     return found
+
+
+def _named_datasets(spec: Mapping[str, Any]) -> dict[str, str]:
+    named = (spec.get("task_args") or {}).get("dataset")
+    return {str(key): str(file) for key, file in named.items()} if isinstance(named, dict) else {}
 
 
 def same_run(

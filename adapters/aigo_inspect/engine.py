@@ -129,7 +129,7 @@ class InspectEngine:
                 str((run.plan.get("task") or {}).get("key")),
                 run.times,
                 {key: name for key, name in run.roles.items() if name is not None},
-                run.plan.get("datasets") or {},
+                run.datasets,
             )
             for run in earlier_runs(out)
         ]

@@ -19,17 +19,18 @@ from aigo_bridge.secrets import redact
 @contextmanager
 def retries_told(counter: ProgressCounter) -> Iterator[None]:
     """Tell a counter of calls that will be made again, in this block; Inspect logs them as before."""
-    logged = model_module.log_model_retry
+    module: Any = model_module
+    logged = module.log_model_retry
 
     async def told(model_name: str, state: RetryCallState, *args: Any, **kwargs: Any) -> None:
         counter.retrying(Retry(model_name, state.attempt_number, state.upcoming_sleep, _reason(state)))
         await logged(model_name, state, *args, **kwargs)
 
-    model_module.log_model_retry = told
+    module.log_model_retry = told
     try:
         yield
     finally:
-        model_module.log_model_retry = logged
+        module.log_model_retry = logged
 
 
 def _reason(state: RetryCallState) -> str:

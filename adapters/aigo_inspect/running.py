@@ -118,7 +118,7 @@ def run_all(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineE
         # Samples have been run, and stand in logs: those are the run, and this is why it ended.
         problem = explained(error)
     found = _found(logs, settings.out, before)
-    return [_contained_result(work, found, problem) for work in works]
+    return [_contained_result(work, found, settings.out, problem) for work in works]
 
 
 def _models(jobs: Sequence[Job]) -> dict[tuple[str, str], Model]:
@@ -286,17 +286,17 @@ def _found(logs: Sequence[EvalLog], out: Path, before: set[Path]) -> dict[Identi
 
 
 def _contained_result(
-    work: _Work, found: Mapping[Identity, EvalLog | Path], problem: str | None
+    work: _Work, found: Mapping[Identity, EvalLog | Path], out: Path, problem: str | None
 ) -> LogRef | EngineError:
     """The log of one job; a job of which it cannot be told takes no other with it."""
     try:
-        return _result(work, found, problem)
+        return _result(work, found, out, problem)
     except Exception as error:  # noqa: BLE001  # its log stays, and can be imported
         return EngineError(f"the log of the run could not be found: {explained(error)}")
 
 
 def _result(
-    work: _Work, found: Mapping[Identity, EvalLog | Path], problem: str | None = None
+    work: _Work, found: Mapping[Identity, EvalLog | Path], out: Path, problem: str | None = None
 ) -> LogRef | EngineError:
     if work.complete is not None:
         return LogRef(
@@ -306,7 +306,8 @@ def _result(
     path = log if isinstance(log, Path) else None
     error = problem
     if isinstance(log, EvalLog):
-        path = Path(log.location.removeprefix("file://")) if log.location else None
+        # Inspect makes it absolute; it is named as the folder was.
+        path = out / Path(log.location.removeprefix("file://")).name if log.location else None
         error = redact(log.error.message) if log.error is not None else None
         if path is None or not path.is_file():
             return EngineError(error or "no log was written")

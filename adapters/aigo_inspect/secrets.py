@@ -24,15 +24,12 @@ from aigo_bridge.secrets import (
     redact_json,
     redact_value,
 )
+from aigo_inspect.pages import ProviderError, page_error, watch_pages
 
 _GUARDED = "_aigo_bridge_guarded"
 
 Generated = ModelOutput | tuple[ModelOutput | Exception, ModelCall]
 """What a provider gives for one call."""
-
-
-class ProviderError(Exception):
-    """A provider's exception that could not be cleaned: what it said, without secrets."""
 
 
 def guard(api: ModelAPI) -> None:
@@ -41,17 +38,21 @@ def guard(api: ModelAPI) -> None:
         return
     # Inspect has read the `.env` file by now.
     learn_environment()
-    if isinstance(api.api_key, str) and may_be_secret(api.api_key):
+    if api.api_key is not None and may_be_secret(api.api_key):
         KNOWN.learn([api.api_key])
     generate = api.generate
 
     async def guarded(*args: Any, **kwargs: Any) -> Generated:
+        watch_pages(api)
         try:
             result: Generated = await generate(*args, **kwargs)
         except Exception as error:
-            redact_error(error)
-            if not is_clean(error):
-                raise ProviderError(redact(f"{type(error).__name__}: {error}")) from None
+            told = page_error(error)
+            redact_error(told)
+            if not is_clean(told):
+                raise ProviderError(redact(f"{type(told).__name__}: {told}")) from None
+            if told is not error:
+                raise told from None
             raise
         return _clean(result)
 
@@ -63,7 +64,7 @@ def _clean(result: Generated) -> Generated:
     if not isinstance(result, tuple):
         return _clean_output(result)
     output, call = result
-    if call is not None and call.response is not None:
+    if call.response is not None:
         call.response = redact_value(call.response)
     if not isinstance(output, Exception):
         return _clean_output(output), call
@@ -83,8 +84,9 @@ def _clean_output(output: ModelOutput) -> ModelOutput:
 @contextmanager
 def logs_without_secrets() -> Iterator[None]:
     """Clean every log that Inspect writes in this block, and guard every model that is made in it."""
-    written = eval_log.to_json_safe
-    made = Model.__init__
+    logs: Any = eval_log
+    models: Any = Model
+    written, made = logs.to_json_safe, models.__init__
 
     def to_json_safe(*args: Any, **kwargs: Any) -> bytes:
         return redact_json(written(*args, **kwargs))
@@ -94,10 +96,8 @@ def logs_without_secrets() -> Iterator[None]:
         guard(api)
 
     learn_environment()
-    eval_log.to_json_safe = to_json_safe
-    Model.__init__ = init
+    logs.to_json_safe, models.__init__ = to_json_safe, init
     try:
         yield
     finally:
-        eval_log.to_json_safe = written
-        Model.__init__ = made
+        logs.to_json_safe, models.__init__ = written, made

@@ -118,7 +118,7 @@ class LightevalEngine:
                 str((run.plan.get("task") or {}).get("key")),
                 (run.block.get("started_at") or 0.0, run.block.get("ended_at") or 0.0),
                 {key: name for key, name in run.models.items() if key},
-                run.plan.get("datasets") or {},
+                run.block.get("datasets") or {},
             )
             for run in earlier_runs(out)
         ]

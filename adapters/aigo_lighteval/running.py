@@ -311,6 +311,7 @@ def _run_one(
                 "ended_at": time.time(),
                 "models": _names(work.evaluated, work.others),
                 "model_usage": _contained(partial(_usage, run)),
+                "datasets": {} if plan.origin is None else dict(plan.origin.datasets),
                 "limits": [settings.time_limit, settings.token_limit],
                 "details": details,
                 "plan": plan.header(),

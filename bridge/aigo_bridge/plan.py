@@ -238,11 +238,6 @@ class TaskPlan:
             "num_samples": self.num_samples,
             "subsampling": self.subsampling,
             "model_keys": list(self.model_keys),
-            **(
-                {"datasets": dict(self.origin.datasets)}
-                if self.origin is not None and self.origin.datasets
-                else {}
-            ),
             **({} if self.stored_entity is None else {"stored_entity": dict(self.stored_entity)}),
             **(
                 {"snippet_places": {path: list(place) for path, place in self.snippet_places.items()}}

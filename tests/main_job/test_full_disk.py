@@ -57,7 +57,7 @@ def test_a_native_log_that_does_not_fit_is_the_reason(task: Path, tmp_path: Path
     with zipfile.ZipFile(whole.path, "w") as archive:
         archive.writestr("_journal/start.json", start)
 
-    ref = _result(_Work(Job(made), None, {}), {identity_of(made.header()): native})
+    ref = _result(_Work(Job(made), None, {}), {identity_of(made.header()): native}, tmp_path / "out")
 
     assert isinstance(ref, LogRef)
     outcome = outcome_of(made, ref, engine, tmp_path / "out")

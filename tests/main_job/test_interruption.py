@@ -130,7 +130,7 @@ def test_interrupted_run_keeps_what_it_has(counted: Path, command: Run, result_o
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
 
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "Traceback" not in out
     assert "the run did not finish" in out
     result = result_of(counted / "out" / "counted.tasklog.json")

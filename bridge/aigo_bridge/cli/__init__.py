@@ -41,6 +41,15 @@ class LazyGroup(TyperGroup):
         module = import_module(VERBS[cmd_name][0])
         return typer.main.get_command(module.app)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; ctrl-C is told by the same words and exit code wherever it strikes."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            from aigo_bridge.cli.failing import interrupted
+
+            raise interrupted() from error
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The verbs' help lines, from the table."""
         with formatter.section("Commands"):

@@ -34,7 +34,7 @@ def refuse_options(given: Mapping[str, Any]) -> None:
 
 def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | None, as_json: bool) -> int:
     """Run a benchmark (or several of a file or folder) and show what it came to; returns the exit code."""
-    from aigo_bridge.cli.failing import ExitCode, reported
+    from aigo_bridge.cli.failing import ExitCode, code_of, reported
     from aigo_bridge.cli.outcomes import note_other_result
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.cli.terminal import printable
@@ -71,14 +71,16 @@ def run_benchmark(engine: str, request: BenchmarkRun, *, fail_on_error: str | No
     right = bool(outcomes) and all(
         outcome.is_right(tolerated(fail_on_error, outcome.planned)) for outcome in outcomes
     )
-    return ExitCode.DONE if right else ExitCode.NOT_RIGHT
+    return code_of({outcome.status for outcome in outcomes}, right=right)
 
 
 def resumption(outcome: BenchmarkOutcome, out: Path) -> str:
     """What `--resume` came to."""
+    from aigo_bridge.cli.terminal import short_path
+
     if outcome.reused:
         return f"{outcome.reused} finished trials were taken over"
-    return f"nothing to resume: no run of this task with these models in {out}; all of it was run"
+    return f"nothing to resume: no run of this task with these models in {short_path(out)}; all of it was run"
 
 
 def _refuse_local_rows(engine: str, benchmarks: object, *given: Path | None) -> None:
@@ -128,7 +130,7 @@ def show(outcome: BenchmarkOutcome) -> None:
     from aigo_bridge.cli.terminal import one_line, printable, short_path
 
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    place = "" if outcome.file is None else f"  {printable(outcome.file)}"
+    place = "" if outcome.file is None else f"  {printable(short_path(outcome.file))}"
     console.print(Text.assemble(("\n" + printable(outcome.task), "bold"), (place, "dim")))
     if outcome.metrics:
         table = Table("metric", "value", "samples", "scorer", box=None, padding=(0, 3, 0, 0))

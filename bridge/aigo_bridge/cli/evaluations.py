@@ -13,7 +13,15 @@ from typing import Any
 
 import typer
 
-from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues, shown
+from aigo_bridge.cli.failing import (
+    CANCELLED,
+    ExitCode,
+    code_of,
+    reported,
+    show_differences,
+    show_issues,
+    shown,
+)
 from aigo_bridge.cli.outcomes import metric_names, metric_problems, note_other_result
 from aigo_bridge.cli.terminal import one_line, printable, short_path
 from aigo_bridge.engine import Engine, RunSettings
@@ -59,17 +67,21 @@ def run_evaluations(
         show_issues([Issue(message, severity="warning")])
     summaries: list[dict[str, Any]] = []
     right = True
+    statuses: set[str] = set()
     for one in made:
         out = settings.out if len(made) == 1 else settings.out / one.evaluation.key
         outcome, limits = _run(one, engine, replace(settings, out=out), fail_on_error)
         if only is not None:
             outcome = replace(outcome, verdicts=())
         right &= outcome.is_right(limits)
+        statuses |= {result.status for result in outcome.results}
         into = summaries if as_json else None
         right &= shown(out, partial(_tell, outcome, limits, resume=settings.resume, summaries=into))
+        if CANCELLED in statuses:
+            break
     if as_json and summaries:
         typer.echo(json.dumps(summaries[0] if len(made) == 1 else summaries, indent=2, ensure_ascii=False))
-    return ExitCode.DONE if right else ExitCode.NOT_RIGHT
+    return code_of(statuses, right=right)
 
 
 def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from aigo_bridge.cli.settings import VERB
 
 if TYPE_CHECKING:
     from aigo_bridge.explaining import Message, SamplePreview
-    from aigo_bridge.plan import TaskPlan
+    from aigo_bridge.plan import PlanOrigin, TaskPlan
 
 app = typer.Typer(**VERB)
 
@@ -23,7 +24,9 @@ def explain(
     task: Annotated[
         str,
         typer.Argument(
-            metavar="TASK", help="Task file (YAML, or JSONL task records), or the name of a shipped task."
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records), the name of a shipped task, a run file (all its specifications), or"
+            " `RUN_FILE#SPECIFICATION`.",
         ),
     ],
     num_samples: Annotated[
@@ -62,22 +65,42 @@ def explain(
     from aigo_bridge.cli.failing import ExitCode, reported, show_issues
     from aigo_bridge.cli.origins import origin_of
     from aigo_bridge.evaluate import plan
+    from aigo_bridge.evaluation.run_files import holds_evaluation
     from aigo_bridge.explaining import explain as previews
 
     with reported():
-        made = plan(
-            origin_of(
-                task, config=config, dataset=dataset, root=root, allow_bad_tasks=allow_bad_tasks, full=full
-            )
+        origin = origin_of(
+            task, config=config, dataset=dataset, root=root, allow_bad_tasks=allow_bad_tasks, full=full
         )
-        show_issues(made.warnings)
-        shown = list(previews(made, num_samples)) if made.entity != "system" else []
+        several = holds_evaluation(task)
+        plans = _specifications(origin) if several else [plan(origin)]
+        show_issues(dict.fromkeys(issue for made in plans for issue in made.warnings))
+        shown = [list(previews(made, num_samples)) if made.entity != "system" else [] for made in plans]
     if as_json:
-        typer.echo(json.dumps(_as_json(made, shown), indent=2, ensure_ascii=False, default=str))
+        texts = [_as_json(made, own) for made, own in zip(plans, shown, strict=True)]
+        typer.echo(json.dumps(texts if several else texts[0], indent=2, ensure_ascii=False, default=str))
     else:
-        _print(made, shown)
-    if made.num_invalid:
+        _print_all(plans, shown, several=several)
+    if any(made.num_invalid for made in plans):
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def _print_all(plans: Sequence[TaskPlan], shown: Sequence[list[SamplePreview]], *, several: bool) -> None:
+    if not plans:
+        _say("there is no task specification that is run")
+    for number, (made, own) in enumerate(zip(plans, shown, strict=True)):
+        if several:
+            _say(f"{'' if number == 0 else chr(10)}══ {made.name}")
+        _print(made, own)
+
+
+def _specifications(origin: PlanOrigin) -> list[TaskPlan]:
+    """The plans of a run file, or of an assessment plan: one of each specification that is run."""
+    from aigo_bridge.evaluation.planning import plan_evaluations
+    from aigo_bridge.trace_sources import trace_reader
+
+    evaluations = plan_evaluations(origin, cache=None, read_traces=trace_reader)
+    return [entry.plans[0] for each in evaluations for entry in each.entries if entry.plans]
 
 
 def _as_json(made: TaskPlan, shown: list[SamplePreview]) -> dict[str, Any]:

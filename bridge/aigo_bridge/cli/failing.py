@@ -25,6 +25,19 @@ class ExitCode(IntEnum):
     """Wrong arguments, or an invalid task."""
     PARTIAL = 3
     """Something was salvaged, not everything."""
+    INTERRUPTED = 130
+    """Stopped by ctrl-C; what was finished is kept where the verb says so."""
+
+
+CANCELLED = "cancelled"
+"""Status of a run that somebody has stopped."""
+
+
+def code_of(statuses: Iterable[str], *, right: bool) -> ExitCode:
+    """The exit code of runs by their statuses, and by whether all of them came out right."""
+    if CANCELLED in statuses:
+        return ExitCode.INTERRUPTED
+    return ExitCode.DONE if right else ExitCode.NOT_RIGHT
 
 
 @contextmanager
@@ -41,8 +54,15 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
         typer.echo(f"error: {printable(place)}{error.strerror or error}", err=True)
         raise typer.Exit(code) from error
     except KeyboardInterrupt as error:
-        typer.echo("interrupted; finished samples are in the log, continue with --resume", err=True)
-        raise typer.Exit(130) from error
+        raise interrupted() from error
+
+
+def interrupted() -> typer.Exit:
+    """Say that somebody has stopped the command, and how to end it."""
+    typer.echo(
+        "interrupted; what a run had finished is in its log, and `run --resume` goes on from there", err=True
+    )
+    return typer.Exit(ExitCode.INTERRUPTED)
 
 
 def shown(out: Path, work: Callable[[], None]) -> bool:

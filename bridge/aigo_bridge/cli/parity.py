@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import typer
 
-from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues
+from aigo_bridge.cli.failing import CANCELLED, ExitCode, code_of, reported, show_differences, show_issues
 from aigo_bridge.cli.outcomes import summary as summary_of_task
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.terminal import one_line, printable, short_path
@@ -33,9 +33,6 @@ from aigo_bridge.tolerance import allowed, tolerated
 from aigo_bridge.trace_sources import trace_reader
 
 T = TypeVar("T")
-
-INTERRUPTED = "cancelled"
-"""Status of a run that somebody has stopped: the other engines are not begun then."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def run_task_on_all(
     for engine in loaded:
         outcome = _on(engine, settings, as_json, partial(run, made, engine))
         outcomes[engine.name] = outcome
-        if outcome.execution.status == INTERRUPTED:
+        if outcome.execution.status == CANCELLED:
             break
     complete = len(outcomes) == len(engines)
     found = parity(
@@ -93,7 +90,7 @@ def run_task_on_all(
         _show([Compared(made.task.display_name, found, problems)])
         for name, each in outcomes.items():
             typer.echo(f"{name:12}{short_path(each.result)}")
-    code = _code(complete and right, [found])
+    code = _code({each.execution.status for each in outcomes.values()}, complete and right, [found])
     return ExitCode.PARTIAL if code == ExitCode.DONE and made.num_invalid else code
 
 
@@ -121,6 +118,7 @@ def run_evaluations_on_all(
     compared: list[Compared] = []
     shown: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
     right = True
+    statuses: set[str] = set()
     for number in range(len(evaluations)):
         outcomes: dict[str, EvaluationOutcome] = {}
         for name, engine in loaded.items():
@@ -136,6 +134,7 @@ def run_evaluations_on_all(
             right &= outcome.is_right(limits)
             for result in outcome.results:
                 show_differences(result.result, result.differences)
+            statuses |= {result.status for result in outcome.results}
             write_summary(outcome, limits)
             shown[name].append(summary_of_evaluation(outcome, limits))
             outcomes[name] = outcome
@@ -151,11 +150,11 @@ def run_evaluations_on_all(
         _show(compared)
         for name in engines:
             typer.echo(f"{name:12}{short_path(settings.out / name)}")
-    return _code(right, [each.parity for each in compared])
+    return _code(statuses, right, [each.parity for each in compared])
 
 
 def _interrupted(outcome: EvaluationOutcome) -> bool:
-    return any(result.status == INTERRUPTED for result in outcome.results)
+    return any(result.status == CANCELLED for result in outcome.results)
 
 
 def _compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
@@ -205,9 +204,8 @@ def _refuse_gaps(gaps: Mapping[str, Sequence[Gap]]) -> None:
         raise UnsupportedPlanError("\n".join(refused))
 
 
-def _code(right: bool, found: Sequence[Parity]) -> int:
-    agree = all(each.is_equal for each in found)
-    return ExitCode.DONE if right and agree else ExitCode.NOT_RIGHT
+def _code(statuses: Iterable[str], right: bool, found: Sequence[Parity]) -> int:
+    return code_of(statuses, right=right and all(each.is_equal for each in found))
 
 
 def _print_json(value: Any) -> None:

@@ -181,13 +181,14 @@ def run(
 
     DIR then holds the engine's native logs and one `<key>.tasklog.json` per task, an AI GO TaskResultLog; of a run file also `evaluation.json`.
     Exit code: 0 all samples were scored and all policies hold, 1 some failed, a metric has no value, a policy does not hold or engines differ,
-    2 wrong use or an invalid task, 3 all is right but invalid task records were left out.
+    2 wrong use or an invalid task, 3 all is right but invalid task records were left out, 130 stopped by ctrl-C (finished samples are kept,
+    --resume goes on).
     """
     from dataclasses import replace
 
     from aigo_bridge.benchmarks import split_name
     from aigo_bridge.cli.evaluations import run_evaluations
-    from aigo_bridge.cli.failing import ExitCode, reported, shown
+    from aigo_bridge.cli.failing import ExitCode, code_of, reported, shown
     from aigo_bridge.cli.origins import cache_policy, origin_of, pairs
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine import RunSettings
@@ -295,8 +296,9 @@ def run(
                 raise typer.Exit(code)
             outcome = _run_task(origin, chosen, settings, policy, fail_on_error)
     is_shown = shown(settings.out, lambda: _tell(outcome, settings, as_json=as_json))
-    if not is_shown or not outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples))):
-        raise typer.Exit(ExitCode.NOT_RIGHT)
+    right = is_shown and outcome.is_right(tolerated(fail_on_error, len(outcome.plan.samples)))
+    if code := code_of([outcome.execution.status], right=right):
+        raise typer.Exit(code)
     if outcome.plan.num_invalid:
         raise typer.Exit(ExitCode.PARTIAL)
 

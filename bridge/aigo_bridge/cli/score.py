@@ -77,7 +77,7 @@ def score(
     With several logs, each has its own folder in DIR.
     Exit code: 0 all samples were scored, 1 some failed, 2 wrong use or an invalid task.
     """
-    from aigo_bridge.cli.failing import ExitCode, reported, show_differences, show_issues
+    from aigo_bridge.cli.failing import CANCELLED, ExitCode, reported, show_differences, show_issues
     from aigo_bridge.cli.origins import origin_of, pairs
     from aigo_bridge.cli.outcomes import note_other_result, show_outcome, summary
     from aigo_bridge.cli.progress import progress
@@ -129,6 +129,9 @@ def score(
         ended = outcome.execution.status == "success" and not outcome.differences
         if outcome.num_failed + outcome.num_missing > limit or not ended:
             worst = ExitCode.NOT_RIGHT
+        if outcome.execution.status == CANCELLED:
+            worst = ExitCode.INTERRUPTED
+            break
     if as_json:
         typer.echo(json.dumps([summary(each) for each in outcomes], indent=2, ensure_ascii=False))
     if worst:

@@ -10,6 +10,7 @@ from aigo_bridge.connections.adapters import Adapter, CallInput, ModelInfo
 from aigo_bridge.connections.endpoint import Response, Transport
 from aigo_bridge.connections.failures import CallError, Exchange, FailureKind
 from aigo_bridge.connections.hidden import Mask
+from aigo_bridge.connections.pages import HINT, page_message
 from aigo_bridge.connections.replies import Reply, parse_reply
 from aigo_bridge.connections.shipped import response_text
 from aigo_bridge.connections.streaming import is_cut_off, stream_error, stream_of
@@ -128,6 +129,8 @@ class Connection:
                 if error.kind == "invalid":
                     raise self._with_start(error, response) from error
                 raise
+            if page_message(response.text, response.status) is not None:
+                raise CallError(_refusal(response), "refused") from error
             if error.kind == "refused" and response_text(response.text) in error.message:
                 raise
             if error.kind == "refused":
@@ -137,9 +140,12 @@ class Connection:
 
     def _with_start(self, error: CallError, response: Response) -> CallError:
         """An answer that cannot be read, with its start; what is secret is masked before it is cut, so that no half of it stays."""
+        page = page_message(self.mask(response.text), response.status)
         start = self.mask(response.text).strip()
         shown = start if len(start) <= SHOWN else start[:SHOWN] + "…"
         began = f"the response begins {shown!r}" if shown else "the response is empty"
+        if page is not None:
+            return CallError(f"{page} ({began})", error.kind, hint=HINT)
         return CallError(f"{error} ({began})", error.kind, hint=error.hint)
 
     def _failed(self, error: CallError | ValueError, exchange: Exchange | None) -> CallError:
@@ -156,6 +162,9 @@ class Connection:
 
 
 def _refusal(response: Response) -> str:
+    page = page_message(response.text, response.status)
+    if page is not None:
+        return f"{page} ({HINT})"
     said = response_text(response.text)
     return f"the endpoint answered {response.status}" + (f": {said}" if said else "")
 

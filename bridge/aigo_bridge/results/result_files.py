@@ -82,6 +82,16 @@ class LoggedRun:
     others: Mapping[str, str]
     datasets: Mapping[str, str]
 
+    def is_of(self, frame: TaskResultLog) -> bool:
+        """Whether a result is of this run, by its task and its times."""
+        began, ended = self.times
+        execution = frame.execution
+        return (
+            self.task == frame.specification.task.key
+            and (int(began), int(ended)) == (execution.started_at, execution.ended_at)
+            and max(0.0, ended - began) == execution.runtime
+        )
+
 
 def _equal(one: Names, other: Names) -> bool:
     return one is None or other is None or dict(one) == dict(other)
@@ -119,9 +129,8 @@ def with_logs(logged: Callable[[], Iterable[LoggedRun]]) -> Read:
     def read(frame: TaskResultLog) -> RunIdentity:
         if not runs:
             runs.extend(logged())
-        task, times = frame.specification.task.key, (frame.execution.started_at, frame.execution.ended_at)
         for run in runs:
-            if run.task == task and tuple(map(int, run.times)) == times:
+            if run.is_of(frame):
                 return identity_of(frame.specification, run.others, run.datasets)
         return identity_of(frame.specification, None, None)
 
@@ -168,8 +177,8 @@ class _Folder:
         """Whether a name is free for a run, or has its earlier result."""
         file = f"{name}{SUFFIX}"
         there = self._names.get(file.casefold())
-        if there is None:
-            return True
+        if there is None or not (self._out / there).is_file():
+            return True  # where something else stands, writing says so
         found = self.identity(name) if there == file else None
         return found is not None and found.is_same(run)
 

@@ -398,3 +398,17 @@ def test_missing_data_files_of_run_files_are_told(aigo: Run, run_file: Path) -> 
 
     assert done.code == 1
     assert "rows.csv" in done.out
+
+
+def test_explain_shows_all_specifications_of_a_run_file(aigo: Run) -> None:
+    """As it shows one that is named, and as it shows a task."""
+    capitals = REPOSITORY / "examples" / "capitals"
+
+    several = aigo("explain", capitals / "run.yaml", "--json")
+    one = aigo("explain", f"{capitals / 'run.yaml'}#capitals", "--json")
+    shown = aigo("explain", capitals / "run.yaml", "-n", 1)
+
+    assert (several.code, one.code, shown.code) == (0, 0, 0)
+    assert several.json == [one.json]
+    assert shown.out.startswith("══ capitals\nCapitals (capitals): evaluates a model\n")
+    assert "What is the capital of Norway?" in shown.out
