@@ -12,6 +12,7 @@ import pytest
 from tests.support.commands import Finished, Run
 
 from aigo_bridge import evaluate
+from aigo_bridge.results import write_log
 from aigo_bridge.results.agreement import Shown, ShownMetric, differences
 
 TASK = """
@@ -202,10 +203,9 @@ def test_a_task_whose_evidence_differs(
 
 def plant(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
     """Let evidence change between what it was made of and what is on the disk."""
-    real = evaluate.write_log
 
     def write(path: Path, *rest: Any, **named: Any) -> None:
-        real(path, *rest, **named)
+        write_log(path, *rest, **named)
         edited(path, edit)
 
     monkeypatch.setattr(evaluate, "write_log", write)
@@ -260,7 +260,7 @@ def test_every_part_is_compared(aigo: Run, project: Path) -> None:
     ):
         assert any(said in each for each in differences(other, path)), said
     edited(path, failed)
-    said = differences(Shown((), succeeded=True, num_samples=4, num_failed=0), path)
-    assert any("as a success" in each for each in said)
+    found = differences(Shown((), succeeded=True, num_samples=4, num_failed=0), path)
+    assert any("as a success" in each for each in found)
     path.write_text("{")
     assert "cannot be read back" in differences(shown, path)[0]

@@ -206,8 +206,8 @@ def _by_engine(logs: list[str]) -> dict[str, list[str]]:
                     typer.echo(line, err=True)
         if len(refused) == len(locations):
             raise refused[-1]
-        for error in refused:
-            typer.echo(f"skipped: {error}", err=True)
+        for refusal in refused:
+            typer.echo(f"skipped: {refusal}", err=True)
     return found
 
 

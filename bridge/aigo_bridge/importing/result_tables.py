@@ -45,8 +45,8 @@ def import_result_log(location: str, out: Path, secrets: Redaction, taken: set[s
         status = _write(reader, folder, secrets, loss, counts)
     except (EvidenceError, OSError) as error:
         reason = str(error) if isinstance(error, EvidenceError) else f"{folder}: {error.strerror or error}"
-        lines = (f"{harmless(location)}: unreadable", f"  {harmless(reason)}")
-        return ImportReport(location, None, lines, PARTIAL, {"reason": reason})
+        told = (f"{harmless(location)}: unreadable", f"  {harmless(reason)}")
+        return ImportReport(location, None, told, PARTIAL, {"reason": reason})
     lines = (
         f"{harmless(location)}: {status}",
         f"  {counts['samples']} samples in {counts['trials']} trials -> {harmless(str(folder))}",

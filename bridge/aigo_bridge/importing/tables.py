@@ -103,7 +103,7 @@ def score_number(value: Any) -> float | None:
         value = _WORDS.get(value.lower(), value)
     elif not isinstance(value, (int, float)):
         return None
-    return _number(value, "double")  # type: ignore[return-value]  # a double
+    return _number(value, "double")
 
 
 @contextmanager
