@@ -190,7 +190,9 @@ def name_values(events: Iterable[dict[str, Any]]) -> None:
     for event in events:
         score = event.get("score") if event.get("event") == "score" else None
         metadata = score.get("metadata") if isinstance(score, dict) else None
-        ours = metadata.get(SCORE_KEY) if isinstance(metadata, dict) else None
+        if not isinstance(score, dict) or not isinstance(metadata, dict):
+            continue
+        ours = metadata.get(SCORE_KEY)
         if isinstance(ours, dict) and "name" in ours:
             rest = {name: each for name, each in metadata.items() if name != SCORE_KEY}
             event["score"] = {**score, "value": {ours["name"]: score.get("value")}, "metadata": rest or None}

@@ -189,7 +189,8 @@ def test_rows_of_a_post_processor_have_columns_of_their_own(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("op", ["in", "is_true", "exists", "greater_than"])
 def test_whatever_is_asked_of_it(tmp_path: Path, op: str) -> None:
-    operand = {"in": {"values": ["x"]}, "greater_than": {"value": 1}}.get(op, {})
+    operands: dict[str, dict[str, Any]] = {"in": {"values": ["x"]}, "greater_than": {"value": 1}}
+    operand = operands.get(op, {})
     (issue,) = errors(tmp_path, rule(op, "{{ scores.string_equal.is_correct }}", **operand))
     assert "no scorer" in issue.message
 
