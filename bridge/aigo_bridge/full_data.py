@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.errors import BridgeError, UsageError
+from pydantic import ValidationError
+
+from aigo_bridge.errors import BridgeError, TemplateError, UsageError
 from aigo_bridge.evaluation.naming import parse_reference
 from aigo_bridge.evaluation.run_files import holds_evaluation
 from aigo_bridge.locating import ENTITY_SUFFIXES, find_dataset, find_hub_datasets, find_task
@@ -43,7 +46,7 @@ def sample_data(document: Document[TaskSpec]) -> SampleData | None:
         file = find_dataset(key, {}, document.file)
         if file.suffix not in ENTITY_SUFFIXES or not is_sample_data(read_dataset(file).spec.tags):
             return None
-    except BridgeError:
+    except (BridgeError, ValidationError):
         return None  # it has no default, or a file of it is wrong, which a run tells
     return SampleData(tuple(find_hub_datasets(document.file)))
 
@@ -62,7 +65,10 @@ def full_origin(origin: PlanOrigin) -> PlanOrigin:
     document = read_task(find_task(origin.task), root=None if origin.root is None else Path(origin.root))
     task = document.spec
     config = resolve_config(task.config_spec, origin.config)
-    key = _dataset_key(document, config)
+    try:
+        key = _dataset_key(document, config)
+    except (TemplateError, ValidationError):
+        return origin  # planning names what is wrong, with its place
     if key is None:
         raise UsageError(f"--full: task {task.key!r} has no data set of its own")
     real = find_hub_datasets(document.file)
@@ -105,6 +111,8 @@ def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str
 def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
     """The parameter by which the task runs on a data set; `None` where it has none for that."""
     for parameter in document.spec.config_spec:
-        if parameter.type == "dataset" and _dataset_key(document, {**config, parameter.key: key}) == key:
-            return parameter.key
+        if parameter.type == "dataset":
+            with suppress(TemplateError, ValidationError):
+                if _dataset_key(document, {**config, parameter.key: key}) == key:
+                    return parameter.key
     return None

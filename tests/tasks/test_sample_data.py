@@ -245,6 +245,22 @@ def test_a_task_that_names_its_data_set_itself_is_told_the_option(aigo: Run, mml
     assert aigo("explain", mmlu, "--dataset", f"tiny={mmlu / 'dataset.yaml'}", "-n", 0).code == 0
 
 
+@pytest.mark.parametrize("option", [[], ["--full"]])
+def test_full_leaves_other_faults_to_planning(aigo: Run, mmlu: Path, option: list[str]) -> None:
+    """A value that does not fit the field it is put into is told with its place, in the same words."""
+    task = mmlu / "task.yaml"
+    text = task.read_text("utf-8").replace(
+        "config_spec:\n", "config_spec:\n  - {type: int, key: n, display_name: N}\n"
+    )
+    task.write_text(f"{text}  trials: {{num_trials: << config.n >>}}\n", "utf-8")
+
+    done = aigo("run", mmlu, *MODEL, "--config", "n=-1", *option)
+
+    assert done.code == 2
+    assert "task.yaml:" in done.err
+    assert "num_trials" in done.err
+
+
 def test_without_the_library_full_says_what_to_install(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
 
