@@ -60,10 +60,9 @@ def test_messages_and_sample_scores_are_the_same(
         for key, score in (sample.scores or {}).items()
     }
     found = {
-        (str(sample.id), key): score.value["score"]
+        (str(sample.id), key): number(score.value)
         for sample in own.samples or []
         for key, score in (sample.scores or {}).items()
-        if isinstance(score.value, dict)
     }
     assert found == expected
     assert len(set(expected.values())) > 1
