@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.commands import Run
+from tests.support.running import finished_samples, wait_until
 
 from aigo_inspect.reading import open_log
 
@@ -47,17 +47,16 @@ definition:
 
 
 def kill_in_the_middle(arguments: list[str], cwd: Path, logs: Path) -> None:
-    """Start a command, wait until samples are in its log's buffer, then `kill -9` it."""
+    """Start a command, wait until a few samples are in its log's buffer, then `kill -9` it."""
     process = subprocess.Popen(
-        arguments, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        arguments,
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(logs.glob("*.eval")):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(2)  # a handful of samples at 0.25 s each, one at a time
-    assert process.poll() is None
+    wait_until(process, lambda: any(finished_samples(log) >= 3 for log in logs.glob("*.eval")))
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -123,10 +122,8 @@ def test_interrupted_run_keeps_what_it_has(counted: Path, command: Run, result_o
         text=True,
         start_new_session=True,
     )
-    while not list((counted / "out").glob("*.eval")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(2)
+    logs = counted / "out"
+    wait_until(process, lambda: any(finished_samples(log) >= 3 for log in logs.glob("*.eval")))
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
 

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.support.commands import Run
+from tests.support.running import finished_samples, wait_until
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.results import LogReader
@@ -272,14 +272,8 @@ def kill(folder: Path, sign: signal.Signals) -> tuple[int, str]:
         [str(BIN / "aigo-bridge"), "run", "run.yaml", "--max-connections", "6"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 90
-    while not any(is_complete(log) for log in logs(folder, "first")) or not logs(folder, "second"):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    # The quick answers of the second specification need a moment to reach Inspect's buffer.
-    time.sleep(3)
-    assert process.poll() is None
+    wait_until(process, lambda: any(is_complete(log) for log in logs(folder, "first")))
+    wait_until(process, lambda: any(finished_samples(log) >= 3 for log in logs(folder, "second")))
     os.killpg(process.pid, sign)
     out, _ = process.communicate(timeout=60)
     return process.returncode, out

@@ -1,0 +1,34 @@
+"""Runs in progress, in processes of their own: how far they are."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from inspect_ai.log._recorders.buffer.buffer import sample_buffer  # what a killed run is recovered from
+
+PATIENCE = 90
+"""Seconds until a run that does not get anywhere fails its test."""
+
+
+def finished_samples(log: Path) -> int:
+    """How many samples of a log that is being written are done, and would outlive their process."""
+    try:
+        samples = sample_buffer(str(log)).get_samples()
+    except FileNotFoundError:
+        return 0
+    if samples is None or isinstance(samples, str):
+        return 0
+    return sum(bool(sample.completed) for sample in samples.samples)
+
+
+def wait_until(process: subprocess.Popen[str], holds: Callable[[], bool]) -> None:
+    """Wait for something that a running process is to bring about."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert process.poll() is None, "the run has ended"
+        assert time.monotonic() < deadline, "the run does not get anywhere"
+        time.sleep(0.05)
+    assert process.poll() is None, "the run has ended"
