@@ -313,7 +313,7 @@ def test_a_killed_evaluation_is_resumed(slow: Path, command: Run, result_of: Loa
 def test_an_interrupted_evaluation_writes_what_is_done(slow: Path, result_of: Load) -> None:
     code, out = kill(slow, signal.SIGINT)
 
-    assert code == 1, out
+    assert code == 130, out
     assert "Traceback" not in out
     assert "continue it with --resume" in out
     assert result_of(slow / "out" / "first.tasklog.json")["status"] == "success"
