@@ -5,13 +5,14 @@ The values stay AI GO's: such a sample is wrong, or fails, as the platform has i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.errors import Issue, SampleError, TemplateError
 from aigo_bridge.metrics.numbers import is_missing, short
 from aigo_bridge.plan import Sample
+from aigo_bridge.planning_nulls import cell_of, places_of
 from aigo_bridge.scoring.variables import render_compared
 from aigo_bridge.spec import BenchmarkDefinition
 from aigo_bridge.spec.scorers import BleuScorer, StringEqualsMCQAScorer, StringEqualsScorer
@@ -47,12 +48,13 @@ def answer_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) ->
     """
     if definition.solver is not None and definition.solver.postprocessor is not None:
         return  # the rows that are scored are made in the run
+    beside = (definition.dataset.keys if definition.dataset is not None else None) or ()
     for number, scorer in enumerate(definition.scorers):
         find: Callable[[Row], Fault | None] | None = None
         if isinstance(scorer, StringEqualsMCQAScorer):
-            find = _choice_faults(scorer)
+            find = _choice_faults(scorer, beside)
         elif isinstance(scorer, StringEqualsScorer | BleuScorer):
-            find = _text_faults(scorer)
+            find = _text_faults(scorer, beside)
         if find is not None:
             yield from _issues(find, ("definition", "scorers", number), samples)
 
@@ -92,8 +94,10 @@ def _value(fault: Fault, samples: Sequence[Sample]) -> str:
     return f"{fault.shown} ({where})" if fault.shown else where
 
 
-def _text_faults(scorer: StringEqualsScorer | BleuScorer) -> Callable[[Row], Fault | None] | None:
-    truths = _Texts.of(scorer.ground_truth, "ground_truth")
+def _text_faults(
+    scorer: StringEqualsScorer | BleuScorer, beside: Collection[str]
+) -> Callable[[Row], Fault | None] | None:
+    truths = _Texts.of(scorer.ground_truth, "ground_truth", beside)
     if truths is None or truths.is_constant:
         return None
     exact = isinstance(scorer, StringEqualsScorer) and scorer.value is None
@@ -103,7 +107,8 @@ def _text_faults(scorer: StringEqualsScorer | BleuScorer) -> Callable[[Row], Fau
         if not isinstance(truth, str):
             return truth
         if not truth.strip():
-            return Fault("ground_truth", "is an empty text", "an empty answer is right there")
+            hint = "an empty answer is right there; fill in the cells, or leave such rows out"
+            return Fault("ground_truth", "is an empty text", hint)
         if exact and truth != truth.strip():
             hint = "answers are compared character for character; write {{ … | trim }} unless the model is to give it"
             return Fault("ground_truth", "begins or ends with white space", hint, short(truth))
@@ -112,9 +117,11 @@ def _text_faults(scorer: StringEqualsScorer | BleuScorer) -> Callable[[Row], Fau
     return find
 
 
-def _choice_faults(scorer: StringEqualsMCQAScorer) -> Callable[[Row], Fault | None] | None:
-    truths = _Texts.of(scorer.ground_truth_choice, "ground_truth_choice")
-    choices = _choices(scorer.choices)
+def _choice_faults(
+    scorer: StringEqualsMCQAScorer, beside: Collection[str]
+) -> Callable[[Row], Fault | None] | None:
+    truths = _Texts.of(scorer.ground_truth_choice, "ground_truth_choice", beside)
+    choices = _choices(scorer.choices, beside)
     if truths is None or choices is None:
         return None
     by_letter = scorer.method == "first_character"
@@ -142,6 +149,9 @@ def _choice_faults(scorer: StringEqualsMCQAScorer) -> Callable[[Row], Fault | No
         truth = truths.text(row)
         if not isinstance(truth, str):
             return truth
+        if by_letter and not truth:
+            hint = "an empty answer is right there, and no other; fill in the cells, or leave such rows out"
+            return Fault("ground_truth_choice", "is an empty text", hint)
         if truth not in known:
             shown = f"{short(truth)} of {short(known)}"
             return Fault("ground_truth_choice", "is none of the choices", result + _near(truth, known), shown)
@@ -159,19 +169,19 @@ def _near(truth: str, choices: Sequence[str]) -> str:
     return ""
 
 
-def _choices(given: str | Sequence[str]) -> Callable[[Row], list[str] | None] | None:
+def _choices(given: str | Sequence[str], beside: Collection[str]) -> Callable[[Row], list[str] | None] | None:
     """The choices of a row, or `None` where a cell lacks, as `planning_nulls` tells; no function where only the run knows them."""
     if not isinstance(given, str):
         listed = [str(choice) for choice in given]
         return lambda _: listed
     template = SampleTemplate(given)
     path, memo = template.lone_path, _Memo.of(template)
-    columns = [name[1] for name in template.reads if len(name) > 1]
+    places = places_of(template, beside)
     if memo is None:
         return None
 
     def choices(row: Row) -> list[str] | None:
-        if any(is_missing(row.get(column)) for column in columns):
+        if any(is_missing(cell_of(row, place)) for place in places):
             return None
         known = as_list(
             row[path[1]] if path is not None and len(path) == 2 else memo.get(row, template.evaluate)
@@ -226,26 +236,26 @@ class _Memo:
 class _Texts:
     """A compared text of rows, or why there is none."""
 
-    def __init__(self, template: SampleTemplate, field: str, memo: _Memo):
+    def __init__(self, template: SampleTemplate, field: str, memo: _Memo, beside: Collection[str]):
         self._template, self._field, self._memo = template, field, memo
         self.is_constant = template.is_constant
         """Whether it is written in the task, and as its author wants it."""
         path = template.lone_path
         self._column = path[1] if path is not None and len(path) == 2 else None
-        self._columns = [name[1] for name in template.reads if len(name) > 1]
+        self._places = places_of(template, beside)
 
     @classmethod
-    def of(cls, source: str, field: str) -> _Texts | None:
+    def of(cls, source: str, field: str, beside: Collection[str]) -> _Texts | None:
         """`None` for a text that depends on more than the row."""
         template = SampleTemplate(source)
         memo = _Memo.of(template)
-        return None if memo is None else cls(template, field, memo)
+        return None if memo is None else cls(template, field, memo, beside)
 
     def text(self, row: Row) -> str | Fault | None:
         """`None` for a row of which `planning_nulls` tells."""
         if self._column is not None and type(cell := row.get(self._column)) in (str, int):
-            return str(cell) or None  # as templates print it
-        if any(is_missing(row.get(column)) or row.get(column) == "" for column in self._columns):
+            return str(cell)  # as templates print it
+        if any(is_missing(cell_of(row, place)) for place in self._places):
             return None
         text: str | Fault = self._memo.get(row, self._rendered)
         return text

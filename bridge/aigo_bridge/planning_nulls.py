@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,7 @@ def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> I
         if not field.sees_columns:
             continue
         template = SampleTemplate(field.text)
-        # Of several data sets side by side, the cells are those of the rows within the sample.
-        places = {
-            tuple(map(str, name[1 : 3 if name[1] in beside else 2]))
-            for name in template.reads
-            if name[0] == "sample" and len(name) > 1
-        }
-        for place in sorted(places):
+        for place in places_of(template, beside):
             if place not in cells:
                 cells[place] = _Cells.of(place, samples)
             yield from _issues(field, template, cells[place], len(samples))
@@ -49,7 +43,14 @@ Place = tuple[str, ...]
 """A column, or a data set and a column of it."""
 
 
-def _cell(row: Mapping[str, Any], place: Place) -> Any:
+def places_of(template: SampleTemplate, beside: Collection[str] = ()) -> list[Place]:
+    """The cells that a template reads; of data sets side by side (`beside`), those of the rows within the sample."""
+    names = (name for name in template.reads if name[0] == "sample" and len(name) > 1)
+    return sorted({tuple(map(str, name[1 : 3 if name[1] in beside else 2])) for name in names})
+
+
+def cell_of(row: Mapping[str, Any], place: Place) -> Any:
+    """What stands there; `None` also where nothing does."""
     value: Any = row
     for name in place:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -67,35 +68,26 @@ class _Cells:
 
     place: Place
     missing: Sequence[Sample]
-    empty: Sequence[Sample]
 
     @classmethod
     def of(cls, place: Place, samples: Sequence[Sample]) -> _Cells:
-        values = [(sample, _cell(sample.data, place)) for sample in samples]
-        return cls(
-            place,
-            [sample for sample, value in values if is_missing(value)],
-            [sample for sample, value in values if value == ""],
-        )
+        return cls(place, [sample for sample in samples if is_missing(cell_of(sample.data, place))])
 
 
 def _issues(field: TemplateField, template: SampleTemplate, cells: _Cells, total: int) -> Iterator[Issue]:
     compared = field.path[-1] in COMPARED and "scorers" in field.path
     column, found = ".".join(cells.place), cells.missing
     if found and _prints(template, found[0].data):
-        null = str(_cell(found[0].data, cells.place))
+        null = str(cell_of(found[0].data, cells.place))
         hint = (
             "such samples cannot be compared, and fail"
-            if compared
+            if compared and _is_all(template, found[0].data)
             else f"the template prints it as {null!r}; fill in the cells, or write e.g. {{{{ sample.{column} if sample.{column} is string else '' }}}}"
         )
         yield _warning(field, column, "null" if null == "None" else "missing", found, total, hint)
     elif found and _takes_for_true(template, found[0].data, cells.place):
         hint = f"a missing cell counts as true in a condition; write e.g. {{% if sample.{column} is true %}}"
         yield _warning(field, column, "missing", found, total, hint)
-    if cells.empty and compared:
-        hint = "an empty answer is right there; fill in the cells, or leave such rows out"
-        yield _warning(field, column, "an empty text", cells.empty, total, hint)
 
 
 def _prints(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
@@ -106,11 +98,17 @@ def _prints(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
     return rendered is not None and _PRINTED.search(rendered) is not None
 
 
+def _is_all(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
+    """Whether a null is all that the template gives, so that there is nothing to compare; within a text it is a part of that."""
+    rendered = _rendered(template, row)
+    return rendered is None or _PRINTED.fullmatch(rendered.strip()) is not None
+
+
 def _takes_for_true(template: SampleTemplate, row: Mapping[str, Any], place: Place) -> bool:
     """Whether a condition of the template takes a missing cell (NaN) for true, which null is not."""
     as_missing = _rendered(template, row)
     as_true, as_null = (_rendered(template, _replaced(row, place, value)) for value in (True, None))
-    return _cell(row, place) is not None and as_missing == as_true != as_null
+    return cell_of(row, place) is not None and as_missing == as_true != as_null
 
 
 def _rendered(template: SampleTemplate, row: Mapping[str, Any]) -> str | None:

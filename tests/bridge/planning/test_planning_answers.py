@@ -97,6 +97,9 @@ def test_faults_of_the_data_are_warnings(
         ('{type: string_equals, ground_truth: ""}', cells("x")),
         (EQUALS.replace("sample.a", "solver_output.output"), cells("x")),
         (MCQA, cells("A", "B", "B")),
+        (EQUALS.replace("sample.a", "sample.a or 'none'"), cells("x", "")),
+        (EQUALS.replace("sample.a", "sample.a if sample.a else 0"), cells("x", "")),
+        ('{type: string_equals, ground_truth: x, value: "{{ sample.a }}"}', cells("x", "")),
         (OF_ROWS, [{"a": "A", "c": ["A", "B"]}, {"a": "1", "c": '["1", "2"]'}, {"a": "a", "c": ["A", "a"]}]),
         (LIKELY, [{"a": " Oslo", "c": [" Oslo", " Rome"]}]),
         (MCQA.replace("sample.a", "'AB'[sample.a]"), cells(0, 1, True)),
@@ -108,11 +111,23 @@ def test_sound_data_is_not_talked_about(tmp_path: Path, scorer: str, rows: list[
 
 
 def test_cells_without_a_value_are_told_once(tmp_path: Path) -> None:
-    """`planning_nulls` tells of them, by column."""
+    """`planning_nulls` tells of nulls, by column."""
     found = issues(tmp_path, MCQA, *cells("A", None, "", "B"))
     assert [issue.message.split(" in ")[0] for issue in found] == [
         "column 'a' is null",
-        "column 'a' is an empty text",
+        "'ground_truth_choice' is an empty text",
+    ]
+
+
+def test_cells_of_data_sets_side_by_side_are_told_once(tmp_path: Path) -> None:
+    (tmp_path / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in cells("x", None, "")))
+    task = (TASK % EQUALS).replace("{key: d}", "{keys: [d, e]}").replace("sample.a", "sample.e.a")
+    (tmp_path / "d.jsonl").write_text("{}\n" * 3)
+    (tmp_path / "t.yaml").write_text(task)
+    found = plan(PlanOrigin(task=str(tmp_path / "t.yaml"))).warnings
+    assert [issue.message.split(" in ")[0] for issue in found] == [
+        "column 'e.a' is null",
+        "'ground_truth' is an empty text",
     ]
 
 
@@ -150,8 +165,8 @@ def test_shipped_tasks_have_sound_answers(name: str) -> None:
         assert list(answer_issues(made.benchmark, made.samples)) == []
 
 
-FAULTY = {"data: ids of samples", "failures: templates that cannot be rendered"}
-"""One compares with ids, of which one is a blank; in the other a ground truth that cannot be rendered is what it is about."""
+FAULTY = {"data: ids of samples", "failures: templates that cannot be rendered", "scorers: string_equals"}
+"""Compared with: ids, of which one is a blank; a ground truth that cannot be rendered; an empty text, which an empty answer equals."""
 
 
 def test_tasks_of_the_conformance_suite_have_sound_answers(tmp_path: Path) -> None:

@@ -77,9 +77,16 @@ def test_an_empty_text_to_compare_with_is_a_warning(tmp_path: Path) -> None:
 
     (found,) = plan(PlanOrigin(task=str(tmp_path / "t.yaml"))).warnings
 
-    assert found.message == "column 'a' is an empty text in 1 of 2 samples (first: sample 1)"
+    assert found.message == "'ground_truth' is an empty text in 1 of 2 samples: sample 1"
     assert found.line == 10
     assert "an empty answer is right there" in str(found.hint)
+
+
+def test_a_null_within_a_compared_text_is_a_part_of_it(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"q": "x", "a": 1, "unit": "kg"}, {"q": "x", "a": 2, "unit": None}]
+    (found,) = warnings(tmp_path, rows, asked="{{ sample.q }}", truth="{{ sample.a }} {{ sample.unit }}")
+    assert found.message == "column 'unit' is null in 1 of 2 samples (first: sample 1)"
+    assert "prints it as 'None'" in str(found.hint)
 
 
 def test_a_condition_that_takes_a_missing_cell_for_true_is_a_warning(tmp_path: Path) -> None:
