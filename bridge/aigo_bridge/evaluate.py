@@ -237,7 +237,8 @@ def doubts_of(made: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
         return ()
     keys = scorer_keys(made.benchmark.scorers)
     told = {keys[number] for number in faulty_choices(made.warnings) if number < len(keys)}
-    return tuple(dict.fromkeys(line for tally in tallies for line in tally.doubts.lines(told)))
+    rules = made.benchmark.actions or ()
+    return tuple(dict.fromkeys(line for tally in tallies for line in tally.doubts.lines(told, rules)))
 
 
 def result_path(made: TaskPlan, evidence: Evidence, engine: Engine, out: Path, log: Path) -> Path:

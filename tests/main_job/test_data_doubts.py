@@ -144,6 +144,24 @@ def test_run_files_tell_it_of_each_specification(aigo: Run, tmp_path: Path) -> N
     }
 
 
+def test_a_rule_over_a_score_that_python_never_gave_is_told(aigo: Run, tmp_path: Path) -> None:
+    python = """    - type: python
+      key: py
+      compute_scores_snippet: "def compute_scores(sample, solver_output): return {'length': len(sample['q'])}"
+  actions:
+    - {key: wide, action: exclude_from_metrics, filter: {op: greater_than, expression: "{{ scores.py.width }}", value: 1}}
+    - {key: asked, action: exclude_from_metrics, filter: {op: exists, expression: "{{ scores.py.width }}"}}
+    - {key: long, action: exclude_from_metrics, filter: {op: greater_than, expression: "{{ scores.py.length }}", value: 1}}
+"""
+    write(tmp_path, EQUALS + python, {"q": "q", "a": "x"}, {"q": "qq", "a": "x"}, model={"default": "x"})
+
+    done = aigo("run", "t.yaml", "--model", "scripted/model.jsonl")
+
+    assert told(done) == [
+        "action rule 'wide' selects no sample: 'py' never gave a score 'width' (it gave 'length')"
+    ]
+
+
 def test_samples_that_a_rule_leaves_out_are_not_doubted(aigo: Run, tmp_path: Path) -> None:
     rule = (
         "  actions:\n    - key: silent\n      action: exclude_from_metrics\n"

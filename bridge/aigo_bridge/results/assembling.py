@@ -175,6 +175,10 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
     if (first := _first_error(records, exclusion)) is not None:
         note_error(tally.first_errors, first, MAX_FIRST_ERRORS)
     tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
+    for score in aggregated:
+        tally.doubts.note_names(
+            score.scorer_key, score.values.keys() | missing.get(score.scorer_key, {}).keys()
+        )
     # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
     if not exclusion.excluded and not exclusion.errors:
         for record in records:

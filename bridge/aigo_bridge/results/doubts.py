@@ -1,4 +1,5 @@
-"""What counted against the model and may be no fault of its answers: empty answers, labels nobody asked for, right choices that are none.
+"""What counted against the model and may be no fault of its answers: empty answers, labels nobody asked for, right choices that are none, and
+rules that read scores which nobody gave.
 
 The numbers stay AI GO's. What is counted here stands in the evidence sample by sample (answers, and the metadata of scores); a run says it
 in one line each.
@@ -7,7 +8,7 @@ in one line each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,8 @@ from aigo_bridge.metrics.numbers import short
 from aigo_bridge.results.trials import TrialRecord
 from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
 from aigo_bridge.scoring.strings import NO_CHOICE
+from aigo_bridge.spec.filters import ActionRule
+from aigo_bridge.templates import SampleTemplate
 
 SHOWN = 3
 """Different values that a line names."""
@@ -45,6 +48,13 @@ class Doubts:
     choices: dict[str, Counter[str]] = field(default_factory=dict)
     """Scorer key → right choices that are none of the choices."""
 
+    scores: dict[str, set[str]] = field(default_factory=dict)
+    """Scorer key → names of the scores that it gave, of excluded samples too."""
+
+    def note_names(self, scorer: str, names: Iterable[str]) -> None:
+        """A scorer gave these scores."""
+        self.scores.setdefault(scorer, set()).update(names)
+
     def note(self, record: TrialRecord) -> None:
         """Count one trial."""
         for output in _single(record.solver):
@@ -59,11 +69,12 @@ class Doubts:
                 truth = str(metadata.get("ground_truth_correct_choice"))
                 self.choices.setdefault(score.scorer_key, Counter())[truth] += 1
 
-    def lines(self, told: Collection[str] = ()) -> Iterator[str]:
+    def lines(self, told: Collection[str] = (), rules: Sequence[ActionRule] = ()) -> Iterator[str]:
         """What there is to say, one line each; nothing for a sound run.
 
         Args:
             told: keys of scorers of whose right choices planning has told already.
+            rules: the task's action rules.
         """
         if self.num_empty:
             answers = "answer" if self.num_answers == 1 else "answers"
@@ -75,6 +86,19 @@ class Doubts:
             if key in told:
                 continue
             yield f"{key!r}: the right choice is none of the choices {_times(truths)}, which counts as wrong"
+        for rule in rules:
+            yield from self._unknown_scores(rule)
+
+    def _unknown_scores(self, rule: ActionRule) -> Iterator[str]:
+        """Scores that a rule reads and that a scorer never gave; which ones Python gives, only its run tells."""
+        if rule.filter.op in ("exists", "not_exists"):
+            return
+        for name in sorted(SampleTemplate(rule.filter.expression).reads):
+            given = self.scores.get(name[1]) if name[0] == "scores" and len(name) > 2 else None
+            if given and name[2] not in given and name[2].split(".")[0] not in given:
+                selects = "every" if rule.filter.op in ("not_equals", "not_in") else "no"
+                known = ", ".join(map(repr, sorted(given)[:SHOWN]))
+                yield f"action rule {rule.key!r} selects {selects} sample: {name[1]!r} never gave a score {name[2]!r} (it gave {known})"
 
 
 def is_empty(output: SingleSolverOutput | SolverTrace) -> bool | None:
