@@ -15,7 +15,10 @@ OLD_METRICS = "aggregate"
 
 @lru_cache(maxsize=512)
 def positional_parameters(source: str) -> dict[str, tuple[str, ...]]:
-    """The functions that a module defines at its top level, with the positional parameters that have no default; none if it is not Python."""
+    """The functions that a module defines at its top level, with the positional parameters that have no default; none if it is not Python.
+
+    The older parameters of `compute_scores` count also with a default: nothing else could be meant for them.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an author's invalid escape is no concern of ours
@@ -27,7 +30,9 @@ def positional_parameters(source: str) -> dict[str, tuple[str, ...]]:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             given = statement.args
             names = [argument.arg for argument in (*given.posonlyargs, *given.args)]
-            found[statement.name] = tuple(names[: len(names) - len(given.defaults)])
+            required = tuple(names[: len(names) - len(given.defaults)])
+            all_old = tuple(names[: len(OLD_SCORES)]) == OLD_SCORES and len(required) <= len(OLD_SCORES)
+            found[statement.name] = OLD_SCORES if all_old else required
     return found
 
 

@@ -72,6 +72,7 @@ def test_a_group_has_no_last_answer() -> None:
         ("async def compute_scores(sample, model_input, model_output, /): ...", True),
         ("def compute_scores(row, asked, said): ...", False),
         ("def compute_scores(sample, model_input, model_output, strict=False): ...", True),
+        ("def compute_scores(sample, model_input=None, model_output=None): ...", True),
         ("def compute_scores(sample, solver_output, limit=3): ...", False),
         ("def compute_scores(sample, solver_output): ...", False),
         ("def compute_scores(*args): ...", False),
