@@ -32,7 +32,7 @@ SHORTEST = 12
 """Characters from which on a value may be a secret: shorter ones (`not-needed`, a year, a version) are words of ordinary texts."""
 
 SECRET_NAMES = re.compile(
-    r"api[-_]?key|secret|token|passw(or)?d|passphrase|credential|private[-_]?key|access[-_]?key|bearer|cookie"
+    r"api[-_]?key|secret|token(?!i[sz])|passw(or)?d|passphrase|credential|private[-_]?key|access[-_]?key|bearer|cookie"
     r"|(^|[-_])(key|auth|authorization|pass|pat)$",
     re.IGNORECASE,
 )

@@ -99,6 +99,7 @@ def test_what_an_environment_has_of_secrets(tmp_path: Path) -> None:
         "FIELD_KEY": "num_completion_tokens",
         "TOKEN_URL": "https://login.example.com/oauth/token",
         "GOOGLE_APPLICATION_CREDENTIALS": str(file),
+        "TOKENIZER": "meta-llama/Llama-3.1-8B-Instruct",
         "HOME": "/home/somebody-with-a-long-name",
         "BAD_SECRET": "not utf-8 \udcff\udcff\udcff",
     }
