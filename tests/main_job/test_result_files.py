@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from tests.support.commands import Run
 
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.result_files import LoggedRun
+
 ENGINES = pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 TASK = """
 key: t
@@ -65,6 +68,24 @@ def test_two_models(aigo: Run, folder: Path, engine: str) -> None:
     first = aigo(*run, "scripted/a.jsonl")
     assert "stays" not in first.err
     assert results(folder) == {"t": 1.0, "t@b.jsonl": 1.0, "t@c-d-e.jsonl": 0.0}
+
+
+def test_a_result_is_known_by_a_log_in_whole_seconds(aigo: Run, folder: Path) -> None:
+    assert aigo("run", "task.yaml", "--model", "scripted/a.jsonl").code == 0
+    frame = LogReader(folder / "out" / "t.tasklog.json").frame()
+    began = frame.execution.started_at
+
+    def is_of(runtime: float, *times: float) -> bool:
+        execution = frame.execution.model_copy(update={"runtime": runtime, "ended_at": int(times[1])})
+        return LoggedRun(Path("x.eval"), "t", (times[0], times[1]), {}, {}).is_of(
+            frame.model_copy(update={"execution": execution})
+        )
+
+    assert is_of(0.08, began, began)
+    assert is_of(0.0, began, began)
+    assert is_of(2.0, began, began + 2)
+    assert not is_of(2.0, began, began + 3)
+    assert not is_of(0.08, began - 1, began - 1)
 
 
 @ENGINES
