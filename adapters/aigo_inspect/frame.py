@@ -112,6 +112,12 @@ def frame_of(
     """
     damage += _guarded(lambda part, _: odd_parts(part), header, damage, loss)
     metrics = _guarded(metrics_of, header, damage, loss)
+    error = header.get("error")
+    if isinstance(error, dict) and error.get("traceback_ansi"):
+        # The same again, with colours and broken to lines in the midst of words: no secret is found in that.
+        rest = {name: value for name, value in error.items() if name != "traceback_ansi"}
+        header = {**header, "error": rest}
+        loss.changed["error of the run: coloured copy of the traceback left out"] += 1
     finite, odd = without_non_finite(header)
     if odd:
         loss.changed["number that is not finite in the header: written as text"] += odd

@@ -95,6 +95,11 @@ def _is_text(value: str) -> bool:
     return True
 
 
+_COLOURED = re.compile(rb'(?P<name>"traceback_ansi"\s*:\s*)"(?P<text>(?:[^"\\]|\\.)*+)"')
+_BREAKS = re.compile(r"\\u001b\[[0-9;]*m|\x1b\[[0-9;]*m|\\[nrt]|\s|[│╭╮╰╯─]|\\u25[0-9a-f]{2}")
+"""What a coloured traceback has in the midst of words: colours, line breaks, the edges of its frame."""
+
+
 class Redactor:
     """Takes a set of secrets out of texts."""
 
@@ -112,6 +117,7 @@ class Redactor:
             longest_first,
         )
         self._json = _Search(list(map(in_json, in_documents)), in_documents)
+        self._closed = [closed for form in longest_first if len(closed := _BREAKS.sub("", form)) >= SHORTEST]
 
     def __call__(self, text: str) -> str:
         """A text without secrets; the text itself where there is none."""
@@ -119,11 +125,26 @@ class Redactor:
 
     def json(self, data: bytes) -> bytes:
         """A document of JSON without secrets, still valid; `data` itself where there is none."""
+        data = self._without_coloured(data)
         if self._json.finds_nothing(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
         clean = self._json.replaced(text)
         return data if clean is text else clean.encode("utf-8", "surrogateescape")
+
+    def _without_coloured(self, data: bytes) -> bytes:
+        """Without coloured tracebacks that hold a secret: they are broken to lines, and coloured, in the midst of words."""
+        if b"traceback_ansi" not in data or not self._closed:
+            return data
+
+        def clean(match: re.Match[bytes]) -> bytes:
+            shown = _BREAKS.sub("", match["text"].decode("utf-8", "replace"))
+            return match["name"] + b'"' + MASK.encode() + b'"' if self._closed_up(shown) else match[0]
+
+        return _COLOURED.sub(clean, data)
+
+    def _closed_up(self, text: str) -> bool:
+        return any(form in text for form in self._closed)
 
     def value(self, value: Any) -> Any:
         """Plain data without secrets in its texts, keys included; what is no plain data stays."""

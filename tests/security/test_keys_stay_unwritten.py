@@ -218,6 +218,62 @@ def t():
     assert "Incorrect API key provided: [secret]" in (tmp_path / "out" / "t.tasklog.json").read_text()
 
 
+LONG = "sk-proj-" + base64.urlsafe_b64encode(bytes(range(7, 124))).decode()
+"""Longer than a line: a coloured traceback has it in pieces."""
+
+
+def test_keys_that_are_longer_than_a_line_of_a_traceback(
+    aigo: Run,
+    command: Run,
+    endpoint: Endpoint,
+    keys: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In logs of our runs, and in evidence that is made of other people's logs."""
+    monkeypatch.setenv("LOCAL_API_KEY", LONG)
+    (tmp_path / "own.py").write_text(
+        """
+import os
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import generate, solver
+
+
+@solver
+def fails():
+    async def solve(state, generate):
+        raise ValueError(f"refused: {os.environ['LOCAL_API_KEY']}")
+    return solve
+
+
+@task
+def asks():
+    return Task([Sample("q")], solver=generate())
+
+
+@task
+def breaks():
+    return Task([Sample("q")], solver=fails())
+"""
+    )
+    endpoint.answer = lambda _: (401, {"error": {"message": f"Incorrect API key provided: {LONG}"}})
+    model = ("--model", "openai-api/local/m")
+
+    shown = [aigo("run", f"inspect:own.py@{task}", *model) for task in ("asks", "breaks")]
+    assert [done.code for done in shown] == [1, 1]
+    foreign = command("inspect", "eval", "own.py", *model, "--log-dir", "foreign", "--display", "none")
+    assert "Traceback" in (foreign.out + foreign.err) or foreign.code in (0, 1)
+    assert aigo("import", "foreign", "--out", "evidence").code in (0, 3)
+
+    written = [tmp_path / "out", tmp_path / "evidence"]
+    pieces = [LONG[at : at + 20].encode() for at in range(0, len(LONG) - 20, 5)]
+    assert [
+        name for folder in written for name, data in contents(folder) if any(p in data for p in pieces)
+    ] == []
+    assert not any(piece.decode() in done.out + done.err for done in shown for piece in pieces)
+
+
 def test_keys_in_tasks_of_lighteval(
     aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path
 ) -> None:
