@@ -58,7 +58,7 @@ def earlier_runs(out: Path) -> list[EarlierRun]:
     for path in sorted(out.glob("*.eval"), key=os.path.getmtime, reverse=True):
         try:
             with open_log(path, bounds=TRUSTED) as log:
-                header = log.header
+                header, summaries = log.header, log.summaries()
         except EvidenceError:
             continue
         spec = header.get("eval") or {}
@@ -66,7 +66,7 @@ def earlier_runs(out: Path) -> list[EarlierRun]:
         if not isinstance(carried, dict):
             continue
         config = spec.get("config") or {}
-        execution = execution_of(header)
+        execution = execution_of(header, summaries)
         roles = spec.get("model_roles") or {}
         found.append(
             EarlierRun(
