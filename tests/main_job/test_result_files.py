@@ -88,6 +88,14 @@ def test_a_result_is_known_by_a_log_in_whole_seconds(aigo: Run, folder: Path) ->
     assert not is_of(0.08, began - 1, began - 1)
 
 
+def test_two_engines(aigo: Run, folder: Path) -> None:
+    for _ in range(2):
+        for engine in ("inspect", "lighteval"):
+            done = aigo("run", "task.yaml", "--engine", engine, "--model", "scripted/a.jsonl")
+    assert results(folder) == {"t": 1.0, "t@lighteval": 1.0}
+    assert "evidence    out/t@lighteval.tasklog.json" in done.out
+
+
 @ENGINES
 def test_resuming_and_reusing_after_another_model(aigo: Run, folder: Path, engine: str) -> None:
     run = ("run", "task.yaml", "--engine", engine, "--model")

@@ -4,10 +4,11 @@
 |---|---|
 | `<key>.tasklog.json` | the first run of the task in the folder, and of whoever runs the same again |
 | `<key>@<model>.tasklog.json` | a run with another model |
+| `<key>@<engine>.tasklog.json` | a run on another engine |
 | `<key>@<8 digits>.tasklog.json` | a run with another config, other judges or another `--dataset`; the digits are made of these |
 | `<key>@<model>@<8 digits>.tasklog.json` | both |
 
-The same is: task, evaluated model, other models, config and the files that were named as data sets. How many samples or trials are run, and
+The same is: task, evaluated model, engine, other models, config and the files that were named as data sets. How many samples or trials are run, and
 what has been written into the task or its rows since, makes no other run: it is repeated, and its result replaced.
 """
 
@@ -48,6 +49,8 @@ class RunIdentity:
     """AI GO key of each other model → its name."""
     datasets: Names = None
     """Data set key → file, for those that were named."""
+    engine: str | None = None
+    """That asked the model; `None`: unknown, and equal to any."""
 
     def has_same_settings(self, other: RunIdentity) -> bool:
         """Whether two runs differ in nothing but what they evaluate."""
@@ -60,7 +63,11 @@ class RunIdentity:
 
     def is_same(self, other: RunIdentity) -> bool:
         """Whether one run repeats the other."""
-        return self.entity == other.entity and self.has_same_settings(other)
+        return self.entity == other.entity and self.has_same_engine(other) and self.has_same_settings(other)
+
+    def has_same_engine(self, other: RunIdentity) -> bool:
+        """Whether both may have run on one engine."""
+        return self.engine == other.engine or None in (self.engine, other.engine)
 
     @property
     def digits(self) -> str:
@@ -113,6 +120,7 @@ def identity_of(specification: TaskResultSpecification, others: Names, datasets:
         specification.config,
         others,
         datasets,
+        getattr(specification.evaluated_entity, "adapter_id", None),
     )
 
 
@@ -156,9 +164,11 @@ def result_file(out: Path, name: str, run: RunIdentity, read: Read) -> Path:
     first = folder.identity(name)
     model = [_file_part(run.entity)] if run.entity is not None else []
     differs = first is None or first.entity != run.entity
+    engine = [run.engine] if run.engine and first is not None and not first.has_same_engine(run) else []
     settings = first is None or not first.has_same_settings(run)
-    parts = (model if differs else []) + ([run.digits] if settings or not (model and differs) else [])
-    candidates = ["@".join([name, *parts]), "@".join([name, *model, run.digits])]
+    told = (model if differs else []) + engine
+    parts = told + ([run.digits] if settings or not told else [])
+    candidates = ["@".join([name, *parts]), "@".join([name, *model, *engine, run.digits])]
     for candidate in candidates:
         if folder.takes(candidate, run):
             return out / f"{candidate}{SUFFIX}"
