@@ -5,8 +5,8 @@ files, and keys that providers were given. They are looked for as they are, and 
 HTML, addresses and base64 (`Authorization: Basic`) spell them.
 
 What is not taken for a secret, because masking it would spoil ordinary text: values of fewer than 12 characters (`true`, `1`,
-`not-needed`), numbers, words of up to 32 lower-case letters and `_` (names of fields stand in every log), addresses (but for their
-passwords) and names of files that exist.
+`not-needed`), numbers (but for twelve digits and more that are not round), words of up to 32 lower-case letters and `_` (names of
+fields stand in every log), addresses (but for their passwords) and names of files that exist.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SECRET_NAMES = re.compile(
 )
 """Names of variables and arguments whose values are secrets."""
 
-_WORD = re.compile(r"[a-z_]{1,32}|[\d.,:+\sTZeE-]+")
-"""Field names, and numbers and times: they stand in any log."""
+_WORD = re.compile(r"[a-z_]{1,32}|(?=.*\D)[\d.,:+\sTZeE-]+|\d+000")
+"""Field names, times, round numbers and those with signs: they stand in any log. Of other digits, twelve and more are a key."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -111,7 +111,7 @@ class Redactor:
         # Longer ones first, so that one inside of another does not leave a remainder.
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         # In a document of JSON a number or a field's name must stay; it is masked where it comes from.
-        in_documents = [form for form in longest_first if not _WORD.fullmatch(form)]
+        in_documents = [form for form in longest_first if not _WORD.fullmatch(form) and not form.isdigit()]
         self._text = _Search(
             [*map(re.escape, longest_first), *map(in_json, longest_first)],
             longest_first,

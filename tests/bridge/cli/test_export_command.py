@@ -118,7 +118,7 @@ def test_summary_for_programs(aigo: Run, author: Any) -> None:
 def test_native_refusal_lists_every_part(aigo: Run, author: Any, tmp_path: Path) -> None:
     author(
         scorers=[EQUALS, {**EQUALS, "key": "late", "value": "{{ solver_output.output | length }}"}, JUDGE],
-        actions=[{"key": "a", "action": "exclude_from_metrics", "filter": {"op": "equals", "expression": "{{ scores.late.is_correct }}", "value": "x"}}],
+        actions=[{"key": "a", "action": "exclude_from_metrics", "filter": {"op": "equals", "expression": "{{ scores.late.is_correct }}", "value": 1}}],
     )  # fmt: skip
 
     done = aigo("export", "author", "--to", "inspect", "--native", "--out", "x")

@@ -278,7 +278,7 @@ def test_samples_that_would_fail_are_named(case: Make, aigo: Run, tmp_path: Path
     ("document", "reason"),
     [
         (
-            {"definition": {"type": "system_task", "compute_evidence_snippet": "def compute_evidence(config):\n    return {}"}},
+            {"definition": {"type": "system_task", "compute_evidence_snippet": "def compute_evidence():\n    return {}"}},
             "lighteval runs no task without documents",
         ),
         (
