@@ -357,17 +357,18 @@ def trials(draw: st.DrawFn, scorers: Sequence[Json]) -> dict[str, Json]:
     }
 
 
-def rules(keys: Sequence[str]) -> st.SearchStrategy[list[dict[str, Json]]]:
+def rules(scorers: Sequence[Json]) -> st.SearchStrategy[list[dict[str, Json]]]:
     filters: list[dict[str, Json]] = [
         {"op": "is_true", "expression": "{{ sample.flag }}"},
         {"op": "in", "expression": "{{ sample.label }}", "values": ["no", "maybe"]},
         {"op": "greater_than", "expression": "{{ 1 // sample.n }}", "value": 0},
         {"op": "not_exists", "expression": "{{ sample.n }}"},
     ]
-    filters += [{"op": "exists", "expression": f"{{{{ scores.{key}.is_correct }}}}"} for key in keys]
-    filters += [
-        {"op": "less_than", "expression": f"{{{{ scores.{key}.is_correct }}}}", "value": 1} for key in keys
+    scores = [
+        f"{{{{ scores.{each['key']}.{FIELDS.get(each['type'], ('is_correct',))[0]} }}}}" for each in scorers
     ]
+    filters += [{"op": "exists", "expression": score} for score in scores]
+    filters += [{"op": "less_than", "expression": score, "value": 1} for score in scores]
     return st.lists(st.sampled_from(filters), max_size=2, unique_by=str).map(
         lambda chosen: [
             {"key": f"rule-{number}", "action": "exclude_from_metrics", "filter": each}
@@ -389,7 +390,7 @@ def documents(draw: st.DrawFn) -> dict[str, Json]:
     ]
     definition: dict[str, Json] = {
         "scorers": chosen,
-        "actions": draw(rules([each["key"] for each in chosen])),
+        "actions": draw(rules(chosen)),
     }
     if solver is not None:
         definition["solver"] = solver

@@ -124,7 +124,7 @@ def test_after_an_interruption_no_other_engine_is_begun(
 
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out")
 
-    assert done.code == 1
+    assert done.code == 130
     assert "only one engine has run" in done.out
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["inspect"]
 

@@ -108,7 +108,6 @@ def test_secrets_of_our_own_logs_are_taken_out_too(
     aigo: Run, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a model said by heart, what stood in a row; choices that do not apply are told."""
-    monkeypatch.setenv("SOME_API_KEY", "no-format-that-anybody-knows")
     known = "sk-" + "a1" * 12
     (tmp_path / "d.jsonl").write_text(f'{{"q": "which key? no-format-that-anybody-knows", "a": "{known}"}}\n')
     (tmp_path / "m.jsonl").write_text(f'{{"default": true, "reply": "{known}"}}\n')
@@ -124,6 +123,8 @@ definition:
     - {type: string_equals, ground_truth: "{{ sample.a }}"}
 """)
     assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "--out", "run").code == 0
+    # Nobody who runs the task has this key: what a run knows to be secret is not in its log.
+    monkeypatch.setenv("SOME_API_KEY", "no-format-that-anybody-knows")
 
     done = aigo("import", "run", "--out", "clean", "--context", "none", "--events", "minimal")
 

@@ -118,8 +118,14 @@ def test_a_score_is_the_number_that_inspect_takes_it_for(
 ) -> None:
     from inspect_ai.scorer import value_to_float
 
-    with caplog.at_level(logging.WARNING):
-        expected = value_to_float()(value)
+    # Not by way of the root: an eval in this process has Inspect's loggers keep to themselves.
+    logger = logging.getLogger("inspect_ai.scorer._metric")
+    logger.addHandler(caplog.handler)
+    try:
+        with caplog.at_level(logging.WARNING, logger=logger.name):
+            expected = value_to_float()(value)
+    finally:
+        logger.removeHandler(caplog.handler)
     unconverted = any("Unable to convert" in record.message for record in caplog.records)
     assert score_number(value) == (None if unconverted else expected)
 

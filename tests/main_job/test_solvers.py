@@ -296,7 +296,7 @@ def test_rows_of_a_post_processor_are_scored_on_their_own(aigo: Run, tmp_path: P
     assert "3 of 3 samples scored" in done.out
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     assert values(result) == {"accuracy": 0.8}
-    assert shown(tmp_path / "out") == {"accuracy": 0.8}
+    assert shown(tmp_path / "out") == pytest.approx({"accuracy": 0.8, "stderr": 0.2})
     trials = samples_of(result)
     assert list(trials) == ["0#0", "0#1", 1, "2#0", "2#1", "2#2"]
     assert trials["0#1"]["sample"]["data"] == {"word": "no", "a": "yes"}
@@ -335,7 +335,7 @@ def test_rows_with_trials_rules_and_failures(aigo: Run, tmp_path: Path, result_o
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     # `two` answers "yes no" against "no": its first row is wrong, its second is right and excluded.
     assert values(result) == {"accuracy": 0.75}
-    assert shown(tmp_path / "out") == {"accuracy": 0.75}
+    assert shown(tmp_path / "out") == {"accuracy": 0.75, "stderr": 0.25}
     by_id = {sample["sample_id"]: sample for sample in result["evidence"]["samples"]}
     assert [trial["index"] for trial in by_id["0#1"]["trials"]] == [0, 1]
     assert by_id["0#1"]["action_records"] == [{"action": "exclude_from_metrics", "rule_key": "noes"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,14 +15,19 @@ PATIENCE = 90
 
 
 def finished_samples(log: Path) -> int:
-    """How many samples of a log that is being written are done, and would outlive their process."""
+    """How many samples of a log that is being written are done, and would outlive their process: in its file, or in Inspect's buffer."""
+    try:
+        with zipfile.ZipFile(log) as archive:
+            written = sum(name.startswith("samples/") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):  # not there yet, or in the midst of being written
+        return 0
     try:
         samples = sample_buffer(str(log)).get_samples()
     except FileNotFoundError:
-        return 0
+        return written
     if samples is None or isinstance(samples, str):
-        return 0
-    return sum(bool(sample.completed) for sample in samples.samples)
+        return written
+    return written + sum(bool(sample.completed) for sample in samples.samples)
 
 
 def wait_until(process: subprocess.Popen[str], holds: Callable[[], bool]) -> None:

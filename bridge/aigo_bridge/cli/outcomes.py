@@ -36,8 +36,8 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             "failed": outcome.num_failed,
             "missing": outcome.num_missing,
             "excluded": outcome.num_excluded,
-            "invalid": outcome.plan.num_invalid,
             "reused": outcome.log.reused,
+            **({"invalid": outcome.plan.num_invalid} if outcome.plan.num_invalid else {}),
         },
         "metrics": [
             {

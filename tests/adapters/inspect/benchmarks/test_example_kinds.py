@@ -184,7 +184,7 @@ def test_an_interruption_leaves_evidence_and_says_how_to_go_on(aigo: Run, kinds:
         code = process.wait(60)
 
     text = (tmp_path / "printed").read_text(encoding="utf-8")
-    assert code == 1, text
+    assert code == 130, text
     assert "interrupted; continue it with --resume" in text
     assert (tmp_path / "out" / "flaky.tasklog.json").exists()
     (tmp_path / "slow.jsonl").write_text(lines[1] + "\n", encoding="utf-8")

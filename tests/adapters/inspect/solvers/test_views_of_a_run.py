@@ -45,7 +45,7 @@ RECORDED = "  solver: {type: pass_through_solver, trace_column: trace}\n"
 CODE = """  solver:
     type: python
     run_solver_snippet: |
-      async def run_solver(sample, model):
+      async def run_solver(sample, model, trace):
           raise ValueError("never")
 """
 GROUP = """  solver:
