@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -200,10 +201,10 @@ def _plain(error: Exception) -> str:
     from rich.text import Text
 
     text = str(getattr(error, "message", None) or error)
-    try:
-        return Text.from_markup(text).plain.strip()
-    except MarkupError:
-        return text.strip()
+    with contextlib.suppress(MarkupError):
+        text = Text.from_markup(text).plain
+    # What this is said in says that it is an error.
+    return text.strip().removeprefix("ERROR: ")
 
 
 def evaluated_model() -> InspectModel:

@@ -91,6 +91,8 @@ def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issu
     around = Path(os.path.commonpath([_real(path).parent, base]))
     wider = "DIR" if _is_shared(around) else str(around)
     hint = f"if that is meant, name a wider root: --root {wider}"
+    if wider != "DIR":
+        hint += f"; for good: a run file, pyproject.toml or .git in {wider}"
     return Issue(f"{shown} leads out of the root folder {str(base)!r}", file=file, hint=hint)
 
 

@@ -181,6 +181,9 @@ def _placed(
         hidden = hidden or document.is_hidden(path)
         found = _kind(_union_input(detail)) if hidden else found_words(_union_input(detail))
         message, hint = _value_words(path, details, found)
+        if detail["type"] == "union_tag_not_found" and slip is None and hint is None and key is not None:
+            tags = _tags_at(model, path, key, document.data)
+            hint = f"one of {', '.join(tags)}" if tags else None
         hint = None if hidden else hint
     return Issue(
         message,
@@ -384,11 +387,22 @@ def _misspelt(name: str, parent: Path, data: Any, model: type[BaseModel]) -> boo
 
 def fields_at(model: type[BaseModel], path: Path, data: Any) -> list[str]:
     """Names of the keys that a specification knows at a path of its data."""
-    found = _annotation_at(model, path, data)
+    found = _annotation_at(model, path, data)[1]
     return [field.alias or name for name, field in found.model_fields.items()] if found is not None else []
 
 
-def _annotation_at(annotation: Any, path: Path, data: Any) -> type[BaseModel] | None:
+def _tags_at(model: type[BaseModel], path: Path, key: str, data: Any) -> list[str]:
+    """What the key that decides between the members of a union may be, at a path of the data."""
+    found: list[str] = []
+    for member in _members(_annotation_at(model, path, data)[0]):
+        field = getattr(member, "model_fields", {}).get(key)
+        if field is not None and get_origin(field.annotation) is Literal:
+            found += map(str, get_args(field.annotation))
+    return list(dict.fromkeys(found))
+
+
+def _annotation_at(annotation: Any, path: Path, data: Any) -> tuple[Any, type[BaseModel] | None]:
+    """What stands at a path of the data, as annotated, and the model that it is of, where that is clear."""
     model = _model_for(annotation, data)
     for index, part in enumerate(path):
         data = _value_at(data, (part,))
@@ -399,9 +413,9 @@ def _annotation_at(annotation: Any, path: Path, data: Any) -> type[BaseModel] | 
         else:
             annotation = _item_of(annotation, mapping=True)
         if annotation is None:
-            return None
+            return None, None
         model = _model_for(annotation, data) if index <= len(path) else None
-    return model
+    return annotation, model
 
 
 def _members(annotation: Any) -> list[Any]:

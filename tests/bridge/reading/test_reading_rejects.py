@@ -166,7 +166,13 @@ PARAMETERS: list[Row] = [
         "'type': found 'number', expected one of 'float', 'int', 'boolean', 'string', 'model', 'dataset', 'dataset_column', 'task_result', 'list', 'dict', 'categorical'",
         "did you mean 'float'?",
     ),
-    (SINGLE_TURN, "{type: float, key: low", "⟦{key: low", "'type' is missing", None),
+    (
+        SINGLE_TURN,
+        "{type: float, key: low",
+        "⟦{key: low",
+        "'type' is missing",
+        "one of float, int, boolean, string, model, dataset, dataset_column, task_result, list, dict, categorical",
+    ),
     (
         SINGLE_TURN,
         "min: 0, max: 10, default_value: 0.5",

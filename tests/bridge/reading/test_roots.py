@@ -104,7 +104,10 @@ def test_without_a_project_it_is_the_files_own_folder(tmp_path: Path) -> None:
     (issue,) = caught.value.issues
     own = str(tmp_path / "p" / "tasks")
     assert issue.message == f"!include: '../parts/x.md' leads out of the root folder {own!r}"
-    assert issue.hint == f"if that is meant, name a wider root: --root {tmp_path / 'p'}"
+    wider = tmp_path / "p"
+    assert issue.hint == (
+        f"if that is meant, name a wider root: --root {wider}; for good: a run file, pyproject.toml or .git in {wider}"
+    )
     assert (issue.line, issue.column) == (3, 14)
 
 
