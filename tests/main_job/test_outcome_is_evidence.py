@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.commands import Finished, Run
+from tests.support.loggers import heard
 
 from aigo_bridge import evaluate
 from aigo_bridge.results import write_log
@@ -233,7 +233,7 @@ def test_the_hook_tells_of_a_difference(
     project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("aigo_inspect.frame.metrics_of", lambda *_: (None, []))
-    with caplog.at_level(logging.ERROR):
+    with heard("aigo_inspect.hooks", caplog, monkeypatch):
         evaluated(project, monkeypatch)
     assert "differs from what Inspect shows: metric" in caplog.text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
 import pytest
 from tests.support.commands import REPOSITORY, Run
+from tests.support.loggers import heard
 
 from aigo_bridge.importing.tables import score_number
 
@@ -114,18 +114,12 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_a_score_is_the_number_that_inspect_takes_it_for(
-    value: Any, caplog: pytest.LogCaptureFixture
+    value: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from inspect_ai.scorer import value_to_float
 
-    # Not by way of the root: an eval in this process has Inspect's loggers keep to themselves.
-    logger = logging.getLogger("inspect_ai.scorer._metric")
-    logger.addHandler(caplog.handler)
-    try:
-        with caplog.at_level(logging.WARNING, logger=logger.name):
-            expected = value_to_float()(value)
-    finally:
-        logger.removeHandler(caplog.handler)
+    with heard("inspect_ai.scorer._metric", caplog, monkeypatch):
+        expected = value_to_float()(value)
     unconverted = any("Unable to convert" in record.message for record in caplog.records)
     assert score_number(value) == (None if unconverted else expected)
 
