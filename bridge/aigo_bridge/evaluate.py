@@ -44,7 +44,7 @@ from aigo_bridge.results.assembling import (
 )
 from aigo_bridge.results.faults import Faults, error_of, explained
 from aigo_bridge.results.first_errors import FirstError
-from aigo_bridge.results.result_files import LoggedRun, identity_of, result_file, with_logs
+from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import encoded_frame
 from aigo_bridge.scoring import scorer_keys
@@ -161,7 +161,13 @@ def outcome_of(made: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         EvidenceError: the log cannot be read, or the evidence cannot be written.
     """
     evidence, unread = _read(made, log, engine)
-    result = result_path(made, evidence, engine, out, log.path)
+    # Named after its log where names that are taken cannot be told: it replaces none, and what was paid for is written.
+    result = unread.attempt(
+        "the other results in the folder could not be looked at",
+        "dataset",
+        lambda: result_path(made, evidence, engine, out, log.path),
+        out / f"{made.name}@{log.path.stem}{SUFFIX}",
+    )
     try:
         written = write_result(
             evidence, result, engine=engine.name, planned=len(made.samples), salvage=True, faults=unread

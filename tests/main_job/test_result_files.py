@@ -239,3 +239,21 @@ def test_models_of_one_name_in_different_folders(aigo: Run, folder: Path) -> Non
     ]
     assert len(set(found[:3])) == 3
     assert found[3:] == [found[1], found[2], found[0]]
+
+
+def test_a_fault_while_names_are_looked_for_costs_no_result(
+    aigo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert aigo("run", "task.yaml", "--model", "scripted/a.jsonl").code == 0
+
+    def broken(*_: Any) -> Any:
+        raise ValueError("planted")
+
+    monkeypatch.setattr("aigo_bridge.evaluate.result_file", broken)
+    done = aigo("run", "task.yaml", "--model", "scripted/b.jsonl")
+
+    assert done.code == 1
+    assert "the other results in the folder could not be looked at" in done.out
+    names = sorted(path.name for path in (folder / "out").glob("*.tasklog.json"))
+    assert len(names) == 2
+    assert names[0] == "t.tasklog.json"
