@@ -1,4 +1,99 @@
-"""aigo-bridge: AI GO evaluation tasks on other engines, and those engines' logs as AI GO evidence."""
+"""aigo-bridge: AI GO evaluation tasks on other engines, and those engines' logs as AI GO evidence.
 
-__version__ = "0.1.0"
-__all__ = ["__version__"]
+```python
+import aigo_bridge
+
+plan = aigo_bridge.plan_task("examples/capitals")
+outcome = aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl")
+for sample in aigo_bridge.read_log(outcome.result):
+    print(sample.sample_id, sample.trials[0].scores)
+```
+
+These names are the stable ones. Importing the package loads none of them, and no engine: each name loads
+what it needs when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from aigo_bridge.version import __version__
+
+if TYPE_CHECKING:
+    from aigo_bridge.api.evidence import import_logs, open_results, validate
+    from aigo_bridge.api.planning import plan_task
+    from aigo_bridge.api.running import gaps, run, translate
+    from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
+    from aigo_bridge.engine.outcome import Outcome
+    from aigo_bridge.engine.protocol import Fidelity, Gap, Progress
+    from aigo_bridge.errors import BridgeError, Issue
+    from aigo_bridge.evaluation.validation import ValidationReport
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.results.reading import LogReader, read_log
+    from aigo_bridge.results.writing import write_log
+    from aigo_bridge.tables.results import Results
+
+_HOMES = {
+    "plan_task": "api.planning",
+    "gaps": "api.running",
+    "translate": "api.running",
+    "run": "api.running",
+    "import_logs": "api.evidence",
+    "validate": "api.evidence",
+    "open_results": "api.evidence",
+    "read_log": "results.reading",
+    "write_log": "results.writing",
+    "TaskPlan": "plan.plan",
+    "Gap": "engine.protocol",
+    "Fidelity": "engine.protocol",
+    "Progress": "engine.protocol",
+    "Outcome": "engine.outcome",
+    "ImportOptions": "importing.log_import",
+    "ImportReport": "importing.log_import",
+    "ValidationReport": "evaluation.validation",
+    "LogReader": "results.reading",
+    "Results": "tables.results",
+    "TaskResultLog": "dtypes",
+    "SampleEvidence": "dtypes",
+    "BridgeError": "errors",
+    "Issue": "errors",
+}
+"""Name → module that has it."""
+
+__all__ = [
+    "__version__",
+    "plan_task",
+    "gaps",
+    "translate",
+    "run",
+    "import_logs",
+    "read_log",
+    "write_log",
+    "open_results",
+    "validate",
+    "TaskPlan",
+    "Gap",
+    "Fidelity",
+    "Progress",
+    "Outcome",
+    "ImportOptions",
+    "ImportReport",
+    "ValidationReport",
+    "LogReader",
+    "Results",
+    "TaskResultLog",
+    "SampleEvidence",
+    "BridgeError",
+    "Issue",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -50,7 +50,9 @@ class Issue:
     source_line: str | None = None
     """Text of the line, to be shown with a caret under `column`."""
     option: str | None = None
-    """Command line option that supplies what is missing, when the file itself is not wrong: `--config`, `--dataset`."""
+    """Command line option that supplies what is missing, when the file itself is not wrong: `--config`,
+    `--dataset`.
+    """
 
     @property
     def place(self) -> str:

@@ -8,21 +8,59 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from aigo_bridge.cli.settings import VERB
+from aigo_bridge.cli.options import VERB
 
 VERBS: dict[str, tuple[str, str]] = {
-    "run": ("aigo_bridge.cli.run", "Run an AI GO task on an engine and write its evidence."),
-    "explain": ("aigo_bridge.cli.explain", "Show every prompt of a task without calling a model."),
-    "import": ("aigo_bridge.cli.import_logs", "Turn an engine's logs into AI GO evidence."),
-    "export": ("aigo_bridge.cli.export", "Write a task as an engine's files, or a result as its log."),
-    "convert": ("aigo_bridge.cli.convert", "Convert task records or a benchmark to an AI GO task."),
-    "generate": ("aigo_bridge.cli.generate", "Make the rows of a generated data set."),
-    "validate": ("aigo_bridge.cli.validate", "Validate tasks, run files, data sets, models and result logs."),
-    "score": ("aigo_bridge.cli.score", "Score stored outputs again, without calling the evaluated model."),
-    "schema": ("aigo_bridge.cli.schema", "Print the JSON Schema of a kind of file."),
-    "upgrade": ("aigo_bridge.cli.upgrade", "Rewrite old spellings in the current form."),
-    "doctor": ("aigo_bridge.cli.doctor", "Check the engines and their versions."),
-    "list": ("aigo_bridge.cli.list", "List the tasks that come with aigo-bridge."),
+    "init": ("aigo_bridge.cli.verbs.projects.init", "Begin a project that runs at once, offline."),
+    "new": ("aigo_bridge.cli.verbs.projects.new", "Add a task, a scorer or a data set to a project."),
+    "run": ("aigo_bridge.cli.verbs.run", "Run an AI GO task on an engine and write its evidence."),
+    "merge": ("aigo_bridge.cli.verbs.merge", "Merge the shards of a run into the results of one run."),
+    "explain": ("aigo_bridge.cli.verbs.explain", "Show every prompt of a task without calling a model."),
+    "import": ("aigo_bridge.cli.verbs.import_logs", "Turn an engine's logs into AI GO evidence."),
+    "export": ("aigo_bridge.cli.verbs.export", "Write a task as an engine's files, or a result as its log."),
+    "convert": ("aigo_bridge.cli.verbs.convert", "Convert task records or a benchmark to an AI GO task."),
+    "generate": ("aigo_bridge.cli.verbs.generate", "Make the rows of a generated data set."),
+    "validate": (
+        "aigo_bridge.cli.verbs.validate",
+        "Validate tasks, run files, data sets, models and result logs.",
+    ),
+    "score": (
+        "aigo_bridge.cli.verbs.score",
+        "Score stored outputs again, without calling the evaluated model.",
+    ),
+    "stats": ("aigo_bridge.cli.verbs.stats", "Show a result's numbers with intervals and denominators."),
+    "compare": ("aigo_bridge.cli.verbs.compare", "Compare results sample by sample: is the new one better?"),
+    "check": ("aigo_bridge.cli.verbs.check", "Hold a result against rules, for CI."),
+    "parity": (
+        "aigo_bridge.cli.verbs.parity",
+        "Write a certificate that engines make the same of the same answers.",
+    ),
+    "power": ("aigo_bridge.cli.verbs.power", "Say how many samples and trials a difference needs."),
+    "report": ("aigo_bridge.cli.verbs.report", "Write results as a page to look at, offline."),
+    "view": (
+        "aigo_bridge.cli.verbs.looking.view",
+        "Look at a folder in the browser: results, logs, runs that go on, comparisons.",
+    ),
+    "show": ("aigo_bridge.cli.verbs.looking.show", "Show samples of a result in the terminal."),
+    "table": (
+        "aigo_bridge.cli.verbs.looking.table",
+        "Write samples, scores or metrics of results as CSV, XLSX, Parquet or JSONL.",
+    ),
+    "plot": ("aigo_bridge.cli.verbs.looking.plot", "Draw results as charts for papers, in SVG or PNG."),
+    "sql": ("aigo_bridge.cli.verbs.looking.sql", "Ask results in SQL."),
+    "verify": (
+        "aigo_bridge.cli.verbs.proving.verify",
+        "Check a result: was it altered, do its numbers follow?",
+    ),
+    "attest": ("aigo_bridge.cli.verbs.proving.attest", "Sign what a result says, or prove one sample of it."),
+    "bundle": (
+        "aigo_bridge.cli.verbs.proving.bundle",
+        "Put a result and all that it is checked against into one file.",
+    ),
+    "schema": ("aigo_bridge.cli.verbs.schema", "Print the JSON Schema of a kind of file."),
+    "upgrade": ("aigo_bridge.cli.verbs.upgrade", "Rewrite old spellings in the current form."),
+    "doctor": ("aigo_bridge.cli.verbs.doctor", "Check the engines and their versions."),
+    "list": ("aigo_bridge.cli.verbs.list", "List the tasks that come with aigo-bridge."),
 }
 """Verb → (module with a Typer `app` of one command, help line)."""
 
@@ -39,16 +77,50 @@ class LazyGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         module = import_module(VERBS[cmd_name][0])
-        return typer.main.get_command(module.app)
+        command = typer.main.get_command(module.app)
+        if ctx is not None and ctx.resilient_parsing:
+            from aigo_bridge.cli.completion import offer_words
+
+            offer_words(command)
+        return command
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """What a shell offers for the verb, or an option in front of it."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from aigo_bridge.cli.completion import verbs
+
+        return verbs(VERBS, incomplete)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb, and its words with the project's defaults; `-q` and `-v` may stand anywhere."""
+        name, command, words = super().resolve_command(ctx, args)
+        if command is not None and name is not None and not ctx.resilient_parsing:
+            from aigo_bridge.cli.defaults import with_defaults
+            from aigo_bridge.cli.terminal import set_verbosity
+
+            words, said = _without_verbosity(command, words)
+            quiet, verbose = (ctx.params.get(name) or name in said for name in ("quiet", "verbose"))
+            set_verbosity(quiet=quiet, verbose=verbose)
+
+            words = with_defaults(ctx, name, command, words, list(VERBS))
+        return name, command, words
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; ctrl-C is told by the same words and exit code wherever it strikes."""
+        """Run the verb; ctrl-C, SIGTERM and SIGHUP are told by the same words wherever they strike."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             from aigo_bridge.cli.failing import interrupted
 
             raise interrupted() from error
+        except Exception as error:
+            # Typer 0.15 has Click's class for it, later releases one of their own.
+            if type(error).__name__ == "BadParameter":
+                from aigo_bridge.cli.defaults import explain_default
+
+                explain_default(ctx, error)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The verbs' help lines, from the table."""
@@ -56,11 +128,36 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
 
+VERBOSITY = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
+"""How much is said, for every verb."""
+
+
+def _without_verbosity(command: Any, words: list[str]) -> tuple[list[str], set[str]]:
+    """The words of a verb without those on how much is said, and what they ask for."""
+    own = {name for parameter in command.params for name in parameter.opts}
+    valued = {
+        name
+        for parameter in command.params
+        if not getattr(parameter, "is_flag", False)
+        for name in parameter.opts
+        if name.startswith("-")
+    }
+    end = words.index("--") if "--" in words else len(words)
+    kept, said = list[str](), set[str]()
+    for number, word in enumerate(words):
+        is_value = number > 0 and words[number - 1] in valued
+        if number < end and word in VERBOSITY and word not in own and not is_value:
+            said.add(VERBOSITY[word])
+        else:
+            kept.append(word)
+    return kept, said
+
+
 app = typer.Typer(
     cls=LazyGroup,
     help="AI GO evaluation tasks on Inspect AI and lighteval; engine logs as AI GO evidence.",
     no_args_is_help=True,
-    **VERB,
+    **{**VERB, "add_completion": True},
 )
 
 
@@ -77,13 +174,24 @@ def options(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
+    quiet: bool = typer.Option(
+        False, "--quiet", "-q", help="No progress and no notes; of any verb, and also behind it."
+    ),
+    verbose: bool = typer.Option(
+        False,
+        "--verbose",
+        "-v",
+        help="Each sample and each retry of a run, and defaults; also behind a verb.",
+    ),
 ) -> None:
     """Options of the command itself."""
 
 
 def main() -> None:
     """Entry point of `aigo-bridge`."""
+    from aigo_bridge.cli.failing import stopped_by_signals
     from aigo_bridge.cli.terminal import hide_secrets
 
     hide_secrets()
-    app()
+    with stopped_by_signals():
+        app()

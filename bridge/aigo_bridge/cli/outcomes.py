@@ -1,74 +1,66 @@
-"""What a run came to, for people and for programs."""
+"""Outcomes for people: the tables of tasks, evaluations and benchmarks, of one engine and of several, and
+what is said beside them.
+"""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from aigo_bridge.cli.terminal import one_line, printable, short_path
-from aigo_bridge.evaluate import Outcome
-from aigo_bridge.evaluation.summary import warnings_json
-from aigo_bridge.full_data import sample_note
+from aigo_bridge.cli.numbers.intervals import Estimates, result_estimates, row_estimate
+from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
+from aigo_bridge.comparison.texts import interval_text
 from aigo_bridge.results.result_files import SUFFIX
+from aigo_bridge.spec.datasets import SAMPLE_NOTE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aigo_bridge.engine.outcome import Outcome
+    from aigo_bridge.evaluation.parity import Parity
+    from aigo_bridge.evaluation.running import EvaluationOutcome
     from aigo_bridge.results.assembling import MetricRow
 
+WIDTH = 1000
+"""Columns of the tables of evaluations at most: names in their cells are there to be copied and searched
+for."""
 
-def summary(outcome: Outcome) -> dict[str, Any]:
-    """For programs."""
-    return {
-        "task": outcome.plan.task.key,
-        "status": outcome.execution.status,
-        "digest": outcome.plan.digest,
-        "sample_data": outcome.plan.dataset is not None and outcome.plan.dataset.is_sample,
-        "models": dict(outcome.models),
-        "samples": {
-            "planned": len(outcome.plan.samples),
-            "scored": outcome.num_samples - outcome.num_failed,
-            "failed": outcome.num_failed,
-            "missing": outcome.num_missing,
-            "excluded": outcome.num_excluded,
-            "reused": outcome.log.reused,
-            **({"invalid": outcome.plan.num_invalid} if outcome.plan.num_invalid else {}),
-        },
-        "metrics": [
-            {
-                "scorer": row.scorer_key,
-                "key": row.metric_key,
-                "name": row.name,
-                "value": row.value,
-                "num_scored": row.num_scored,
-                "problem": row.problem,
-            }
-            for row in outcome.metrics
-        ],
-        "errors": [error.to_json() for error in outcome.first_errors],
-        "warnings": warnings_json(outcome.plan.warnings, outcome.doubts),
-        "faults": [fault.message for fault in outcome.faults],
-        "usage": {name: dict(usage) for name, usage in outcome.execution.model_usage.items()},
-        "native_log": str(outcome.log.path),
-        "result": str(outcome.result),
-        **({"differences": list(outcome.differences)} if outcome.differences else {}),
-    }
+
+@dataclass(frozen=True)
+class Compared:
+    """One task on all engines."""
+
+    name: str
+    """As shown."""
+    parity: Parity
+    problems: tuple[str, ...] = ()
+    """What is to be known beside the numbers, e.g. why samples failed."""
 
 
 def metric_problems(rows: Iterable[MetricRow]) -> Iterator[str]:
-    """What is wrong with metrics, one line for each problem: a metric with many values has one problem, not many."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if row.problem:
-            names.setdefault((row.scorer_key, row.problem), []).append(row.name)
-    for (_, problem), (first, *others) in names.items():
+    """What is wrong with metrics, one line for each problem: a metric with many values has one problem, not
+    many.
+    """
+    return _problem_lines((row.scorer_key, row.name, row.problem, "") for row in rows if row.problem)
+
+
+def _problem_lines(problems: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
+    """Lines of (scorer key, metric, problem, engines that have it), those that differ in the metric alone as
+    one.
+    """
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for scorer, name, problem, engines in problems:
+        names.setdefault((scorer, problem, engines), []).append(name)
+    for (_, problem, engines), (first, *others) in names.items():
         more = f" and {len(others)} more" if others else ""
-        yield f"{printable(first)}{more}: {printable(problem)}"
+        yield f"{engines}{name_of(first)}{more}: {printable(problem)}"
 
 
 def metric_names(rows: Sequence[MetricRow]) -> list[str]:
@@ -76,14 +68,15 @@ def metric_names(rows: Sequence[MetricRow]) -> list[str]:
     count = Counter((row.scorer_key, row.name) for row in rows)
     return [
         f"{row.name} ({row.metric_key})"
-        if count[row.scorer_key, row.name] > 1 and row.metric_key != row.name
+        if count[row.scorer_key, row.name] > 1 and row.metric_key not in ("", row.name)
         else row.name
         for row in rows
     ]
 
 
 def note_other_result(result: Path | None, name: str | None = None) -> None:
-    """Say that the plain name of a result has another run's, where this one's is longer (see `results.result_files`).
+    """Say that the plain name of a result has another run's, where this one's is longer (see
+    `results.result_files`).
 
     Args:
         result: the file; `None`: there is none.
@@ -93,83 +86,322 @@ def note_other_result(result: Path | None, name: str | None = None) -> None:
         return
     plain = f"{result.name.partition('@')[0] if name is None else name}{SUFFIX}"
     if result.name not in (plain, f"{name}{SUFFIX}") and "@" in result.name:
-        other = printable(short_path(result.with_name(plain)))
-        typer.echo(
-            f"note: {other} is of another run and stays; this one's is {printable(result.name)}", err=True
-        )
+        other = name_of(short_path(result.with_name(plain)))
+        note(f"note: {other} is of another run and stays; this one's is {name_of(result.name)}")
 
 
-def _has_several_scorers(outcome: Outcome) -> bool:
-    return outcome.plan.entity != "system" and len(outcome.plan.benchmark.scorers) > 1
-
-
-def show_outcome(outcome: Outcome) -> None:
-    """For people, on standard output."""
+def _console(width: int | None = None) -> Console:
+    """Standard output; lines are never broken: messages and paths are there to be copied and searched for."""
     from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
+
+
+def _print_table(
+    console: Console, headers: Sequence[str], rows: Iterable[tuple[Sequence[str], str | None]], right: slice
+) -> None:
+    """A table of rows with their styles; `right`: the columns of numbers."""
     from rich.table import Table
     from rich.text import Text
 
-    # Lines are never broken: messages and paths are there to be copied and searched for.
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    console.print(Text(f"\n{printable(outcome.plan.task.display_name)}", style="bold"))
-    table = Table("metric", "value", "samples", "scorer", box=None, padding=(0, 3, 0, 0), header_style="dim")
-    table.columns[1].justify = table.columns[2].justify = "right"
-    for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True):
-        value = "–" if row.value is None else f"{row.value:.4g}"
-        table.add_row(Text(printable(name)), value, str(row.num_scored), Text(row.scorer_key))
-    if outcome.metrics:
+    table = Table(*headers, box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for column in table.columns[right]:
+        column.justify = "right"
+    for cells, style in rows:
+        table.add_row(*map(Text, cells), style=style)
+    if table.row_count:
         console.print(table)
+
+
+def _value(row: MetricRow) -> str:
+    return "–" if row.value is None else f"{row.value:.4g}"
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """A task by itself, or a benchmark."""
+    from rich.text import Text
+
+    console = _console(WIDTH)
+    place = "" if outcome.file is None else f"  {name_of(short_path(outcome.file))}"
+    console.print(
+        Text.assemble((f"\n{name_of(outcome.display_name or outcome.task)}", "bold"), (place, "dim"))
+    )
+    rows = [
+        (
+            name_of(name),
+            _value(row),
+            "" if row.num_scored is None else str(row.num_scored),
+            name_of(row.scorer_key),
+        )
+        for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True)
+    ]
+    headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [outcome])
+    _print_table(console, headers, ((line, None) for line in lines), slice(1, 3))
     for problem in metric_problems(outcome.metrics):
         console.print(Text(f"  {problem}", style="yellow"))
-    console.print(_counts(outcome), style="red" if outcome.num_failed or outcome.num_missing else None)
+    wrong = outcome.num_failed or outcome.num_missing or outcome.num_unscored
+    console.print(_counts(outcome), style="red" if wrong else None)
     _show_problems(outcome, console)
     console.print()
     # Paths are printed whole, on lines of their own, so that they can be copied.
-    typer.echo(f"evidence    {short_path(outcome.result)}")
-    typer.echo(f"native log  {short_path(outcome.log.path)}")
+    if outcome.result is not None:
+        typer.echo(f"evidence    {short_path(outcome.result)}")
+    typer.echo(f"native log  {short_path(outcome.native_log)}")
+
+
+def _with_intervals(
+    headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], outcomes: Iterable[Outcome]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A table with a further column, the 95 % interval of each number, if any number has one; a row for each
+    number, one for an outcome without any.
+    """
+    intervals: list[str] = []
+    for outcome in outcomes:
+        estimates = result_estimates(outcome.result) if outcome.metrics else {}
+        intervals += [_interval(estimates, row) for row in outcome.metrics] or [""]
+    if not any(intervals):
+        return headers, list(rows)
+    lines = [(*row, interval or "–") for row, interval in zip(rows, intervals, strict=True)]
+    return (*headers, "95 % interval"), lines
+
+
+def _interval(estimates: Estimates, row: MetricRow) -> str:
+    metric = row_estimate(estimates, row)
+    if metric is None:
+        return ""
+    return interval_text(metric.estimate, "")
+
+
+def show_next(outcome: Outcome) -> None:
+    """The commands worth typing after a run; on a terminal alone, what is read by others stays as it is."""
+    if outcome.result is not None and sys.stdout.isatty():
+        place = shlex.quote(short_path(outcome.result))
+        failed = " --failed" if outcome.num_failed else ""
+        _show_commands(f"show {place}{failed}", f"report {place}")
+
+
+def _show_commands(*commands: str) -> None:
+    typer.echo("\nlook at it")
+    for command in commands:
+        typer.echo(f"  aigo-bridge {command}")
 
 
 def _counts(outcome: Outcome) -> str:
     """How many samples were scored, and what became of the others."""
-    scored = outcome.num_samples - outcome.num_failed
-    # With several scorers, a sample that one of them failed on may well be in the others' metrics.
-    in_metrics = max((row.num_scored for row in outcome.metrics), default=0)
-    by = (
-        " by every scorer"
-        if in_metrics > scored and outcome.num_failed and _has_several_scorers(outcome)
-        else ""
-    )
-    others = (
+    plan, scored = outcome.plan, outcome.num_samples - outcome.num_failed
+    done = "completed" if plan is None else f"scored{_by_every_scorer(outcome, scored)}"
+    numbers = (
         (outcome.num_failed, "failed"),
         (outcome.num_missing, "missing"),
+        (outcome.num_unscored, "not scored"),
+        (outcome.num_stopped, "stopped early by the task"),
         (outcome.num_excluded, "excluded from metrics"),
-        (outcome.plan.num_invalid, "invalid and left out"),
-        (outcome.log.reused, "taken over from the earlier run"),
+        (plan.num_invalid if plan is not None else 0, "invalid and left out"),
+        (outcome.num_reused if plan is not None else 0, "taken over from the earlier run"),
     )
-    parts = [f"{scored} of {len(outcome.plan.samples)} samples scored{by}"]
-    return ", ".join([*parts, *(f"{number} {what}" for number, what in others if number)])
+    parts = [f"{scored} of {outcome.num_planned} samples {done}"]
+    return ", ".join([*parts, *(f"{number} {what}" for number, what in numbers if number)])
+
+
+def _by_every_scorer(outcome: Outcome, scored: int) -> str:
+    """With several scorers, a sample that one of them failed on may well be in the others' metrics."""
+    plan = outcome.plan
+    if plan is None or plan.entity == "system" or len(plan.benchmark.scorers) < 2 or not outcome.num_failed:
+        return ""
+    in_metrics = max((row.num_scored or 0 for row in outcome.metrics), default=0)
+    return " by every scorer" if in_metrics > scored else ""
 
 
 def _show_problems(outcome: Outcome, console: Console) -> None:
-    """What the rows stand for, errors of samples, doubts about the numbers, faults of the evidence, and an early end."""
+    """What the rows stand for, errors of samples, doubts about the numbers, faults of the evidence, and an
+    early end.
+    """
     from rich.text import Text
 
-    note = sample_note(outcome.plan)
+    from aigo_bridge.evaluation.task import sample_note
+
+    plan = outcome.plan
+    note = None if plan is None else sample_note(plan)
     if note is not None:
         console.print(Text(note, style="yellow"))
     for first in outcome.first_errors:
         error = first.error
-        stage = error.stage.value if error.stage else "?"
-        console.print(Text(f"  {printable(first.where)}: {stage}: {one_line(error.message)}{first.more}"))
+        stage = "" if plan is None else f"{error.stage.value if error.stage else '?'}: "
+        console.print(Text(f"  {name_of(first.where)}: {stage}{one_line(error.message)}{first.more}"))
         if error.hint:
             console.print(Text(f"    hint: {one_line(error.hint)}", style="dim"))
     more = outcome.num_failed - sum(first.count for first in outcome.first_errors)
     if more > 0:
         console.print(f"  … and {more} more; all are in the evidence", style="dim")
-    for line in outcome.doubts:
-        console.print(Text(f"warning: {printable(line)}", style="yellow"))
+    if plan is not None:  # those of a benchmark stand on standard error
+        for line in outcome.doubts:
+            console.print(Text(f"warning: {printable(line)}", style="yellow"))
     for fault in outcome.faults:
-        console.print(Text(f"  {one_line(fault.message)}", style="red"))
-    if outcome.execution.status != "success" and not outcome.faults:
-        reason = one_line(outcome.execution.error or outcome.execution.status)
-        console.print(Text(f"the run did not finish ({reason}); continue it with --resume", style="red"))
+        console.print(Text(f"  {one_line(fault)}", style="red"))
+    if outcome.status != "success" and not outcome.faults:
+        reason = one_line(outcome.error or outcome.status)
+        remedy = "" if plan is None else "; continue it with --resume"
+        console.print(Text(f"the run did not finish ({reason}){remedy}", style="red"))
+
+
+def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
+    """What a run file holds; `written`: its summary."""
+    from rich.text import Text
+
+    console = _console(WIDTH)
+    console.print(Text(f"\n{name_of(outcome.evaluation.display_name)}", style="bold"))
+    if not outcome.results:
+        console.print("the evaluation has no task specifications", style="dim")
+    rows = [cells for result in outcome.results for cells in _rows(result)]
+    names = ("task", "model", "metric", "value", "samples", "failed")
+    headers, lines = _with_intervals(names, rows, outcome.results)
+    _print_table(console, headers, ((line, None) for line in lines), slice(3, 6))
+    for result in outcome.results:
+        for line in _problems(result):
+            style = "yellow" if outcome.has_passed(result) else "red"
+            console.print(Text(f"  {name_of(result.key)}: {line}", style=style))
+    for result in outcome.results:
+        if result.is_sample_data:
+            console.print(Text(f"  {name_of(result.key)}: {SAMPLE_NOTE}", style="yellow"))
+    for verdict in outcome.verdicts:
+        mark, style = ("passed", "green") if verdict.passed else ("FAILED", "red")
+        rule = f"{name_of(verdict.display_name)} ({verdict.policy}/{verdict.rule})"
+        console.print(Text(f"policy {mark}  {rule}: {printable(verdict.reason)}", style=style))
+    if any(_is_unfinished(result) for result in outcome.results):
+        console.print("the run did not finish; continue it with --resume", style="red")
+    console.print()
+    typer.echo(f"summary   {short_path(written)}")
+    typer.echo(f"evidence  {len(outcome.results)} result(s) in {short_path(outcome.out)}")
+    if sys.stdout.isatty():
+        failed = next((result for result in outcome.results if result.num_failed and result.result), None)
+        commands = [f"report {shlex.quote(short_path(outcome.out))}"]
+        if failed is not None and failed.result is not None:
+            commands.append(f"show {shlex.quote(short_path(failed.result))} --failed")
+        _show_commands(*commands)
+
+
+def _rows(result: Outcome) -> list[tuple[str, ...]]:
+    """The result's lines of the table; what all of them share stands in the first."""
+    counts = (str(result.num_samples - result.num_failed), str(result.num_failed + result.num_missing))
+    names = metric_names(result.metrics)
+    head, *more = [(name_of(name), _value(row)) for row, name in zip(result.metrics, names, strict=True)] or [
+        ("–", "–")
+    ]
+    return [
+        (name_of(result.key), name_of(result.models.get("", "")), *head, *counts),
+        *(("", "", *line, "", "") for line in more),
+    ]
+
+
+def _problems(result: Outcome) -> Iterator[str]:
+    if result.error is not None:
+        yield one_line(result.error)
+    yield from map(one_line, result.faults)
+    yield from metric_problems(result.metrics)
+    for first in result.first_errors:
+        stage = first.error.stage.value if first.error.stage else "?"
+        yield f"{name_of(first.where)}: {stage}: {one_line(first.error.message)}{first.more}"
+    if result.num_failed > sum(first.count for first in result.first_errors):
+        yield f"{result.num_failed} samples failed; all are in the evidence"
+    for line in result.doubts:
+        yield f"warning: {printable(line)}"
+
+
+def _is_unfinished(result: Outcome) -> bool:
+    return result.origin != "stored" and (result.status != "success" or result.num_missing > 0)
+
+
+# Several engines
+
+
+def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
+    """The specifications of one evaluation side by side; every engine has the same ones."""
+    from aigo_bridge.evaluation.parity import parity
+    from aigo_bridge.evaluation.task import sample_note
+
+    tasks: list[Compared] = []
+    for results in zip(*(outcome.results for outcome in outcomes.values()), strict=True):
+        one = results[0]
+        sides = dict(zip(outcomes, results, strict=True))
+        if outcomes[next(iter(outcomes))].evaluation.run_file is None:
+            assert one.plan is not None
+            name, note = one.display_name, sample_note(one.plan)
+            problems = [
+                f"{engine}: {name_of(first.where)}: {one_line(first.error.message)}{first.more}"
+                for engine, side in sides.items()
+                for first in side.first_errors[:2]
+            ]
+        else:
+            name, note = one.key, SAMPLE_NOTE if one.is_sample_data else None
+            problems = [
+                f"{engine}: {one_line(side.error)}"
+                for engine, side in sides.items()
+                if side.error is not None
+            ]
+        notes = () if note is None else (note,)
+        tasks.append(Compared(name, parity(sides), (*notes, *problems)))
+    return tasks
+
+
+def show_parity(tasks: Sequence[Compared]) -> None:
+    """Numbers of several engines beside each other, and whether they agree."""
+    from rich.text import Text
+
+    console = _console(WIDTH)
+    for task in tasks:
+        parity = task.parity
+        console.print(Text(f"\n{name_of(task.name)}", style="bold"))
+        headers = ("metric", *parity.statuses, "samples", "scorer", "")
+        _print_table(console, headers, _parity_rows(parity), slice(1, -2))
+        console.print(Text(_verdict(parity), style="" if parity.is_equal else "red"))
+        for problem in (*_parity_problems(parity), *task.problems):
+            console.print(Text(f"  {problem}", style="yellow"))
+    console.print()
+
+
+def _parity_rows(parity: Parity) -> Iterator[tuple[Sequence[str], str | None]]:
+    for metric in parity.metrics:
+        # As many digits as it takes to see a difference.
+        values = ["–" if value is None else f"{value:.4g}" for value in metric.values.values()]
+        if not metric.is_equal and len(set(values)) == 1:
+            values = [repr(value) for value in metric.values.values()]
+        counts = " / ".join(dict.fromkeys(map(str, metric.num_scored.values())))
+        mark, style = ("", None) if metric.is_equal else ("differs", "red")
+        yield (name_of(metric.name), *values, counts, name_of(metric.scorer_key), mark), style
+    if any(status != "success" for status in parity.statuses.values()):
+        yield ("status", *(name_of(status) for status in parity.statuses.values()), "", "", ""), None
+
+
+def _parity_problems(parity: Parity) -> Iterator[str]:
+    """Why metrics have no value: one line for each reason, with the engines that give it where not all do."""
+    problems: list[tuple[str, str, str, str]] = []
+    for metric in parity.metrics:
+        for problem in dict.fromkeys(metric.problems.values()):
+            engines = [engine for engine, reason in metric.problems.items() if reason == problem]
+            who = "" if len(engines) == len(parity.statuses) else f"{', '.join(engines)}: "
+            problems.append((metric.scorer_key, metric.name, problem, who))
+    return _problem_lines(problems)
+
+
+def _verdict(parity: Parity) -> str:
+    if len(parity.statuses) == 1:
+        return "only one engine has run"
+    if parity.is_equal:
+        # Metrics of systems come from the author's code alone: their results have no samples.
+        what = (
+            f"{parity.num_samples} samples"
+            if parity.num_samples or not parity.metrics
+            else f"{len(parity.metrics)} metrics"
+        )
+        return f"the engines agree on {what}"
+    parts: list[str] = []
+    if parity.num_differing:
+        names = ", ".join(name_of(str(sample_id)) for sample_id in parity.first_differing)
+        more = ", …" if parity.num_differing > len(parity.first_differing) else ""
+        parts.append(f"{parity.num_differing} of {parity.num_samples} samples ({names}{more})")
+    unequal = sum(not metric.is_equal for metric in parity.metrics)
+    if unequal:
+        parts.append(f"{unequal} of {len(parity.metrics)} metrics")
+    if len(set(parity.statuses.values())) > 1:
+        parts.append("the status")
+    return f"the engines differ in {', '.join(parts)}"

@@ -1,42 +1,291 @@
 """Progress of a run: a bar on a terminal, plain lines elsewhere, both on standard error.
 
-Beside the count: failures, equal ones once and then by their number; calls that are to be made again, and why; and when nothing moves, how to
-stop and how to go on.
+Beside the count: failures, equal ones once and then by their number; calls that are to be made again, and
+why; and when nothing moves, how to stop and how to go on.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from aigo_bridge.cli.monitor import Monitor, counted
-from aigo_bridge.engine import Progress
+from aigo_bridge.cli.terminal import colour_of, is_quiet, is_verbose, name_of, one_line
+from aigo_bridge.engine.protocol import Progress, Retry, Totals
+from aigo_bridge.errors import error_kind
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
+
+INTERVAL = 10.0
+"""Seconds between two lines of one kind (new failures and the end are always told)."""
+
+STALL = 60.0
+"""Seconds without a finished sample after which is said how to stop and to go on; said again after twice the
+time, and so on."""
+
+ALL_FAILED = 5
+"""Samples after which is said that all of them failed with the same error."""
+
+
+@dataclass
+class _Failures:
+    """Failures with the same error."""
+
+    line: str
+    """The first of them, as told."""
+    number: int = 1
+    told: int = 1
+
+
+class Monitor:
+    """Hears of a run, and decides what is said of it.
+
+    Args:
+        write: takes a line, and how it looks (a style of rich).
+        several: failures name the task beside the sample.
+        resumable: whether `--resume` continues such a run.
+        counts: whether counts are lines, too.
+        show: told of every state, where counts stand elsewhere.
+        each: whether every trial that ends and every call that is made again is a line.
+        totals: whether lines of counts say what the trials so far came to.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str, str | None], None],
+        *,
+        several: bool = False,
+        resumable: bool = True,
+        counts: bool = False,
+        show: Callable[[Progress], None] | None = None,
+        each: bool = False,
+        totals: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._write = write
+        self._several = several
+        self._resumable = resumable
+        self._counts = counts
+        self._show = show
+        self._each = each
+        self._totals = totals
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._state: Progress | None = None
+        self._failures: dict[tuple[str | None, str], _Failures] = {}
+        self._told: set[int] = set()
+        self._retries: list[tuple[float, Retry]] = []
+        """Calls that will be made again, with the time of that."""
+        self._counted_at = self._retried_at = self._repeated_at = self._moved_at = clock()
+        self._stall = STALL
+        self._said_all_failed = False
+
+    def report(self, state: Progress) -> None:
+        """A trial has ended, or a call will be made again."""
+        with self._lock:
+            if state.retry is not None:
+                self._retry(state.retry)
+                return
+            self._state = state
+            self._moved_at, self._stall = self._clock(), STALL
+            if self._show is not None:
+                self._show(state)
+            self._failure(state)
+            if self._each and state.error is None and state.sample_id is not None:
+                self._write(f"{_sample(state, several=self._several)}: done", "dim")
+            self._count(state)
+
+    def tick(self) -> None:
+        """Say what only time brings."""
+        with self._lock:
+            now = self._clock()
+            if now - self._repeated_at >= INTERVAL:
+                self._repeated_at = now
+                self._tell_repeated()
+            state = self._state
+            if state is not None and state.done < state.total and now - self._moved_at >= self._stall:
+                self._stalled(state, now)
+
+    def end(self) -> None:
+        """The run has ended."""
+        with self._lock:
+            self._tell_repeated()
+
+    def waiting(self) -> str:
+        """What is waited for now, in a few words; empty when nothing is known."""
+        with self._lock:
+            now = self._clock()
+            self._retries = [(until, retry) for until, retry in self._retries if until > now]
+            if not self._retries:
+                return ""
+            until, retry = min(self._retries, key=lambda each: each[0])
+            number = len(self._retries)
+            calls = "a call waits" if number == 1 else f"{number} calls wait"
+            return f"{calls}, the next {until - now:.0f} s, after: {one_line(retry.reason, 100)}"
+
+    def _retry(self, retry: Retry) -> None:
+        now = self._clock()
+        is_alone = not self.waiting()
+        self._retries.append((now + retry.wait, retry))
+        is_due = self._counts and (is_alone or now - self._retried_at >= INTERVAL)
+        if not (is_due or self._each):
+            return
+        self._retried_at = now
+        number = len(self._retries) - 1
+        more = f"; {number} other call{'s' * (number > 1)} wait{'s' * (number == 1)}, too" if number else ""
+        self._write(
+            f"{one_line(retry.model)}: {one_line(retry.reason)}: trying again in {retry.wait:.0f} s"
+            f" (attempt {retry.attempt + 1}){more}",
+            "yellow",
+        )
+
+    def _failure(self, state: Progress) -> None:
+        if state.error is None or not self._is_new(state):
+            return
+        kind = (state.task if self._several else None, error_kind(state.error))
+        same = self._failures.get(kind)
+        if same is None:
+            line = failure_line(state, several=self._several)
+            self._failures[kind] = _Failures(line)
+            self._write(line, "red")
+        else:
+            same.number += 1
+        if (
+            not self._said_all_failed
+            and state.done == state.failed >= ALL_FAILED
+            and len(self._failures) == 1
+        ):
+            self._said_all_failed = True
+            self._write(
+                f"all {state.done} {counted(state)} so far failed with this error. {self._how_to_stop()};"
+                " --fail-on-error N stops such a run by itself",
+                "yellow",
+            )
+
+    def _is_new(self, state: Progress) -> bool:
+        """Whether a sample has not failed like this before, in another trial."""
+        key = hash((state.task, str(state.sample_id), state.error))
+        new = key not in self._told
+        self._told.add(key)
+        return new
+
+    def _tell_repeated(self) -> None:
+        for same in self._failures.values():
+            more = same.number - same.told
+            if more:
+                same.told = same.number
+                self._write(f"{more} more with the same error as: {same.line}", "red")
+
+    def _count(self, state: Progress) -> None:
+        now = self._clock()
+        if not self._counts:
+            return
+        if state.done in (0, state.total) or now - self._counted_at >= INTERVAL:
+            self._counted_at = now
+            failed = f", {state.failed} failed" if state.failed else ""
+            so_far = totals_line(state.totals) if self._totals else ""
+            more = f"; {so_far}" if so_far else ""
+            self._write(f"{state.done}/{state.total} {counted(state)}{failed}{more}", None)
+
+    def _stalled(self, state: Progress, now: float) -> None:
+        self._stall *= 2
+        unit = "trial" if state.trials else "sample"
+        what = self.waiting() or "answers are waited for"
+        self._write(
+            f"no {unit} has ended for {now - self._moved_at:.0f} s ({state.done}/{state.total}): {what}. "
+            f"{self._how_to_stop()};"
+            " --max-connections 1 asks for less at a time",
+            "yellow",
+        )
+
+    def _how_to_stop(self) -> str:
+        if self._resumable:
+            return "Ctrl-C stops and keeps what is finished, --resume then goes on"
+        return "Ctrl-C stops"
+
+
+def counted(state: Progress) -> str:
+    """What the numbers are of."""
+    return "trials" if state.trials else "samples"
+
+
+SHOWN_SCORES = 3
+"""Scores of which the mean so far is shown."""
+
+
+def totals_line(totals: Totals) -> str:
+    """What the trials so far came to, in a few words; empty when nothing is known."""
+    scores = list(totals.scores.items())
+    parts = [f"{name_of(name)} {value:.3g}" for name, value in scores[:SHOWN_SCORES]]
+    if len(scores) > SHOWN_SCORES:
+        parts.append(f"{len(scores) - SHOWN_SCORES} more scores")
+    if totals.tokens:
+        parts.append(f"{_short(totals.tokens)} tokens")
+    if totals.cost is not None:
+        parts.append(f"cost {totals.cost:.4g}")
+    if totals.retries:
+        parts.append(f"{totals.retries} {'retry' if totals.retries == 1 else 'retries'}")
+    return ", ".join(parts)
+
+
+def _short(number: int) -> str:
+    """A large number in three digits: 12,345 is `12.3k`."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
+        if number >= size:
+            return f"{number / (10**3 if letter == 'k' else size):.3g}{letter}"
+    return f"{number:,}"
+
+
+def failure_line(state: Progress, *, several: bool = False) -> str:
+    """A line about the sample that has just failed; of several trials, with the number of its own, from 1."""
+    return f"{_sample(state, several=several)}: {one_line(state.error or '')}"
+
+
+def _sample(state: Progress, *, several: bool) -> str:
+    task = f"{one_line(state.task)}: " if several and state.task is not None else ""
+    trial = "" if state.trial is None else f", trial {state.trial + 1}"
+    return f"{task}sample {one_line(str(state.sample_id))}{trial}"
+
+
+# Where it is told
+
 
 TICK = 1.0
 """Seconds between two looks at whether anything moves."""
 
 
+Display = Literal["rich", "plain", "none"]
+"""How progress is shown: a bar, lines, or not at all."""
+
+DISPLAYS: tuple[Display, ...] = get_args(Display)
+
+
 @contextmanager
 def progress(
-    *, enabled: bool = True, several: bool = False, resumable: bool = True
+    *, enabled: bool = True, display: Display | None = None, several: bool = False, resumable: bool = True
 ) -> Iterator[Callable[[Progress], None] | None]:
     """A function to report progress to; `None` when disabled.
 
     Args:
         enabled: whether anybody wants to know.
+        display: how; `None`: a bar on a terminal, lines elsewhere, nothing where all is to be quiet.
         several: failures name the task beside the sample.
         resumable: whether `--resume` continues such a run.
     """
-    if not enabled:
+    # Lines that nobody asked for stay as they are known: logs of others are made of them.
+    totals = display == "plain" or is_verbose()
+    if display is None:
+        display = "none" if is_quiet() else "rich" if sys.stderr.isatty() else "plain"
+    if not enabled or display == "none":
         yield None
         return
-    with _bar(several, resumable) if sys.stderr.isatty() else _lines(several, resumable) as monitor:
+    with _bar(several, resumable) if display == "rich" else _lines(several, resumable, totals) as monitor:
         with _ticking(monitor):
             yield monitor.report
         monitor.end()
@@ -61,16 +310,17 @@ def _ticking(monitor: Monitor) -> Iterator[None]:
 
 
 @contextmanager
-def _lines(several: bool, resumable: bool) -> Iterator[Monitor]:
+def _lines(several: bool, resumable: bool, totals: bool) -> Iterator[Monitor]:
     def write(line: str, style: str | None) -> None:
         print(line, file=sys.stderr, flush=True)  # noqa: T201  # lines for people, where there is no terminal
 
-    yield Monitor(write, several=several, resumable=resumable, counts=True)
+    yield Monitor(write, several=several, resumable=resumable, counts=True, each=is_verbose(), totals=totals)
 
 
 @contextmanager
 def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -81,7 +331,7 @@ def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_terminal=True, no_color=not colour_of(sys.stderr))
     bar: Bar
 
     def write(line: str, style: str | None) -> None:
@@ -89,20 +339,28 @@ def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
 
     def show(state: Progress) -> None:
         failed = f"[red]{state.failed} failed[/red]" if state.failed else ""
-        bar.update(task, description=counted(state), total=state.total, completed=state.done, failed=failed)
+        bar.update(
+            task,
+            description=counted(state),
+            total=state.total,
+            completed=state.done,
+            failed=failed,
+            totals=escape(totals_line(state.totals)),
+        )
 
-    monitor = Monitor(write, several=several, resumable=resumable, show=show)
+    monitor = Monitor(write, several=several, resumable=resumable, show=show, each=is_verbose())
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[failed]}"),
+        TextColumn("{task.fields[totals]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         _waiting(monitor),
     )
     with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("samples", total=None, failed="")
+        task = bar.add_task("samples", total=None, failed="", totals="")
         yield monitor
 
 

@@ -1,8 +1,17 @@
-"""Data files by their ending."""
+"""Data files by their ending, and folders of text files.
+
+A folder has one row per text file, recursively. Columns: `sample_id` (SHA-256 of the bytes), `file_name`
+(path inside the folder), `content`, then the keys of YAML front matter, which is cut from the content. As on
+the platform, hidden files count, PDFs never do, order is by path.
+"""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import importlib
+import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,15 +20,141 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import yaml
 import zstandard
 
-from aigo_bridge.datasets.csv_tables import CsvTable
+from aigo_bridge.access.opening import (
+    IrregularFileError,
+    OutsideRootError,
+    conversion,
+    is_below,
+    open_regular,
+    outside,
+    read_regular,
+    wrong_byte,
+)
+from aigo_bridge.access.presence import is_folder
 from aigo_bridge.datasets.filtering import compile_filters
-from aigo_bridge.datasets.json_tables import JsonLinesTable, json_table
-from aigo_bridge.datasets.rows import Missing, Rows, Selection
-from aigo_bridge.datasets.tables import Table, collect
+from aigo_bridge.datasets.rows import Missing, Problems, Record, Rows, Selection, Table, Unpacked, collect
+from aigo_bridge.datasets.tables import CsvTable, JsonLinesTable, ObjectTable, json_table, plain
 from aigo_bridge.errors import DatasetError, Issue
-from aigo_bridge.spec.filters import Filter
+from aigo_bridge.process import install_command
+from aigo_bridge.spec.base import Filter
+
+_OWN_COLUMNS = ("sample_id", "file_name", "content")
+_LONGEST_FRONT_MATTER = 64 * 1024
+_DEEPEST_FRONT_MATTER = 100
+
+_LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9_:.]{1000}")
+
+LONGEST_TEXT = 64 * 2**20
+"""Bytes of one file: it becomes one cell."""
+
+
+class FolderTable(ObjectTable):
+    """The files below a folder; `extension` (with or without dot, any case) chooses among them."""
+
+    def __init__(self, folder: Path, extension: str | None, *, root: Path | None = None):
+        super().__init__(())
+        self._folder = folder
+        self._ending = None if extension is None else "." + extension.lower().removeprefix(".")
+        self._root = root
+        self.warnings: list[Issue] = []
+
+    def records(self, problems: Problems) -> Iterator[Record]:
+        """One record per file; a file that is not UTF-8 or lies outside the root is noted as a problem.
+
+        Raises `DatasetError` when the folder does not exist.
+        """
+        if not is_folder(self._folder):
+            raise DatasetError([Issue("the folder does not exist", str(self._folder))])
+        for number, path in enumerate(self._files()):
+            data = self._row(path, problems)
+            if data is not None:
+                yield Record(number, None, data)
+
+    def _files(self) -> list[Path]:
+        paths = [Path(folder, name) for folder, _, names in os.walk(self._folder) for name in names]
+        return sorted(path for path in paths if self._wanted(path.suffix.lower()))
+
+    def _wanted(self, suffix: str) -> bool:
+        return suffix != ".pdf" and (self._ending is None or suffix == self._ending)
+
+    def _row(self, path: Path, problems: Problems) -> dict[str, Any] | None:
+        name = path.relative_to(self._folder).as_posix()
+        if self._root is not None and not is_below(path, self._root):
+            issue = outside(f"{name}: the link", path, self._root)
+            problems.add(issue.message, hint=issue.hint)
+            return None
+        try:
+            content = read_regular(path, LONGEST_TEXT, self._root)
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            problems.add(f"{name}: {wrong_byte(error)}", hint=conversion(error, name))
+            return None
+        except OSError as error:
+            problems.add(f"{name}: {error.strerror}")
+            return None
+        matter, body = self._split(text, str(path))
+        columns = dict(zip(_OWN_COLUMNS, (hashlib.sha256(content).hexdigest(), name, body), strict=True))
+        return {**columns, **{key: value for key, value in matter.items() if key not in columns}}
+
+    def _split(self, text: str, file: str) -> tuple[dict[str, Any], str]:
+        """Front matter and what follows it; the newline after the closing `---` stays with the text."""
+        first_line, newline, content = text.partition("\n")
+        if first_line.rstrip("\r") != "---" or not newline:
+            return {}, text
+        end = _closing(content)
+        if end is None:
+            return {}, text
+        matter = _parsed(content[:end])
+        if matter is None:
+            message = "the front matter is not a plain YAML mapping, so the text was kept whole"
+            self.warnings.append(Issue(message, file, line=1, severity="warning"))
+            return {}, text
+        return matter, content[end + 3 :]
+
+
+def _closing(text: str) -> int | None:
+    """Where the line that is only `---` starts."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        if line.rstrip("\r\n") == "---":
+            return start
+        start += len(line)
+        if start > _LONGEST_FRONT_MATTER:
+            break
+    return None
+
+
+def _parsed(source: str) -> dict[str, Any] | None:
+    try:
+        if not _is_harmless(source):
+            return None
+        value = yaml.load(source, Loader=yaml.CSafeLoader)
+        return {str(key): plain(item) for key, item in value.items()} if isinstance(value, dict) else None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+
+
+def _is_harmless(source: str) -> bool:
+    """Whether loading takes no more than the text is worth.
+
+    Anchors have no use in front matter, and a few of them can stand for a document of gigabytes; libyaml
+    overflows the stack of C at some ten thousand brackets; and a number to the base of 60 takes time with the
+    square of its length.
+    """
+    depth = 0
+    for event in yaml.parse(source, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            return False
+        if isinstance(event, yaml.ScalarEvent) and _LONG_NUMBER.match(event.value):
+            return False
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST_FRONT_MATTER:
+            return False
+    return True
+
 
 ENDINGS = (".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 """What a data file's name ends in; `.gz` or `.zst` may follow (not after `.parquet`)."""
@@ -33,11 +168,13 @@ def load_file(
     *,
     filters: Sequence[Filter] = (),
     missing: Missing = "nan",
+    root: Path | None = None,
 ) -> Rows:
     """The selected rows of a local CSV, JSONL, JSON or Parquet file.
 
-    Filters see CSV cells as texts (`"3"` counts as 3 there, see `filtering`); types come after them. Memory grows
-    with the rows selected, not with the file; only `.json` is held whole.
+    Filters see CSV cells as texts (`"3"` counts as 3 there, see `filtering`); types come after them. Memory
+    grows with the rows selected, not with the file; only `.json` is held whole. With a `root`, the file must
+    lie there, links followed.
 
     Raises `DatasetError` with the file, the line and all problems at once (the first 20 in full), and
     `TemplateError` when a filter's expression is not a template.
@@ -45,11 +182,10 @@ def load_file(
     compiled = compile_filters(filters)
     kind, packing = file_kind(path)
     if kind == ".parquet":
-        from aigo_bridge.datasets.parquet_tables import parquet_table
-
-        _must_exist(path)
-        return collect(parquet_table(path), selection, filters=compiled, missing=missing, file=str(path))
-    with _opened(path, packing) as stream:
+        with _opened(path, None, root):
+            pass  # pyarrow opens it itself, and tells less of what is no file
+        return collect(ParquetTable(path), selection, filters=compiled, missing=missing, file=str(path))
+    with _opened(path, packing, root) as stream:
         table = _table(stream, kind, path)
         rows = collect(table, selection, filters=compiled, missing=missing, file=str(path))
     doubts = table.doubts() if isinstance(table, CsvTable) else ()
@@ -78,14 +214,10 @@ def _table(stream: BinaryIO, kind: str, path: Path) -> Table:
     return JsonLinesTable(stream)
 
 
-def _must_exist(path: Path) -> None:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DatasetError([Issue(f"the data file {what}", str(path))])
-
-
 class _ZstdFrames(RawIOBase):
-    """What is in the frames of a zstd file; unlike the library's reader it notices that the last one is cut off."""
+    """What is in the frames of a zstd file; unlike the library's reader it notices that the last one is cut
+    off.
+    """
 
     # One compressed byte can stand for 32 KiB, so a chunk for 64 MiB.
     _CHUNK = 2048
@@ -118,17 +250,170 @@ class _ZstdFrames(RawIOBase):
         return size
 
 
+class _Counted(RawIOBase):
+    """What a packed file stands for, as long as that is in proportion."""
+
+    def __init__(self, stream: BinaryIO, unpacked: Unpacked):
+        self._stream = stream
+        self._unpacked = unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._stream.read(min(len(buffer), 1 << 20))
+        self._unpacked.add(len(part))
+        buffer[: len(part)] = part
+        return len(part)
+
+
 @contextmanager
-def _opened(path: Path, packing: str | None) -> Iterator[BinaryIO]:
-    _must_exist(path)
+def _opened(path: Path, packing: str | None, root: Path | None) -> Iterator[BinaryIO]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path, root) as file:
+            unpacked = Unpacked(os.fstat(file.fileno()).st_size, str(path))
             if packing == ".gz":
                 with gzip.open(file) as stream:
-                    yield cast("BinaryIO", stream)
+                    yield BufferedReader(_Counted(cast("BinaryIO", stream), unpacked), 1 << 20)
             elif packing == ".zst":
-                yield BufferedReader(_ZstdFrames(file), 1 << 20)
+                frames = BufferedReader(_ZstdFrames(file), 1 << 20)
+                yield BufferedReader(_Counted(frames, unpacked), 1 << 20)
             else:
                 yield file
+    except OutsideRootError as error:
+        raise DatasetError([error.issue]) from error
+    except FileNotFoundError as error:
+        raise DatasetError([Issue("the data file does not exist", str(path))]) from error
+    except IrregularFileError as error:
+        raise DatasetError([Issue(f"the data file {error.strerror}", str(path))]) from error
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise DatasetError([Issue(f"the data file cannot be read: {error}", str(path))]) from error
+
+
+_BATCH = 1_000
+"""Rows that are read at a time."""
+
+_BATCH_BYTES = 64 * 1024 * 1024
+"""What the rows of a batch may stand for to be made all at once; else they are made one by one."""
+
+
+class ParquetTable(ObjectTable):
+    """The rows of a Parquet file, read in batches through pyarrow (an optional extra).
+
+    A file of kilobytes can stand for terabytes: a text that stands once in a dictionary is repeated by a
+    number per row. So texts are read as numbers and dictionary, and what they stand for is known before it is
+    made.
+
+    Raises:
+        DatasetError: it is none, or pyarrow is not installed.
+    """
+
+    def __init__(self, path: Path):
+        try:
+            self._pa: Any = importlib.import_module("pyarrow")
+            self._pc: Any = importlib.import_module("pyarrow.compute")
+            self._pq: Any = importlib.import_module("pyarrow.parquet")
+        except ImportError as error:
+            message = f"reading Parquet needs pyarrow; run: {install_command('parquet')}"
+            raise DatasetError([Issue(message, str(path))]) from error
+        self._path = path
+        self._texts: list[str] | None = None
+        with self._opened() as file:
+            self.num_rows: int = file.metadata.num_rows
+            self._types = {field.name: field.type for field in file.schema_arrow}
+            self._texts = _texts(file.metadata.schema)
+            self._batch = _batch_size(file.metadata, set(self._texts))
+        super().__init__(self._rows(None, 0))
+
+    def column(self, name: str, start: int) -> Iterator[Any] | None:
+        """See `ColumnTable`."""
+        return (row[name] for row in self._rows([name], start)) if name in self._types else None
+
+    def _opened(self) -> Any:
+        try:
+            return self._pq.ParquetFile(self._path, read_dictionary=self._texts)
+        except (self._pa.ArrowInvalid, OSError) as error:
+            raise DatasetError([Issue(f"not a Parquet file: {error}", str(self._path))]) from error
+
+    def _rows(self, columns: list[str] | None, start: int) -> Iterator[dict[str, Any]]:
+        """Rows from one on, with some of their columns or all."""
+        unpacked = Unpacked(self._path.stat().st_size, str(self._path))
+        try:
+            with self._opened() as file:
+                for batch in file.iter_batches(batch_size=self._batch, columns=columns):
+                    skipped = min(start, batch.num_rows)
+                    start -= skipped
+                    for part in self._parts(batch.slice(skipped), unpacked):
+                        for row in part.to_pylist():
+                            yield {name: plain(value) for name, value in row.items()}
+        except (self._pa.ArrowException, OSError) as error:
+            raise DatasetError([Issue(f"the Parquet file is damaged: {error}", str(self._path))]) from error
+
+    def _parts(self, batch: Any, unpacked: Unpacked) -> Iterator[Any]:
+        """A batch in parts that may be made at once."""
+        if not batch.num_rows:
+            return
+        size = sum(self._size(column) for column in batch.columns)
+        if size <= _BATCH_BYTES:
+            unpacked.add(size)
+            names = batch.schema.names
+            arrays = [self._decoded(column, name) for name, column in zip(names, batch.columns, strict=True)]
+            yield self._pa.RecordBatch.from_arrays(arrays, names=names)
+        elif batch.num_rows == 1:
+            unpacked.add(size)
+            yield batch
+        else:
+            middle = batch.num_rows // 2
+            yield from self._parts(batch.slice(0, middle), unpacked)
+            yield from self._parts(batch.slice(middle), unpacked)
+
+    def _size(self, column: Any) -> int:
+        """Bytes that a column stands for."""
+        types = self._pa.types
+        if types.is_dictionary(column.type):
+            lengths = self._pc.binary_length(column.dictionary)
+            return int(self._pc.sum(lengths.take(column.indices)).as_py() or 0) + 8 * len(column)
+        if types.is_list(column.type) or types.is_large_list(column.type) or types.is_map(column.type):
+            values = column.items if types.is_map(column.type) else column.flatten()
+            keys = self._size(column.keys) if types.is_map(column.type) else 0
+            return 8 * len(column) + keys + self._size(values)
+        if types.is_struct(column.type):
+            return 8 * len(column) + sum(self._size(part) for part in column.flatten())
+        return int(column.nbytes)
+
+    def _decoded(self, column: Any, name: str) -> Any:
+        """The same column, quicker to make values of."""
+        plain_type = self._types[name]
+        if column.type == plain_type:
+            return column
+        try:
+            return column.cast(plain_type)
+        except (
+            self._pa.ArrowException
+        ):  # some lists of structures have no way back; their values are the same
+            return column
+
+
+def _texts(schema: Any) -> list[str]:
+    """Where texts and bytes stand, also in lists and structures."""
+    columns = [schema.column(number) for number in range(len(schema))]
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type != "DECIMAL"
+    ]
+
+
+def _batch_size(metadata: Any, texts: set[str]) -> int:
+    """Rows at a time, so that what the other columns can stand for fits a batch: their values are counted in
+    the file's directory.
+    """
+    worst = 1.0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for index in range(group.num_columns):
+            column = group.column(index)
+            if column.path_in_schema not in texts and group.num_rows:
+                length = max(16, metadata.schema.column(index).length)
+                worst = max(worst, column.num_values / group.num_rows * length)
+    return max(1, min(_BATCH, int(_BATCH_BYTES / worst)))

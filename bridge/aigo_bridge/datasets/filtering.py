@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from aigo_bridge.errors import TemplateError
-from aigo_bridge.spec.filters import Filter, FilterComparison, FilterMembership, FilterUnary
+from aigo_bridge.spec.base import Filter, FilterComparison, FilterMembership, FilterUnary
 from aigo_bridge.templates import SampleTemplate, own_text, text_of
 
 Semantics = Literal["dataset", "action"]
@@ -116,13 +116,13 @@ class CompiledFilter:
         return not self._native and _as_text(value) & _as_text(constant) != set()
 
     def _ordered(self, rule: FilterComparison, value: Any) -> bool:
-        left = self._number(value)
+        number = self._number(value)
         right = self._number(rule.value)
-        if left is None:
+        if number is None:
             raise self._unfit(value, "a number")
         if right is None:
             raise TemplateError(f"`{rule.op}` compares with {rule.value!r}, expected a number")
-        return _ORDER[rule.op](left, right)
+        return _ORDER[rule.op](number, right)
 
     def _number(self, value: Any) -> float | None:
         if isinstance(value, int | float):

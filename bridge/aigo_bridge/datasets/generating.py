@@ -1,7 +1,7 @@
 """Generated data sets: start rows, then synthesizers one after the other.
 
-Each synthesizer turns one row into any number of rows. Rows are made in the order of the start rows and only until
-there are as many as asked for; a model may then have been called for the rest of one batch in vain.
+Each synthesizer turns one row into any number of rows. Rows are made in the order of the start rows and only
+until there are as many as asked for; a model may then have been called for the rest of one batch in vain.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 from aigo_bridge.datasets.rows import Rows
 from aigo_bridge.datasets.synthesis import Ask, ModelSynthesizer, RunSnippet, Step, step_for
 from aigo_bridge.errors import BridgeError, DatasetError, Issue
-from aigo_bridge.parameters import resolve_config
-from aigo_bridge.spec.datasets import GeneratorSpecification
-from aigo_bridge.spec.generators import (
+from aigo_bridge.spec.datasets import (
     DatasetGeneratorSpec,
     DatasetSampleCombinationsSource,
     DatasetSamplesSource,
     EmptySource,
     GeneratorDefinition,
     GeneratorSource,
+    GeneratorSpecification,
     InlineSamplesSource,
     TaskResultSource,
 )
+from aigo_bridge.spec.parameters import resolve_config
 from aigo_bridge.templates import bind_config
 
 LoadRows = Callable[[str], Rows]
@@ -66,7 +66,8 @@ def generate(
     Raises:
         SpecError: config values are missing or wrong.
         TemplateError: a template is wrong or fails on a row.
-        DatasetError: a start row, a model's answer or a snippet's result cannot be used, or a tool is missing.
+        DatasetError: a start row, a model's answer or a snippet's result cannot be used, or a tool is
+            missing.
     """
     config = resolve_config(generator.config_spec, request.dataset_generator_config)
     written = generator.definition.model_dump(mode="json", exclude_unset=True)
@@ -76,11 +77,11 @@ def generate(
     with ThreadPoolExecutor(max_workers=tools.workers) as pool:
         for number, step in enumerate(steps):
             rows = _applied(step, number, rows, pool, tools.workers)
-        made = list(itertools.islice(rows, request.num_samples))
-    if len(made) == request.num_samples:
-        return made, ()
-    message = f"the generator made {len(made):,} rows, {request.num_samples:,} were asked for"
-    return made, (Issue(message, hint="its start rows give no more", severity="warning"),)
+        samples = list(itertools.islice(rows, request.num_samples))
+    if len(samples) == request.num_samples:
+        return samples, ()
+    message = f"the generator made {len(samples):,} rows, {request.num_samples:,} were asked for"
+    return samples, (Issue(message, hint="its start rows give no more", severity="warning"),)
 
 
 def _applied(
@@ -92,8 +93,8 @@ def _applied(
             yield from _made(step, number, row)
         return
     while batch := list(itertools.islice(rows, workers)):
-        for made in pool.map(lambda row: _made(step, number, row), batch):
-            yield from made
+        for results in pool.map(lambda row: _made(step, number, row), batch):
+            yield from results
 
 
 def _made(step: Step, number: int, row: RowData) -> list[RowData]:

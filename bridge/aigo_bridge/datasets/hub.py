@@ -1,74 +1,248 @@
-"""Data sets of the Hugging Face hub, through its own library (an optional extra)."""
+"""Data sets of the Hugging Face hub, and files as its library reads them (an optional extra).
+
+The library takes nearly anything for a path: folders of the current directory, absolute paths, addresses of a
+dozen kinds, also in the card that comes with a data set. So a source is a name on the hub, a kind of file
+with files below the root, or a folder there; and before anything is read, what the library has made of it is
+looked at again.
+"""
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
-from aigo_bridge.datasets.json_tables import ObjectTable
-from aigo_bridge.datasets.plain import plain
+from aigo_bridge.access.addresses import REMOTE, require_network
+from aigo_bridge.access.opening import is_below, outside
+from aigo_bridge.access.presence import is_folder, is_present
+from aigo_bridge.datasets.tables import ObjectTable, plain
 from aigo_bridge.errors import DatasetError, Issue
-from aigo_bridge.extras import install_command
-from aigo_bridge.roots import is_below, outside
+from aigo_bridge.process import install_command
 from aigo_bridge.spec.datasets import HuggingFaceSource
 
-_OWN_ARGUMENTS = ("path", "split")
-_FILE_ARGUMENTS = ("data_files", "data_dir")
+KINDS = ("csv", "json", "parquet", "arrow", "text")
+"""Kinds of files that may stand in place of a name on the hub. Others unpickle, or reach servers and
+databases.
+"""
+
+READERS = (*KINDS, "xml", "hdf5", "conll", "imagefolder", "audiofolder", "videofolder", "pdffolder")
+"""Readers of the library that may be used for what lies on the hub, or in a folder."""
+
+_READING = ("streaming", "keep_in_memory", "verification_mode", "num_proc")
+ARGUMENTS = frozenset(_READING) | {
+    *("name", "revision", "data_files", "data_dir", "cache_dir", "trust_remote_code"),
+    # Of the readers of csv, json, parquet and text.
+    *("field", "sep", "delimiter", "names", "column_names", "header", "quotechar", "escapechar", "skiprows"),
+    *("encoding", "encoding_errors", "on_bad_lines", "columns", "sample_by", "keep_linebreaks"),
+}
+"""Arguments of `load_dataset` that a data set may have."""
+
+_FILE_ARGUMENTS = ("data_files", "data_dir", "cache_dir")
+HUB = "hf://datasets/"
+"""How the library names what lies on the hub."""
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+_REVISION = re.compile(r"[\w./-]+", re.ASCII)
+
+Place = Literal["hub", "kind", "folder"]
 
 
-def hub_table(source: HuggingFaceSource, *, key: str, root: Path | None = None) -> ObjectTable:
+def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path | None = None) -> ObjectTable:
     """The rows of one split, with the types the library gives them (dates and bytes as text).
 
-    `key` is the data set's own, for messages.
+    Args:
+        source: as written.
+        key: the data set's own, for messages.
+        folder: where relative paths start.
+        root: folder that paths may not leave; `None`: any.
 
-    Raises `DatasetError` when the library is not installed, the data set cannot be loaded, or the arguments would
-    run code that comes with it.
+    Raises `DatasetError` when the library is not installed, the data set cannot be loaded, or it names what
+    may not be read.
     """
-    hint = f"a copy of the rows on disk does as well, without network: --dataset {key}=FILE"
-    arguments = dict(source.load_dataset_kwargs)
-    _check(arguments, root)
+    hint = (
+        "a copy of the rows on disk does as well, without network: --full --data-dir DIR with"
+        f" DIR/{source.split}.parquet (or .jsonl, .csv), or --dataset {key}=FILE"
+    )
+    place, path, arguments = hub_arguments(source, folder, root)
+    if place == "hub":
+        what = f"the data set {source.path!r} of the Hugging Face hub"
+        require_network(what, hint=f"--network allows it; {hint}")
     try:
         datasets: Any = importlib.import_module("datasets")
     except ImportError as error:
         message = f"Hugging Face data sets need the library 'datasets'; run: {install_command('huggingface')}"
         raise DatasetError([Issue(message, hint=hint)]) from error
     failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, TypeError, LookupError)
-    try:
-        split = datasets.load_dataset(source.path, split=source.split, **arguments)
-    except failures as error:
-        message = f"the data set {source.path!r}, split {source.split!r}, cannot be loaded: {error}"
-        raise DatasetError([Issue(message, hint=hint)]) from error
+
+    @contextmanager
+    def told(what: str) -> Iterator[None]:
+        try:
+            yield
+        except DatasetError:
+            raise
+        except failures as error:
+            raise DatasetError([Issue(f"the data set {what}: {error}", hint=hint)]) from error
+
+    with told(f"{source.path!r}, split {source.split!r}, cannot be loaded"):
+        split = _split(datasets, path, source.split, arguments, place, root)
 
     def objects() -> Iterator[dict[str, Any]]:
-        try:
+        with told(f"{source.path!r} cannot be read to its end"):
             for row in split:
                 yield {name: plain(value) for name, value in row.items()}
-        except failures as error:
-            raise DatasetError(f"the data set {source.path!r} cannot be read to its end: {error}") from error
 
-    return ObjectTable(objects())
+    return _HubTable(objects(), split) if hasattr(split, "num_rows") else ObjectTable(objects())
 
 
-def _check(arguments: Mapping[str, Any], root: Path | None) -> None:
+class _HubTable(ObjectTable):
+    """A split on disk: its columns are known, and any part of it can be read alone."""
+
+    def __init__(self, objects: Iterator[dict[str, Any]], split: Any):
+        super().__init__(objects)
+        self._split = split
+        self.num_rows: int = split.num_rows
+
+    def column(self, name: str, start: int) -> Iterator[Any] | None:
+        """See `ColumnTable`."""
+        if name not in self._split.column_names:
+            return None
+        cells = self._split.select_columns([name])
+        return (plain(cells[number][name]) for number in range(start, self.num_rows))
+
+
+def _split(
+    datasets: Any, path: str, split: str, arguments: Mapping[str, Any], place: Place, root: Path | None
+) -> Any:
+    """As `datasets.load_dataset`, with a look at what is going to be read."""
+    if place == "hub" and is_present(path):
+        # The library would take it, wherever one happens to be.
+        hint = "call aigo-bridge from another folder, or rename this one"
+        message = f"{path!r} is a name on the hub, and there is a folder of that name in the current one"
+        raise DatasetError([Issue(message, hint=hint)])
+    reading = {name: arguments[name] for name in _READING if name in arguments}
+    builder = datasets.load_dataset_builder(
+        path, **{name: value for name, value in arguments.items() if name not in reading}
+    )
+    _check_builder(builder, place, root)
+    if reading.pop("streaming", False):
+        return builder.as_streaming_dataset(split=split)
+    in_memory = bool(reading.pop("keep_in_memory", False))
+    builder.download_and_prepare(**reading)
+    return builder.as_dataset(split=split, in_memory=in_memory)
+
+
+def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
+    """What the library is going to read, by what, whatever names, patterns and cards have led there."""
+    readers = {f"datasets.packaged_modules.{name}.{name}" for name in READERS}
+    if not any(base.__module__ in readers for base in type(builder).__mro__):
+        raise DatasetError(f"the library would read it as {type(builder).__name__!r}, which is not done here")
+    for file in _texts(getattr(builder.config, "data_files", None)):
+        if place == "hub" and file.startswith(HUB):
+            continue
+        if place == "hub" or _is_address(file) or (root is not None and not is_below(Path(file), root)):
+            raise DatasetError(
+                [outside(f"{file!r}: the data set's own files name it; it", Path(file), root)]
+                if root is not None and not _is_address(file)
+                else f"the data set's own files name {file!r}, which is no file of it"
+            )
+
+
+def hub_arguments(
+    source: HuggingFaceSource, folder: Path, root: Path | None
+) -> tuple[Place, str, dict[str, Any]]:
+    """What is meant by a source, and the path and arguments that say just that to the library.
+
+    Raises `DatasetError` with everything that a source may not name.
+    """
+    arguments = {name: value for name, value in source.load_dataset_kwargs.items() if value is not None}
+    issues = _unknown(arguments)
+    arguments.pop("trust_remote_code", None)
+    place, path = _place(source.path, folder, root, issues)
+    for name in _FILE_ARGUMENTS:
+        if name not in arguments:
+            continue
+        for text in _texts(arguments[name]):
+            message = _refusal(text, hub=place == "hub" and name != "cache_dir")
+            if message is not None:
+                issues.append(Issue(f"{text!r} {message}", path=("load_dataset_kwargs", name)))
+            elif (
+                not (place == "hub" and name != "cache_dir")
+                and root is not None
+                and not is_below(folder / text, root)
+            ):
+                issue = outside(repr(text), folder / text, root)
+                issues.append(replace(issue, path=("load_dataset_kwargs", name)))
+        if (place == "kind" and name != "cache_dir") or name == "cache_dir":
+            arguments[name] = _absolute(arguments[name], folder)
+    if issues:
+        raise DatasetError(issues)
+    return place, path, arguments
+
+
+def _place(written: str, folder: Path, root: Path | None, issues: list[Issue]) -> tuple[Place, str]:
+    if written in KINDS:
+        return "kind", written
+    is_name = _NAME.fullmatch(written) is not None and ".." not in written and not written.endswith(".py")
+    if "://" not in written and "::" not in written and "\x00" not in written and not written.startswith("~"):
+        local = folder / written
+        if root is not None and not is_below(local, root):
+            issues.append(replace(outside(repr(written), local, root), path=("path",)))
+            return "folder", str(local)
+        if is_folder(local):
+            return "folder", str(local.absolute())
+    if not is_name:
+        message = (
+            f"found {written!r}, expected a name on the hub (owner/name), one of "
+            f"{', '.join(KINDS)}, or a folder"
+        )
+        issues.append(Issue(message, path=("path",)))
+    return "hub", written
+
+
+def _unknown(arguments: Mapping[str, Any]) -> list[Issue]:
     issues = []
-    for name in _OWN_ARGUMENTS:
-        if name in arguments:
-            message = f"`{name}` belongs beside `load_dataset_kwargs`, not into it"
-            issues.append(Issue(message, path=("load_dataset_kwargs", name)))
+    for name in arguments:
+        path = ("load_dataset_kwargs", name)
+        if name in ("path", "split"):
+            issues.append(Issue(f"`{name}` belongs beside `load_dataset_kwargs`, not into it", path=path))
+        elif name not in ARGUMENTS:
+            names = ", ".join(sorted(ARGUMENTS - {"trust_remote_code"}))
+            issues.append(Issue(f"`{name}` is not taken here", path=path, hint=f"taken are: {names}"))
     if arguments.get("trust_remote_code"):
         message = "`trust_remote_code` would run code from the hub on this machine"
         issues.append(Issue(message, path=("load_dataset_kwargs", "trust_remote_code")))
-    if root is not None:
-        for name in _FILE_ARGUMENTS:
-            for file in _texts(arguments.get(name)):
-                if "://" not in file and not is_below(root / file, root):
-                    issue = outside(repr(file), root / file, root)
-                    issues.append(replace(issue, path=("load_dataset_kwargs", name)))
-    if issues:
-        raise DatasetError(issues)
+    revision = arguments.get("revision")
+    if revision is not None and (not isinstance(revision, str) or not _REVISION.fullmatch(revision)):
+        message = f"`revision`: found {revision!r}, expected a branch, a tag or a commit"
+        issues.append(Issue(message, path=("load_dataset_kwargs", "revision")))
+    return issues
+
+
+def _refusal(text: str, *, hub: bool) -> str | None:
+    """Why a path cannot be one, wherever it leads."""
+    if _is_address(text):
+        return "is no path; rows at an address have a source of type 'url'"
+    if "\x00" in text or text.startswith("~"):
+        return "is no path that is followed"
+    if hub and (PurePosixPath(text).is_absolute() or ".." in PurePosixPath(text).parts):
+        return "is no path in a data set of the hub"
+    return None
+
+
+def _is_address(text: str) -> bool:
+    return REMOTE.search(text) is not None
+
+
+def _absolute(value: Any, folder: Path) -> Any:
+    if isinstance(value, str):
+        return str((folder / value).absolute())
+    if isinstance(value, Mapping):
+        return {name: _absolute(item, folder) for name, item in value.items()}
+    return [_absolute(item, folder) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -2,34 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import hashlib
+import os
+import ssl
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, assert_never
+from urllib.parse import urlsplit
 
-from aigo_bridge.datasets.files import load_file
+from aigo_bridge.access.addresses import SCHEMES, require_address, require_network, shown_address
+from aigo_bridge.access.grants import record_address
+from aigo_bridge.access.opening import is_below, outside
+from aigo_bridge.access.presence import is_file
+from aigo_bridge.datasets.files import FolderTable, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters
-from aigo_bridge.datasets.folder_table import FolderTable
 from aigo_bridge.datasets.generating import GeneratorTools, StartRows, generate
-from aigo_bridge.datasets.json_tables import ObjectTable
-from aigo_bridge.datasets.rows import Missing, Rows, Selection
-from aigo_bridge.datasets.tables import collect
-from aigo_bridge.datasets.web import fetched
+from aigo_bridge.datasets.rows import Missing, Rows, Selection, collect
+from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import DatasetError, Issue
-from aigo_bridge.roots import is_below, outside
 from aigo_bridge.spec.datasets import (
+    ClaudeCodeSource,
+    DatasetGeneratorSpec,
     DatasetSource,
     DatasetSpec,
     FolderSource,
     GeneratorSpecification,
     HuggingFaceSource,
+    InspectSource,
+    LangSmithSource,
     LocalSource,
+    PhoenixSource,
     UrlSource,
 )
-from aigo_bridge.spec.generators import DatasetGeneratorSpec
+
+if TYPE_CHECKING:
+    import httpx
+
+
+LARGEST_DOWNLOAD = 4 * 1024**3
+"""Bytes one download may have, unpacked."""
+LONGEST_DOWNLOAD = 1800.0
+"""Seconds one download may take."""
+MOST_REDIRECTS = 5
+
+_TIMEOUT = 60.0
+_CHUNK = 1 << 20
+_PACKED = ("gzip", "x-gzip", "deflate")
+
+
+def default_cache() -> Path:
+    """`aigo-bridge/datasets` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`)."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "aigo-bridge" / "datasets"
+
+
+def fetched(
+    url: str,
+    cache: Path | None = None,
+    *,
+    largest: int = LARGEST_DOWNLOAD,
+    seconds: float = LONGEST_DOWNLOAD,
+) -> Path:
+    """The local copy of a data file, downloaded once per address.
+
+    The copy is used from then on, so that two runs see the same rows; delete it to download anew. A download
+    that breaks off leaves nothing behind.
+
+    Raises `DatasetError` when the address is not http(s), does not end like a data file, is not there yet and
+    nothing may be fetched, leads into a network that is not public, cannot be fetched, or is larger or takes
+    longer than it may.
+    """
+    require_address(url)
+    name = Path(urlsplit(url).path).name
+    file_kind(Path(name))
+    folder = default_cache() if cache is None else cache
+    target = folder / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}-{name[-100:]}"
+    if not is_file(target):
+        require_network(f"{shown_address(url)!r}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _download(url, target, largest, seconds)
+        except OSError as error:
+            raise DatasetError([Issue(f"the download cannot be kept: {error}", str(target))]) from error
+    return target
+
+
+def _download(url: str, target: Path, largest: int, seconds: float) -> None:
+    import httpx
+    from anyio.from_thread import start_blocking_portal
+
+    shown = shown_address(url)
+    descriptor, partial = tempfile.mkstemp(prefix=".download-", dir=target.parent)
+    try:
+        # A thread with a loop of its own: only there has all of it one limit of time, and a loop may run here
+        # already.
+        with os.fdopen(descriptor, "wb") as file, start_blocking_portal() as portal:
+            portal.call(_fetch, url, file, largest, seconds)
+        Path(partial).replace(target)
+    except httpx.HTTPStatusError as error:
+        raise DatasetError(f"{shown!r} answers with status {error.response.status_code}") from error
+    except TimeoutError as error:
+        raise DatasetError(
+            f"{shown!r} cannot be fetched: it takes longer than {seconds:g} seconds"
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, UnicodeError, zlib.error) as error:
+        raise DatasetError(f"{shown!r} cannot be fetched: {str(error) or type(error).__name__}") from error
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+async def _fetch(url: str, file: IO[bytes], largest: int, seconds: float) -> None:
+    import anyio
+    import httpx
+
+    from aigo_bridge.access.addresses import PublicTransport
+
+    with anyio.fail_after(seconds):
+        # Nothing of the environment's: no keys of `.netrc` for whoever is asked.
+        async with httpx.AsyncClient(
+            transport=PublicTransport(), trust_env=False, timeout=_TIMEOUT
+        ) as client:
+            request = client.build_request("GET", url, headers={"accept-encoding": "identity"})
+            for _ in range(MOST_REDIRECTS + 1):
+                response = await client.send(request, stream=True)
+                try:
+                    if response.next_request is None:
+                        response.raise_for_status()
+                        await _store(response, file, largest)
+                        return
+                    request = _next(response.next_request, url)
+                finally:
+                    await response.aclose()
+    raise DatasetError(f"{shown_address(url)!r} leads on more than {MOST_REDIRECTS} times")
+
+
+def _next(request: httpx.Request, url: str) -> httpx.Request:
+    """The request that an answer leads to.
+
+    Raises `DatasetError` when it leads to no address for rows.
+    """
+    if request.url.scheme not in SCHEMES or not request.url.host or request.url.userinfo:
+        address = shown_address(str(request.url))
+        raise DatasetError(
+            f"{shown_address(url)!r} leads to {address!r}, expected an address of http or https without a "
+            "password"
+        )
+    return request
+
+
+async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> None:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", *_PACKED):
+        raise DatasetError(f"{shown_address(str(response.url))!r} answers in the encoding {encoding[:40]!r}")
+    unpacking = zlib.decompressobj(wbits=47) if encoding in _PACKED else None  # of gzip or zlib
+    size = 0
+    async for chunk in response.aiter_raw():
+        for piece in [chunk] if unpacking is None else _unpacked(chunk, unpacking):
+            size += len(piece)
+            if size > largest:
+                message = (
+                    f"{shown_address(str(response.url))!r} has more than {largest:,} bytes, the "
+                    "largest download allowed"
+                )
+                raise DatasetError(message)
+            file.write(piece)
+    if unpacking is not None and not unpacking.eof:
+        raise DatasetError(f"{shown_address(str(response.url))!r} cannot be fetched: it ends in the middle")
+
+
+def _unpacked(chunk: bytes, unpacking: zlib._Decompress) -> Iterator[bytes]:
+    """What is in a part of a packed answer, in pieces: a little may stand for very much."""
+    while chunk and not unpacking.eof:
+        yield unpacking.decompress(chunk, _CHUNK)
+        chunk = unpacking.unconsumed_tail
+
 
 TraceReader = Callable[[DatasetSource, Path], Iterable[Mapping[str, Any]]]
-"""Rows of a trace source (one per trace, column `trace`); the second argument is the folder for relative paths."""
+"""Rows of a trace source (one per trace, column `trace`); the second argument is the folder for relative
+paths.
+"""
 
 _ALL = Selection()
 
@@ -64,23 +218,25 @@ def load_dataset(
 ) -> Rows:
     """The selected rows of a data set.
 
-    `base` is the folder of the file in which the source is written: relative paths start there. With a `root`, no
-    path may lead out of it, links included.
+    `base` is the folder of the file in which the source is written: relative paths start there. With a
+    `root`, no path may lead out of it, links included.
 
-    Raises `DatasetError` with all problems of all rows, and `TemplateError` for a filter that is not a template.
+    Raises `DatasetError` with all problems of all rows, and `TemplateError` for a filter that is not a
+    template.
     """
     source = spec.source
     if source is None:
         if spec.generator_specification is None:
             raise DatasetError(f"the data set {spec.key!r} has neither a source nor a generator")
         return _generated(spec.generator_specification, selection, missing, tools)
+    check_source(source, base=base, root=root)
     if isinstance(source, LocalSource):
-        path = _inside(base / source.file_path, root)
-        return load_file(path, selection, filters=source.filters, missing=missing)
+        path = base / source.file_path
+        return load_file(path, selection, filters=source.filters, missing=missing, root=root)
     if isinstance(source, UrlSource):
         return load_file(fetched(source.url, tools.cache), selection, filters=source.filters, missing=missing)
     if isinstance(source, FolderSource):
-        folder = _inside(base / source.directory_path, root)
+        folder = base / source.directory_path
         files = FolderTable(folder, source.extension, root=root)
         filters = compile_filters(source.filters)
         rows = collect(files, selection, filters=filters, missing=missing, file=str(folder))
@@ -91,7 +247,7 @@ def load_dataset(
 
         filters = compile_filters(source.filters)
         return collect(
-            hub_table(source, key=spec.key, root=root),
+            hub_table(source, key=spec.key, folder=base if root is None else root, root=root),
             selection,
             filters=filters,
             missing=missing,
@@ -115,15 +271,49 @@ def _generated(
 ) -> Rows:
     generator = tools.generators.get(request.dataset_generator_key)
     if generator is None:
-        known = ", ".join(tools.generators) or "none"
-        message = f"the data set generator {request.dataset_generator_key!r} is not known; known: {known}"
+        keys = ", ".join(tools.generators) or "none"
+        message = f"the data set generator {request.dataset_generator_key!r} is not known; known: {keys}"
         raise DatasetError(message)
-    made, warnings = generate(generator, request, tools.start, tools.generation)
-    rows = collect(ObjectTable(made), selection, missing=missing, file=generator.key)
+    samples, warnings = generate(generator, request, tools.start, tools.generation)
+    rows = collect(ObjectTable(samples), selection, missing=missing, file=generator.key)
     return replace(rows, warnings=(*rows.warnings, *warnings))
 
 
-def _inside(path: Path, root: Path | None) -> Path:
+def check_source(source: DatasetSource, *, base: Path, root: Path | None) -> None:
+    """What a source names may be read: paths lie in the root, addresses are of a kind that is fetched.
+    Nothing is opened.
+
+    Every reader of a source comes after this, and `validate` asks it of sources that it does not read.
+
+    Raises `DatasetError` with everything that may not.
+    """
+    match source:
+        case LocalSource(file_path=path) | FolderSource(directory_path=path) | InspectSource(path=path):
+            _require_inside(path, base, root)
+        case ClaudeCodeSource(path=str(path)):
+            _require_inside(path, base, root)
+        case (
+            UrlSource(url=address)
+            | LangSmithSource(api_url=str(address))
+            | PhoenixSource(base_url=str(address))
+        ):
+            require_address(address)
+            record_address(shown_address(address))
+        case HuggingFaceSource():
+            from aigo_bridge.datasets.hub import HUB, hub_arguments
+
+            place, name, _ = hub_arguments(source, base if root is None else root, root)
+            if place == "hub":
+                record_address(HUB + name)
+        case ClaudeCodeSource() | LangSmithSource() | PhoenixSource():
+            return  # the usual place of that kind of trace, which is in no field
+        case _:
+            assert_never(source)  # a new kind of source says here what it may reach
+
+
+def _require_inside(written: str, base: Path, root: Path | None) -> None:
+    if "\x00" in written:
+        raise DatasetError(f"found {written!r}, expected a path")
+    path = base / written
     if root is not None and not is_below(path, root):
         raise DatasetError([outside("the path", path, root, str(path))])
-    return path

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from aigo_bridge.datasets.json_tables import parse_json
-from aigo_bridge.datasets.plain import plain
+from aigo_bridge.datasets.tables import parse_json, plain
 from aigo_bridge.errors import DatasetError
-from aigo_bridge.spec.generators import (
+from aigo_bridge.spec.datasets import (
     ClaimExtractionSynthesizer,
     ClaimLabelingSynthesizer,
     DropColumnsSynthesizer,
@@ -122,15 +121,15 @@ class _Fill:
             raise DatasetError(f"{message}, the most allowed is {_MOST_COMBINATIONS:,}")
 
     def rows_from(self, row: RowData) -> list[RowData]:
-        made = []
+        rows = []
         for template in self._templates:
             text = template.render(source=_without_nul(row))
             pieces = [(self._names.get(piece), piece) for piece in _MARK.split(text)]
             for values in itertools.product(*self._fields.values()):
                 fields = dict(zip(self._fields, values, strict=True))
                 filled = "".join(piece if name is None else str(fields[name]) for name, piece in pieces)
-                made.append({**row, **fields, TEMPLATE_COLUMN: filled})
-        return made
+                rows.append({**row, **fields, TEMPLATE_COLUMN: filled})
+        return rows
 
 
 def _without_nul(value: Any) -> Any:
@@ -148,10 +147,10 @@ class _Snippet:
     run: RunSnippet
 
     def rows_from(self, row: RowData) -> list[RowData]:
-        made = self.run(self.source, row)
-        if not isinstance(made, list) or not all(isinstance(item, dict) for item in made):
-            raise DatasetError(f"`synthesize` returned {type(made).__name__!r}, expected a list of dicts")
-        return [plain(item) for item in made]
+        rows = self.run(self.source, row)
+        if not isinstance(rows, list) or not all(isinstance(item, dict) for item in rows):
+            raise DatasetError(f"`synthesize` returned {type(rows).__name__!r}, expected a list of dicts")
+        return [plain(item) for item in rows]
 
 
 class ModelSynthesizer:
@@ -221,10 +220,10 @@ def _free_step(spec: LLMSynthesizer) -> _ModelStep:
     item = _object(spec.sample_properties)
 
     def rows(row: RowData, answer: Any) -> list[RowData]:
-        found = answer.get("samples", [answer]) if isinstance(answer, dict) else answer
-        if not isinstance(found, list) or not all(isinstance(sample, dict) for sample in found):
+        samples = answer.get("samples", [answer]) if isinstance(answer, dict) else answer
+        if not isinstance(samples, list) or not all(isinstance(sample, dict) for sample in samples):
             raise ValueError("expected a list of objects")
-        return [{**row, **_picked(sample, properties)} for sample in found]
+        return [{**row, **_picked(sample, properties)} for sample in samples]
 
     return _ModelStep(
         schema=_object({"samples": {"type": "array", "items": item}}),
@@ -236,15 +235,18 @@ def _free_step(spec: LLMSynthesizer) -> _ModelStep:
 
 
 _EXTRACTION = (
-    "Split the answer to a question into claims: short statements that each say one thing, can be understood alone, "
+    "Split the answer to a question into claims: short statements that each say one thing, can be "
+    "understood alone, "
     "and together say what the answer says, nothing more."
 )
 _LABELING = (
-    "For each numbered claim of an answer, say how it serves the question: essential (without it the question is not "
+    "For each numbered claim of an answer, say how it serves the question: essential (without it the "
+    "question is not "
     "answered), supplementary (true to the question, but more than was asked) or irrelevant."
 )
 _QUOTING = (
-    "For each numbered claim, copy the passages of the answer, word for word, that state it. Give an empty list for a "
+    "For each numbered claim, copy the passages of the answer, word for word, that state it. Give an "
+    "empty list for a "
     "claim that no passage states."
 )
 
@@ -256,8 +258,8 @@ def _claim_step(spec: Any, task: str, item: Mapping[str, Any], *, per_claim: boo
     def prompts(row: RowData) -> tuple[str, str]:
         lacking = [name for name in needed if name not in row]
         if lacking:
-            known = ", ".join(row) or "none"
-            raise DatasetError(f"the row has no column {lacking[0]!r}; columns: {known}")
+            listed = ", ".join(row) or "none"
+            raise DatasetError(f"the row has no column {lacking[0]!r}; columns: {listed}")
         user = f"Question: {row[columns.question]}\n\nAnswer: {row[columns.answer]}"
         if per_claim:
             listing = "\n".join(
@@ -267,12 +269,12 @@ def _claim_step(spec: Any, task: str, item: Mapping[str, Any], *, per_claim: boo
         return "\n\n".join([task, *([spec.instructions] if spec.instructions else [])]), user
 
     def rows(row: RowData, answer: Any) -> list[RowData]:
-        found = answer.get("items") if isinstance(answer, dict) else answer
-        if not isinstance(found, list) or not all(_fits(value, item) for value in found):
+        items = answer.get("items") if isinstance(answer, dict) else answer
+        if not isinstance(items, list) or not all(_fits(value, item) for value in items):
             raise ValueError("expected a list with the described items")
-        if per_claim and len(found) != len(_claims(row, columns.claims)):
-            raise ValueError(f"found {len(found)} items, expected one for each claim")
-        return [{**row, spec.output_field: found}]
+        if per_claim and len(items) != len(_claims(row, columns.claims)):
+            raise ValueError(f"found {len(items)} items, expected one for each claim")
+        return [{**row, spec.output_field: items}]
 
     schema = _object({"items": {"type": "array", "items": item}})
     return _ModelStep(schema=schema, structured=False, prompts=prompts, rows=rows)
@@ -305,10 +307,10 @@ def _question_step(spec: QuestionAnsweringSynthesizer) -> _ModelStep:
     def rows(row: RowData, answer: Any) -> list[RowData]:
         if not isinstance(answer, dict):
             raise ValueError("expected an object")  # noqa: TRY004  # a fault of the answer, not of a type in our code
-        made = _picked(answer, list(properties))
-        if "choices" in made and made["answer"] not in made["choices"]:
+        fields = _picked(answer, list(properties))
+        if "choices" in fields and fields["answer"] not in fields["choices"]:
             raise ValueError("the answer is not among the choices")
-        return [{**row, **made}]
+        return [{**row, **fields}]
 
     return _ModelStep(
         schema=_object(properties),

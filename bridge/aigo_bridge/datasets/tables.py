@@ -1,180 +1,352 @@
-"""One pass over a source: filter, select, and only then complete the rows."""
+"""Tables by the form of their files: JSONL and JSON, whose rows are objects with JSON's types; CSV, with a
+type per column; and values of other sources as JSON has them.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import heapq
-import math
-from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+import base64
+import csv
+import datetime as dt
+import decimal
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
 
-from aigo_bridge.datasets.filtering import CompiledFilter
-from aigo_bridge.datasets.rows import Missing, Problems, Row, Rows, Selection, digest_of
-from aigo_bridge.errors import Issue, TemplateError
-
-SAMPLE_ID = "sample_id"
-"""Column that identifies rows."""
-
-
-class Record(NamedTuple):
-    """A row as read, before its columns are typed and completed."""
-
-    number: int
-    """0-based number among the rows of the source."""
-    line: int | None
-    """1-based line in the file, where there is one."""
-    data: dict[str, Any]
-    """Cells as they stand in the source."""
+from aigo_bridge.access.opening import UTF_16, conversion, from_utf_16, wrong_byte
+from aigo_bridge.datasets.rows import MOST_COLUMNS, ROWS, Missing, Problems, Record, check_text, fill
+from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.text.json_text import read_common_json
 
 
-class Table(Protocol):
-    """A source of records that learns about its columns while it is read."""
+def plain(value: Any) -> Any:
+    """A value as JSON has it: dates as ISO text, decimals as numbers, bytes as base64 text.
+
+    Raises `DatasetError` for a type that has no such form.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    if isinstance(value, decimal.Decimal):
+        is_integer = value.is_finite() and value == value.to_integral_value()
+        return int(value) if is_integer else float(value)
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if callable(getattr(value, "tolist", None)):
+        return plain(value.tolist())
+    raise DatasetError(f"a value of type {type(value).__name__!r} has no JSON form")
+
+
+LONGEST_LINE = 256 * 1024 * 1024
+"""Bytes one line may have; what keeps a decompression bomb without newlines from filling the memory."""
+
+BOM = b"\xef\xbb\xbf"
+
+
+class ObjectTable:
+    """Rows that are objects already; columns are the union of their keys."""
+
+    def __init__(self, objects: Iterable[Any]):
+        self._objects = objects
+        self._columns: dict[str, None] = {}
 
     def records(self, problems: Problems) -> Iterator[Record]:
-        """All records; what cannot be read is noted and left out."""
-        ...
+        """Objects in order; anything else is noted as a problem."""
+        for number, value in enumerate(self._objects):
+            if isinstance(value, dict):
+                yield Record(number, None, value)
+            else:
+                problems.add(
+                    f"found {_kind(value)}, expected an object with one key per column", path=(number,)
+                )
 
     def observe(self, record: Record) -> None:
-        """Learn from a record that passes the filters."""
-        ...
+        """Add the columns of a record."""
+        if len(self._columns) <= MOST_COLUMNS and not record.data.keys() <= self._columns.keys():
+            self._columns.update(dict.fromkeys(record.data))
 
     def columns(self) -> list[str]:
-        """All columns observed."""
-        ...
+        """All keys, in order of first appearance."""
+        return list(self._columns)
 
     def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
-        """The data of a record, once all are observed."""
-        ...
+        """The object with every column, in the order of the columns."""
+        if missing == "absent" or len(record.data) == len(self._columns):
+            return record.data
+        value = fill(missing)
+        return {column: record.data.get(column, value) for column in self._columns}
 
 
-def collect(
-    table: Table,
-    selection: Selection,
-    *,
-    filters: Sequence[CompiledFilter] = (),
-    missing: Missing = "nan",
-    file: str | None = None,
-) -> Rows:
-    """The selected rows of a table.
+class JsonLinesTable(ObjectTable):
+    """A stream of lines, each an object; blank lines are skipped."""
 
-    Every record is read once and only selected ones are kept. Reading goes on after the last selected row on
-    purpose: a broken row, a column or a second use of an id further down must not go unseen just because few
-    samples were asked for. Of rows that are not selected only their ids are remembered, if they have any.
+    def __init__(self, stream: BinaryIO):
+        super().__init__(())
+        self._stream = stream
 
-    Raises `DatasetError` with all problems of all rows.
+    def records(self, problems: Problems) -> Iterator[Record]:
+        """Objects in order; a line that is none is noted as a problem."""
+        number = 0
+        for line, content in numbered_lines(self._stream, problems):
+            text = content.rstrip()
+            if not text:
+                continue
+            check_text(text, problems.file, line)
+            try:
+                value = parse_json(text)
+            except (ValueError, RecursionError) as error:
+                column = error.pos + 1 if isinstance(error, json.JSONDecodeError) else None
+                hint = _remedy(error, problems.file) or "every line is one whole JSON object"
+                problems.add(f"not JSON: {_explained(error)}", line=line, column=column, hint=hint)
+            else:
+                if isinstance(value, dict):
+                    yield Record(number, line, value)
+                else:
+                    problems.add(
+                        f"found {_kind(value)}, expected an object with one key per column", line=line
+                    )
+            number += 1
+
+
+def numbered_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, bytes]]:
+    """Lines with their 1-based numbers, without a byte order mark; ends at a line that is too long."""
+    number = 0
+    while content := stream.readline(LONGEST_LINE):
+        number += 1
+        if number == 1:
+            content = content.removeprefix(BOM)
+            if content.startswith(UTF_16):
+                hint = from_utf_16(problems.file or "FILE")
+                problems.add("the file is UTF-16, expected UTF-8", line=1, hint=hint)
+                return
+        if len(content) == LONGEST_LINE:
+            problems.add(f"a line of more than {LONGEST_LINE // 2**20} MiB", line=number)
+            return
+        yield number, content
+
+
+def json_table(stream: BinaryIO, file: str) -> ObjectTable:
+    """A JSON file that is a list of objects. Raises `DatasetError` when it is something else.
+
+    The whole file is held in memory; JSONL is the form for large data.
     """
-    problems = Problems(file)
-    keep = _Keep(selection)
-    ids = _Ids()
-    total = 0
-    for record in table.records(problems):
-        if filters and not _passes(record, filters, problems):
-            continue
-        total += 1
-        table.observe(record)
-        ids.observe(record.data.get(SAMPLE_ID))
-        keep.offer(record)
-    problems.raise_if_any()
-    identified = ids.are_usable()
-    rows = []
-    for record in keep.records():
-        data = table.complete(record, missing)
-        rows.append(Row(_typed_id(data[SAMPLE_ID]) if identified else record.number, data))
-    doubt = ids.doubt(total)
-    warnings = () if doubt is None else (Issue(doubt, file, severity="warning"),)
-    return Rows(tuple(rows), tuple(table.columns()), total, digest_of(rows), warnings)
-
-
-def fill(missing: Missing) -> Any:
-    """The value that stands for a missing one."""
-    return None if missing == "none" else math.nan
-
-
-def _passes(record: Record, filters: Sequence[CompiledFilter], problems: Problems) -> bool:
-    # Old files name columns directly, new ones through `sample`.
-    variables = {**record.data, "sample": record.data}
+    content = _whole(stream, ROWS.bytes)
+    check_text(content, file)
     try:
-        return all(rule.matches(variables) for rule in filters)
-    except TemplateError as error:
-        for issue in error.issues:
-            problems.add(f"filter: {issue.message}", line=record.line, hint=issue.hint)
-        return False
+        value = parse_json(content.removeprefix(BOM))
+    except (ValueError, RecursionError) as error:
+        line, column = (
+            (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (None, None)
+        )
+        issue = Issue(f"not JSON: {_explained(error)}", file, line, column, hint=_remedy(error, file))
+        raise DatasetError([issue]) from error
+    if not isinstance(value, list):
+        hint = "one JSON object per line is a .jsonl file" if isinstance(value, dict) else None
+        raise DatasetError([Issue(f"found {_kind(value)}, expected a list of objects", file, hint=hint)])
+    return ObjectTable(value)
 
 
-class _Keep:
-    """The records a selection chooses, never more than it asks for."""
-
-    def __init__(self, selection: Selection):
-        self._selection = selection
-        self._head: list[Record] = []
-        # The highest rank is the first to go, hence the negative ranks.
-        self._heap: list[tuple[int, int, Record]] = []
-
-    def offer(self, record: Record) -> None:
-        wanted = self._selection.num_samples
-        if wanted is None or self._selection.subsampling == "head":
-            if wanted is None or len(self._head) < wanted:
-                self._head.append(record)
-            return
-        entry = (-self._selection.rank(record.number), -record.number, record)
-        if len(self._heap) < wanted:
-            heapq.heappush(self._heap, entry)
-        elif entry[:2] > self._heap[0][:2]:
-            heapq.heapreplace(self._heap, entry)
-
-    def records(self) -> list[Record]:
-        return self._head or sorted((record for *_, record in self._heap), key=lambda record: record.number)
+def _whole(stream: BinaryIO, most: int) -> bytes:
+    """All of a stream, or somewhat more than is allowed."""
+    parts = []
+    while most >= 0 and (part := stream.read(1 << 20)):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
-class _Ids:
-    """Whether the `sample_id` column identifies every row.
+def parse_json(content: bytes) -> Any:
+    """JSON as Python's own module reads it (NaN and Infinity accepted, integers exact), but fast.
 
-    Eight bytes of hash per row, so that a million ids take 8 MB. Two different ids with one hash would, once in
-    tens of millions of files of that size, give row numbers instead, on every machine alike.
+    Raises `ValueError` or `RecursionError`.
+    """
+    try:
+        return read_common_json(content)
+    except ValueError:
+        return json.loads(content.decode("utf-8"))
+
+
+def _explained(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+    if isinstance(error, UnicodeDecodeError):
+        return wrong_byte(error)
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _remedy(error: Exception, file: str | None) -> str | None:
+    return conversion(error, file or "FILE") if isinstance(error, UnicodeDecodeError) else None
+
+
+def _kind(value: object) -> str:
+    names = {type(None): "null", bool: "a boolean", str: "a text", list: "a list", dict: "an object"}
+    return names.get(type(value), "a number")
+
+
+LONGEST_CELL = 64 * 1024 * 1024
+"""Characters of one cell; an unclosed quote makes the rest of a file one cell."""
+
+SEPARATORS = (";", "\t", "|")
+"""What other programs write in place of commas."""
+
+_BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
+_NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?").fullmatch
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "integer": _INTEGER,
+    "float": _NUMBER,
+    "boolean": _BOOLEAN.__contains__,
+}
+_CONVERSIONS: dict[str, Callable[[str], Any]] = {
+    "integer": int,
+    "float": float,
+    "boolean": _BOOLEAN.__getitem__,
+}
+
+
+class CsvTable:
+    """A CSV stream with a header line; comma, double quotes, UTF-8.
+
+    One type per column, as a data frame would have it, but never at the cost of text. A column is
+
+    * boolean when every filled cell is `true`, `True`, `TRUE` or the same of false,
+    * integer when every filled cell is a whole number without leading zeros (at most 18 digits),
+    * float when every filled cell is a number and at least one has a point or exponent (at most 15 digits
+      before the point, so that a whole number among them stays exact, and an exponent of at most two digits),
+    * text otherwise: `007`, `+41`, ` 5`, dates, `inf` and `nan` stay what they are, for the whole column.
+
+    An empty cell is a missing value in a typed column and `""` in a text column. A missing value does not
+    turn integers into floats: `3` prints as `3`.
     """
 
-    def __init__(self) -> None:
-        self._usable = True
-        self._found = 0
-        self._hashes = [array("Q") for _ in range(256)]
+    def __init__(self, stream: BinaryIO, file: str):
+        self._stream = stream
+        self._file = file
+        self._header: list[str] = []
+        self._possible: dict[str, tuple[str, ...]] = {}
+        self._filled: set[str] = set()
+        self._separator: str | None = None
+        """What seems to separate the cells in place of commas."""
+        self._short = 0
+        self._first_short = 0
 
-    def observe(self, value: Any) -> None:
-        """Take note of the cell of one row, `None` when it has none."""
-        if value is None or value == "" or value != value or not isinstance(value, str | int | float):
-            self._usable = False
-            return
-        self._found += 1
-        if not self._usable:
-            return
-        name = str(_typed_id(value)).encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(name, digest_size=8).digest()
-        self._hashes[digest[0]].append(int.from_bytes(digest, "big"))
+    def records(self, problems: Problems) -> Iterator[Record]:
+        """Rows as texts; a row with too many cells is noted as a problem, missing ones are left out.
 
-    def are_usable(self) -> bool:
-        """Whether every row has an id and no two have the same."""
-        return self._usable and not self._repeated()
+        Raises `DatasetError` when there is no usable header.
+        """
+        csv.field_size_limit(LONGEST_CELL)
+        # Not strict, a stray quote would silently join cells and lines.
+        reader = csv.reader(_decoded(self._stream, problems), strict=True)
+        number = 0
+        while True:
+            start = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                problems.add(f"not CSV: {error}", line=start, hint="quotes inside a quoted cell are doubled")
+                continue
+            if not cells:
+                continue
+            if not self._header:
+                self._start(cells, start)
+                continue
+            if len(cells) > len(self._header):
+                message = f"found {len(cells)} cells, expected {len(self._header)} as in the header"
+                hint = "a comma inside a cell needs quotes around the cell"
+                if self._separator is not None:
+                    hint = f"{self._separator!r} seems to separate the cells, and only commas do"
+                problems.add(message, line=start, hint=hint)
+            else:
+                if len(cells) < len(self._header):
+                    self._first_short = self._first_short or start
+                    self._short += 1
+                yield Record(number, start, dict(zip(self._header, cells, strict=False)))
+            number += 1
+        if not self._header and not problems.count:
+            raise DatasetError([Issue("the file is empty, expected a header line", self._file)])
 
-    def doubt(self, total: int) -> str | None:
-        """Why a column that is there does not identify the rows; `None` when it does, or no row has a value in it."""
-        if not self._found:
-            return None
-        if not self._usable:
-            return (
-                f"{total - self._found} of {total} rows have no usable 'sample_id',"
-                " so samples are known by their row numbers"
+    def doubts(self) -> tuple[Issue, ...]:
+        """What is odd about the file, once it is read, and does not stop it from being used."""
+        issues: list[Issue] = []
+        if self._separator is not None:
+            message = (
+                f"the only column is {self._header[0]!r}: {self._separator!r} seems to separate "
+                "the cells, expected ','"
             )
-        if repeated := self._repeated():
-            again = "1 row has" if repeated == 1 else f"{repeated} rows have"
-            return (
-                f"{again} a 'sample_id' that an earlier row has already,"
-                " so samples are known by their row numbers"
+            hint = "separate cells by commas, and put those with a comma in them in quotes"
+            issues.append(Issue(message, self._file, 1, 1, hint=hint, severity="warning"))
+        if self._short:
+            which = "1 row has" if self._short == 1 else f"{self._short} rows have"
+            message = (
+                f"{which} fewer cells than the header, the first in this line; their last columns "
+                "are missing values"
             )
-        return None
+            issues.append(Issue(message, self._file, self._first_short, severity="warning"))
+        return tuple(issues)
 
-    def _repeated(self) -> int:
-        return sum(len(hashes) - len(set(hashes)) for hashes in self._hashes)
+    def observe(self, record: Record) -> None:
+        """Narrow down the type each column can have."""
+        for column, cell in record.data.items():
+            possible = self._possible[column]
+            if cell and possible:
+                self._filled.add(column)
+                self._possible[column] = tuple(kind for kind in possible if _CHECKS[kind](cell))
+
+    def columns(self) -> list[str]:
+        """The header."""
+        return list(self._header)
+
+    def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
+        """The row with typed cells."""
+        data: dict[str, Any] = {}
+        for column in self._header:
+            cell = record.data.get(column)
+            kind = self._kind(column)
+            if cell is None or (cell == "" and kind != "text"):
+                if missing != "absent":
+                    data[column] = fill(missing)
+            else:
+                data[column] = cell if kind == "text" else _CONVERSIONS[kind](cell)
+        return data
+
+    def _kind(self, column: str) -> str:
+        possible = self._possible[column]
+        return possible[0] if possible and column in self._filled else "text"
+
+    def _start(self, header: list[str], line: int) -> None:
+        twice = sorted(name for name, count in Counter(header).items() if count > 1)
+        if twice:
+            issues = [
+                Issue(f"the column {name!r} occurs twice in the header", self._file, line) for name in twice
+            ]
+            raise DatasetError(issues)
+        if len(header) == 1:
+            self._separator = next((mark for mark in SEPARATORS if mark in header[0]), None)
+        self._header = header
+        self._possible = dict.fromkeys(header, ("integer", "float", "boolean"))
 
 
-def _typed_id(value: Any) -> str | int:
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else str(value)
+def _decoded(stream: BinaryIO, problems: Problems) -> Iterator[str]:
+    for number, content in numbered_lines(stream, problems):
+        try:
+            yield content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            hint = conversion(error, problems.file or "FILE")
+            problems.add(wrong_byte(error), line=number, hint=hint)
+            # The cells of other columns stay where they are.
+            yield content.decode("utf-8", "replace")

@@ -1,17 +1,25 @@
-"""The execution record behind a trace: what happened, in which span, when."""
+"""The execution record behind a trace: what happened, in which span, when; the order of events, and the items
+that follow from them.
+"""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import uuid4
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
-from aigo_bridge.dtypes._unions import ByType
-from aigo_bridge.dtypes.base import LFBaseModel
-from aigo_bridge.dtypes.chat import ModelUsage
-from aigo_bridge.dtypes.content import ToolResultContentField
-from aigo_bridge.dtypes.enums import FunctionCallStatus
-from aigo_bridge.dtypes.items import ConversationItemField, TraceItemField
+from aigo_bridge.dtypes.base import ByType, LFBaseModel
+from aigo_bridge.dtypes.chat import LATE, ModelUsage
+from aigo_bridge.dtypes.enums import FunctionCallOutputStatusEnum, FunctionCallStatus
+from aigo_bridge.dtypes.items import (
+    ConversationItemField,
+    FunctionCall,
+    FunctionCallOutput,
+    ToolResultContentField,
+    TraceItem,
+    TraceItemField,
+)
 
 
 def fresh_id() -> str:
@@ -165,3 +173,168 @@ TraceEvent = (
 """One element of the execution record."""
 
 TraceEventField = Annotated[TraceEvent, ByType()]
+
+TRACE_EVENT_TYPE_ADAPTER: TypeAdapter[TraceEvent] = TypeAdapter(TraceEvent, config=LATE)
+
+
+def derived_items(events: Sequence[TraceEvent], span_id: str | None) -> list[TraceItem]:
+    """Items of the span `span_id` (`None`: the root) from ordered events; events of other spans are left out.
+
+    A single message event anywhere in the stream, in another span too, means that messages are recorded.
+    """
+    direct = [event for event in events if event.span_id == span_id]
+    if any(isinstance(event, MessageEvent) for event in events):
+        return _from_messages(direct)
+    return _from_model_calls(direct)
+
+
+def _from_messages(direct: Sequence[TraceEvent]) -> list[TraceItem]:
+    items: list[TraceItem] = []
+    for event in direct:
+        if isinstance(event, MessageEvent):
+            items.append(event.item)
+        elif isinstance(event, FunctionCallEvent):
+            items.append(
+                FunctionCall(
+                    id=fresh_id(),
+                    call_id=event.call_id,
+                    name=event.function,
+                    arguments=event.arguments,
+                    status=event.status,
+                )
+            )
+            if event.status is FunctionCallStatus.completed:
+                items.append(
+                    FunctionCallOutput(
+                        id=fresh_id(),
+                        call_id=event.call_id,
+                        output=event.result,
+                        status=FunctionCallOutputStatusEnum.completed,
+                    )
+                )
+    return items
+
+
+def _from_model_calls(direct: Sequence[TraceEvent]) -> list[TraceItem]:
+    """The last call of each segment, contexts unmerged; compactions end a segment."""
+    items: list[TraceItem] = []
+    call: ModelCallEvent | None = None
+    trimmed: ModelCallEvent | None = None
+    """The call before a trim whose next call is not known yet."""
+    for event in direct:
+        if isinstance(event, ModelCallEvent):
+            if trimmed is not None:
+                items += _cut_off(_conversation(trimmed), event.input_context)
+                trimmed = None
+            call = event
+        elif isinstance(event, CompactionEvent) and call is not None:
+            if event.strategy == "trim":
+                trimmed = call
+            else:
+                items += _conversation(call)
+            call = None
+    if call is not None:
+        items += _conversation(call)
+    return items
+
+
+def _conversation(call: ModelCallEvent) -> list[TraceItem]:
+    return [*call.input_context, *call.output_items]
+
+
+def _cut_off(items: Sequence[TraceItem], context: Sequence[TraceItem]) -> Sequence[TraceItem]:
+    """What `before` has in front of the first item of the context that was left."""
+    if context:
+        for index, item in enumerate(items):
+            if _same(item, context[0]):
+                return items[:index]
+    return ()
+
+
+def _same(one: TraceItem, other: TraceItem) -> bool:
+    """By identifier where both have one (the empty one included), otherwise by value."""
+    id_of_one, id_of_other = getattr(one, "id", None), getattr(other, "id", None)
+    if id_of_one is None or id_of_other is None:
+        return one == other
+    return bool(id_of_one == id_of_other)
+
+
+_Event = TypeVar("_Event")
+
+
+def sort_events_by_span(events: Sequence[TraceEvent]) -> list[TraceEvent]:
+    """The events depth first: begin of a span, its events and child spans, its end.
+
+    Siblings keep the order of the stream; with timestamps they are sorted by them, a span counting with the
+    time of its begin. An event whose span begins nowhere belongs to the root. Ends without a begin are
+    dropped.
+
+    Raises:
+        ValueError: Some events have a timestamp and some do not (ends of spans are not looked at).
+        TypeError: Siblings mix times with and without a UTC offset.
+    """
+    ends: dict[str, TraceEvent] = {
+        event.span_id: event for event in events if isinstance(event, SpanEndEvent)
+    }
+    happenings: list[TraceEvent] = [event for event in events if not isinstance(event, SpanEndEvent)]
+    timed = sum(event.timestamp is not None for event in happenings)
+    if timed not in (0, len(happenings)):
+        raise ValueError(
+            f"{timed} of {len(happenings)} events have a timestamp; either all events of a trace have "
+            "one or none"
+        )
+
+    return arranged(
+        happenings,
+        begins=[event.span_id if isinstance(event, SpanBeginEvent) else None for event in happenings],
+        homes=[
+            event.parent_span_id if isinstance(event, SpanBeginEvent) else event.span_id
+            for event in happenings
+        ],
+        ends=ends,
+        times=[event.timestamp for event in happenings] if timed else None,
+    )
+
+
+def arranged(
+    events: Sequence[_Event],
+    *,
+    begins: Sequence[str | None],
+    homes: Sequence[str | None],
+    ends: Mapping[str, _Event],
+    times: Sequence[Any] | None,
+) -> list[_Event]:
+    """As `sort_events_by_span`, of events of any form.
+
+    Args:
+        events: all events but the ends of spans.
+        begins: of each, the span that it begins, if it does.
+        homes: of each, the span that it stands in.
+        ends: ends of spans, by span.
+        times: of each, its time; `None` when they have none.
+    """
+    begun = set(begins)
+    children: dict[str | None, list[int]] = {}
+    for place, home in enumerate(homes):
+        children.setdefault(home if home in begun else None, []).append(place)
+    if times is not None:
+        for siblings in children.values():
+            siblings.sort(key=times.__getitem__)
+    ordered: list[_Event] = []
+    # An explicit stack: agents may nest deeper than Python's recursion limit.
+    open_blocks = [iter(children.get(None, ()))]
+    open_spans: list[str] = []
+    while open_blocks:
+        for place in open_blocks[-1]:
+            ordered.append(events[place])
+            if (span := begins[place]) is not None:
+                open_spans.append(span)
+                open_blocks.append(iter(children.get(span, ())))
+                break
+        else:
+            open_blocks.pop()
+            if open_spans and open_spans[-1] in ends:
+                ordered.append(ends[open_spans[-1]])
+            if open_spans:
+                open_spans.pop()
+    return ordered

@@ -5,12 +5,8 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
-from aigo_bridge.dtypes import _conversion as conversion
-from aigo_bridge.dtypes.base import LFBaseModel
-from aigo_bridge.dtypes.constraints import Key
-from aigo_bridge.dtypes.enums import ActionRuleAction, ScorerPurpose, TaskResultErrorStage
-from aigo_bridge.dtypes.metrics import MetricData, MetricValues
-from aigo_bridge.dtypes.model_io import (
+from aigo_bridge.dtypes.base import Key, LFBaseModel
+from aigo_bridge.dtypes.chat import (
     DirectModelIO,
     LFModelInput,
     LFModelOutput,
@@ -18,11 +14,78 @@ from aigo_bridge.dtypes.model_io import (
     ModelEndpointOutput,
     TraceFormat,
 )
+from aigo_bridge.dtypes.conversion import model_input_to_trace_items, model_output_to_trace_items
+from aigo_bridge.dtypes.enums import ActionRuleAction, ScorerPurpose, TaskResultErrorStage
 from aigo_bridge.dtypes.solver_outputs import SingleSolverOutput, SolverOutput, SolverTrace, direct_ios
 from aigo_bridge.dtypes.trace import Trace
 
+MetricValues = dict[str, float | int]
+"""Numbers by name. Whole numbers stay whole."""
+
+
+class MetricData(LFBaseModel):
+    """What one metric computed from the scores of one scorer."""
+
+    values: MetricValues
+    """The numbers by name."""
+    metric_key: str
+    """Key of the metric."""
+    metric_type: str | None = None
+    """Type of the metric; missing in old results."""
+    scorer_name: str | None = None
+    """Name of the scorer as shown; benchmark tasks only."""
+    scorer_key: str | None = None
+    """Key of the scorer; benchmark tasks only."""
+    scorer_purpose: ScorerPurpose | None = ScorerPurpose.score
+    """Purpose of the scorer; benchmark tasks only."""
+    reason: str | None = None
+    """Why the numbers are what they are; system tasks only."""
+
+
+class FieldMetadata(LFBaseModel):
+    """How a column of a table of evidence is shown."""
+
+    display_name: str | None = None
+    """Heading; `None` shows the column's own name."""
+    description: str | None = None
+    """What the column means."""
+    primary: bool = True
+    """Whether one has to look at it to understand the result."""
+
+
+class SystemTaskMetricEntry(LFBaseModel):
+    """One number that a system task computed."""
+
+    value: float | int
+    """The number."""
+    reason: str | None = None
+    """Why it is what it is; becomes `MetricData.reason`."""
+
+
+class SystemTaskOutput(LFBaseModel):
+    """What the snippet of a system task returns."""
+
+    metrics: dict[str, SystemTaskMetricEntry]
+    """The numbers by metric key."""
+
+
 ScoreValues = dict[str, Any]
 """Scores by name."""
+
+RawSample = dict[str, Any]
+"""A row of a data set: column → value."""
+
+RawSampleMapping = dict[str, RawSample]
+"""One row of each of several data sets: key of the data set → row."""
+
+RawSamplesMapping = dict[str, list[RawSample]]
+"""The rows of several data sets: key of the data set → rows."""
+
+LFSample = RawSample | RawSampleMapping
+"""What a task is run on: a row, or one of each data set."""
+
+ScoreMetadata = dict[str, Any]
+"""What a scorer keeps beside its scores."""
 
 
 class TaskResultError(LFBaseModel):
@@ -36,6 +99,10 @@ class TaskResultError(LFBaseModel):
     """What to try."""
     stage: TaskResultErrorStage | None = None
     """The step in which it happened; `None` when unknown."""
+
+
+SampleErrors = list[TaskResultError]
+"""What went wrong with a sample."""
 
 
 class TaskResultFailures(LFBaseModel):
@@ -121,7 +188,8 @@ class SampleEvidence(LFBaseModel):
     sample_id: str | int | None
     """The sample; `1` and `"1"` are different."""
     sample: SampleData | None
-    """The sample's values, in legacy evidence and in repeatability results; otherwise the trials have them."""
+    """The sample's values, in legacy evidence and in repeatability results; otherwise the trials have
+    them."""
     solver: SolverData | None
     """What the solver handed over, in legacy evidence; otherwise the trials have it."""
     scores: list[ScoresData] | None
@@ -152,8 +220,8 @@ class SampleEvidence(LFBaseModel):
         """Evidence of one sample with one trial, from one model call and one scorer.
 
         Pass the arguments by name: their order differs between releases of AI GO. `sample_id` cannot be left
-        out in practice. With `open_responses` and any input or output, both direct arguments of the solver are
-        needed.
+        out in practice. With `open_responses` and any input or output, both direct arguments of the solver
+        are needed.
 
         Raises:
             pydantic.ValidationError: An argument is missing or does not fit.
@@ -285,7 +353,9 @@ def _solver_data(
     output: SolverOutput
     if message_format == "open_responses":
         output = SolverTrace(
-            trace=Trace(items=[*conversion.input_items(model_input), *conversion.output_items(model_output)]),
+            trace=Trace(
+                items=[*model_input_to_trace_items(model_input), *model_output_to_trace_items(model_output)]
+            ),
             raw_outputs=[model_output],
             direct_ios=[DirectModelIO(direct_input=request, direct_output=response)],
         )

@@ -1,14 +1,14 @@
-"""What a solver hands to the scorers, in both message formats."""
+"""What a solver hands to the scorers, in both message formats, and what the prompt template of a judge sees
+of it.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Self
 
 from pydantic import Field
 
-from aigo_bridge.dtypes import _conversion as conversion
-from aigo_bridge.dtypes.base import LFBaseModel
-from aigo_bridge.dtypes.items import CustomTaskInputMessage, TraceItem
-from aigo_bridge.dtypes.model_io import (
+from aigo_bridge.dtypes.base import LFBaseModel, OpenFieldsModel
+from aigo_bridge.dtypes.chat import (
     DirectModelIO,
     LFMessage,
     LFModelInput,
@@ -18,6 +18,15 @@ from aigo_bridge.dtypes.model_io import (
     ModelResponse,
     OpenResponsesModelOutput,
 )
+from aigo_bridge.dtypes.conversion import (
+    chat_output,
+    model_input_to_messages,
+    model_output_to_message,
+    system_message,
+    trace_items_to_lf_messages,
+    user_message,
+)
+from aigo_bridge.dtypes.items import CustomTaskInputMessage, TraceItem
 from aigo_bridge.dtypes.trace import Trace
 
 
@@ -45,7 +54,7 @@ class SingleSolverOutput(LFBaseModel):
             ValueError: The output is a chat without choices, or items without an assistant message.
         """
         return cls(
-            messages=[*conversion.input_messages(model_input), conversion.output_message(model_output)],
+            messages=[*model_input_to_messages(model_input), model_output_to_message(model_output)],
             output=model_output,
             direct_ios=direct_ios(direct_model_input, direct_model_output),
         )
@@ -68,16 +77,18 @@ class SolverTrace(LFBaseModel):
 
     @property
     def messages(self) -> list[LFMessage]:
-        """The conversation in the chat form; tool calls, their answers and developer messages are left out."""
-        return conversion.chat_messages(self.trace.items)
+        """The conversation in the chat form; tool calls, their answers and developer messages are
+        left out.
+        """
+        return trace_items_to_lf_messages(self.trace.items)
 
     @property
     def output(self) -> LFModelOutput | None:
         """The last raw output, items turned into the chat form; `None` without any."""
         if not self.raw_outputs:
             return None
-        last = self.raw_outputs[-1]
-        return conversion.chat_output(last) if isinstance(last, OpenResponsesModelOutput) else last
+        output = self.raw_outputs[-1]
+        return chat_output(output) if isinstance(output, OpenResponsesModelOutput) else output
 
     def append(self, item: TraceItem) -> None:
         """Add an item to the trace, unchecked."""
@@ -93,7 +104,7 @@ class SolverTrace(LFBaseModel):
         Raises:
             pydantic.ValidationError: `content` is not text.
         """
-        self.append(conversion.user_message(content))
+        self.append(user_message(content))
 
     def append_system_message(self, content: str) -> None:
         """Add a system message.
@@ -101,7 +112,7 @@ class SolverTrace(LFBaseModel):
         Raises:
             pydantic.ValidationError: `content` is not text.
         """
-        self.append(conversion.system_message(content))
+        self.append(system_message(content))
 
     def append_custom_task_input_message(self, content: Any) -> None:
         """Add the input of a custom model, in whatever form."""
@@ -138,3 +149,50 @@ def direct_ios(
     if request is None or response is None:
         return []
     return [DirectModelIO(direct_input=request, direct_output=response)]
+
+
+class JudgeInput(OpenFieldsModel):
+    """What every judge sees."""
+
+    sample: dict[str, Any]
+    """The sample's columns."""
+
+
+class SolverJudgeInput(JudgeInput):
+    """What a judge of a solver sees."""
+
+    solver_output: SolverOutput
+    """What the solver handed over."""
+
+
+class SingleSolverJudgeInput(SolverJudgeInput):
+    """What a judge of a single conversation sees."""
+
+    messages: list[LFMessage]
+    """The conversation in the chat form."""
+    model_output: LFModelOutput
+    """The last output of the model."""
+
+
+class ChatCompletionJudgeInput(SingleSolverJudgeInput):
+    """What a judge of a chat sees."""
+
+    input_prompt: str
+    """Text of the last user message."""
+
+
+class SolverTraceJudgeInput(JudgeInput):
+    """What a judge of a trace sees; the fields below `model_outputs` repeat it in the chat form."""
+
+    trace: Trace
+    """The conversation."""
+    model_outputs: list[LFModelOutput]
+    """The output of every call, as it came."""
+    solver_output: SolverOutput | None = None
+    """What the solver handed over."""
+    messages: list[LFMessage] | None = None
+    """The conversation in the chat form."""
+    model_output: LFModelOutput | None = None
+    """The last output of the model."""
+    input_prompt: str | None = None
+    """Text of the last user message."""

@@ -8,10 +8,8 @@ from typing import Annotated, Any, Self, TypeGuard
 
 from pydantic import SerializeAsAny
 
-from aigo_bridge.dtypes._derived_items import derived_items
-from aigo_bridge.dtypes._event_order import ordered_by_span
-from aigo_bridge.dtypes._pairing import CallPair, paired
 from aigo_bridge.dtypes.base import LFBaseModel
+from aigo_bridge.dtypes.chat import TraceFormat
 from aigo_bridge.dtypes.enums import MessageRole
 from aigo_bridge.dtypes.events import (
     BaseTraceEvent,
@@ -19,16 +17,21 @@ from aigo_bridge.dtypes.events import (
     SpanEndEvent,
     TraceEvent,
     TraceEventField,
+    derived_items,
+    sort_events_by_span,
 )
 from aigo_bridge.dtypes.items import (
+    CallPair,
     FunctionCall,
     FunctionCallOutput,
+    Message,
     TraceItem,
     TraceItemField,
+    UserMessage,
+    message_text,
+    paired,
     tool_result_text,
 )
-from aigo_bridge.dtypes.messages import Message, UserMessage, message_text
-from aigo_bridge.dtypes.model_io import TraceFormat
 
 
 class TraceMetadata(LFBaseModel):
@@ -138,7 +141,7 @@ class Trace(LFBaseModel):
             ValueError: Some events have a timestamp and some do not.
             pydantic.ValidationError: A field does not fit.
         """
-        ordered = ordered_by_span(_events(events))
+        ordered = sort_events_by_span(_events(events))
         if span_id is not None:
             fields["span_id"] = span_id
         return cls(items=derived_items(ordered, span_id), events=ordered, **fields)
@@ -151,7 +154,7 @@ class Trace(LFBaseModel):
         events = self.events or []
         last_end = {event.span_id: at for at, event in enumerate(events) if isinstance(event, SpanEndEvent)}
         next_end = dict(last_end)
-        found: list[tuple[int, int, SpanBeginEvent]] = []
+        spans: list[tuple[int, int, SpanBeginEvent]] = []
         for at in range(len(events) - 1, -1, -1):
             event = events[at]
             if isinstance(event, SpanEndEvent):
@@ -159,8 +162,8 @@ class Trace(LFBaseModel):
             elif isinstance(event, SpanBeginEvent) and event.parent_span_id == self.span_id:
                 end = next_end.get(event.span_id)
                 if end is not None:
-                    found.append((at, end, event))
-        return [_child(begin, events[at + 1 : end]) for at, end, begin in reversed(found)]
+                    spans.append((at, end, event))
+        return [_child(begin, events[at + 1 : end]) for at, end, begin in reversed(spans)]
 
     @property
     def preamble(self) -> list[TraceItem]:
@@ -213,7 +216,9 @@ class Trace(LFBaseModel):
         return next((message_text(message) for message in self.system_messages), None)
 
     def get_last_assistant_text(self) -> str | None:
-        """Text of the last assistant message after the preamble; `None` without one, empty when it has no text."""
+        """Text of the last assistant message after the preamble; `None` without one, empty when it has no
+        text.
+        """
         return next((message_text(message) for message in reversed(self.assistant_messages)), None)
 
     def get_last_user_text(self) -> str | None:

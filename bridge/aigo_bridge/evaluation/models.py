@@ -8,8 +8,8 @@ from typing import Any
 
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluation.run_files import RunFile
-from aigo_bridge.fingerprints import fingerprint_of, sha256_of
-from aigo_bridge.results.entities import slug
+from aigo_bridge.plan.plan import fingerprint_of, sha256_of
+from aigo_bridge.results.specification import slug
 from aigo_bridge.spec.models import ProviderModel
 
 SECRETS = frozenset(
@@ -41,7 +41,7 @@ class DeclaredModel:
 
 def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
     """Models that a run file declares, by key: entities, and models of providers (`$provider`)."""
-    found: dict[str, DeclaredModel] = {}
+    models: dict[str, DeclaredModel] = {}
     adapters = {
         adapter.key: adapter.model_dump(mode="json", exclude_unset=True)
         for adapter in run_file.run.model_adapters
@@ -50,18 +50,19 @@ def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
         if isinstance(entry, ProviderModel):
             provider, _, model = entry.provider.partition("/")
             key = f"{provider}${slug(model)}"
-            found[key] = DeclaredModel(key, entry.provider, entry.provider, fingerprint_of(entry.provider))
+            models[key] = DeclaredModel(key, entry.provider, entry.provider, fingerprint_of(entry.provider))
             continue
         path = (*run_file.run_path, "models", number)
-        # An engine finds the entity again by the file that holds it: the run file, or the file that it refers to.
+        # An engine finds the entity again by the file that holds it: the run file, or the file that it refers
+        # to.
         file = run_file.document.part(path, entry).file if run_file.run_path else run_file.file
         declaration = _without_secrets(entry.model_dump(mode="json", exclude_unset=True))
         adapter = getattr(getattr(entry.config, "adapter", None), "key", "")
         digest = sha256_of([declaration, adapters.get(adapter)])
-        found[entry.key] = DeclaredModel(
+        models[entry.key] = DeclaredModel(
             entry.key, entry.display_name, f"{file.resolve()}#{entry.key}", digest
         )
-    return found
+    return models
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,35 @@
-"""From run files to plans: every specification bound to its values, rows and models, or all problems at once."""
+"""Run files → plans: every specification bound to its values, rows and models, or all problems at once."""
 
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
+from aigo_bridge.access.opening import is_below, links_out, outside
+from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.datasets.sources import TraceReader
-from aigo_bridge.errors import (
-    DatasetError,
-    EvidenceError,
-    Issue,
-    SpecError,
-    TemplateError,
-    UsageError,
+from aigo_bridge.engine.registry import load_engine, required
+from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
+from aigo_bridge.evaluation.run_files import (
+    BoundSpecification,
+    Reference,
+    RunFile,
+    read_run_files,
+    specifications_of,
 )
-from aigo_bridge.evaluation.naming import Reference
-from aigo_bridge.evaluation.run_files import RunFile, find_run_file, read_run_files
-from aigo_bridge.locating import find_task_with_key
-from aigo_bridge.plan import CachePolicy, PlanOrigin, Specification, TaskPlan
-from aigo_bridge.planning import plan_task
-from aigo_bridge.planning_data import Sibling, Surroundings
-from aigo_bridge.planning_results import result_columns
-from aigo_bridge.reading import Document, issues_from_validation, read_task
-from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec, TaskSpecification
-from aigo_bridge.spec.evaluations import RepeatabilitySpecification
-from aigo_bridge.templates import bind_config
-
-ReaderBelow = Callable[[Path], TraceReader]
-"""From the folder that paths may not leave to a reader of trace sources."""
+from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, Specification, TaskPlan
+from aigo_bridge.planning.planning import plan_task
+from aigo_bridge.planning.results import result_columns
+from aigo_bridge.planning.rows import Sibling, Surroundings
+from aigo_bridge.reading import Document, read
+from aigo_bridge.reading.locating import find_task_with_key
+from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSource, InspectSource
 
 
 @dataclass(frozen=True)
@@ -64,53 +60,37 @@ class Entry:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A run file, ready to run."""
+    """Tasks that are run together: those of a run file, or one task by itself."""
 
-    run_file: RunFile
     entries: tuple[Entry, ...]
     warnings: tuple[Issue, ...] = ()
+    run_file: RunFile | None = None
+    """Where it stands; `None`: a task by itself."""
+    policies: tuple[PolicySpec, ...] = ()
+    """The rules for its results."""
 
     @property
     def key(self) -> str:
-        """Its key."""
-        return self.run_file.evaluation.key
+        """Its key; of a task by itself the task's."""
+        return self.entries[0].key if self.run_file is None else self.run_file.evaluation.key
 
     @property
     def display_name(self) -> str:
         """Its shown name."""
-        return self.run_file.evaluation.display_name
-
-    @property
-    def policies(self) -> tuple[PolicySpec, ...]:
-        """The rules for its results."""
-        return self.run_file.run.policies
+        return (
+            self.entries[0].display_name if self.run_file is None else self.run_file.evaluation.display_name
+        )
 
 
-@dataclass(frozen=True)
-class _Sources:
-    """How rows are come by, see `Surroundings`."""
-
-    read_traces: ReaderBelow | None
-    at_hand_only: bool = False
-
-
-@dataclass(frozen=True)
-class _Bound:
-    """A task specification with its parameters' values put in."""
-
-    key: str
-    path: tuple[str | int, ...]
-    """Where it stands in the document."""
-    run_file: RunFile
-    spec: TaskSpecification
-    num_runs: int = 1
+def of_task(plan: TaskPlan, warnings: Iterable[Issue] = ()) -> Evaluation:
+    """A task by itself as an evaluation, with warnings beside the plan's."""
+    return Evaluation((Entry(plan.name, plan.display_name, (plan,)),), (*plan.warnings, *warnings))
 
 
 def plan_evaluations(
     origin: PlanOrigin,
     *,
     cache: CachePolicy | None = None,
-    read_traces: ReaderBelow | None = None,
     only: str | None = None,
     at_hand_only: bool = False,
 ) -> list[Evaluation]:
@@ -119,9 +99,9 @@ def plan_evaluations(
     Args:
         origin: `task` is the file; everything else stands in place of what the file says.
         cache: in place of the file's cache policy.
-        read_traces: reader of data sets that are made of an engine's logs.
         only: this specification alone.
-        at_hand_only: leave out what would have to be fetched, see `Surroundings`; there are no entries for it then.
+        at_hand_only: leave out what would have to be fetched, see `Surroundings`; there are no entries for it
+            then.
 
     Raises:
         SpecError: files, values or data sets are wrong; all problems of all specifications.
@@ -129,10 +109,11 @@ def plan_evaluations(
     """
     evaluations: list[Evaluation] = []
     problems: list[Issue] = []
-    sources = _Sources(read_traces, at_hand_only)
     for run_file in read_run_files(origin):
         try:
-            evaluations.append(_plan(run_file, origin, cache or run_file.cache, sources, only))
+            evaluations.append(
+                _plan(run_file, origin, cache or run_file.cache, only, at_hand_only=at_hand_only)
+            )
         except SpecError as error:
             problems += error.issues
     if problems:
@@ -141,9 +122,7 @@ def plan_evaluations(
     return evaluations
 
 
-def plan_reference(
-    reference: Reference, origin: PlanOrigin, *, read_traces: ReaderBelow | None = None
-) -> TaskPlan:
+def plan_reference(reference: Reference, origin: PlanOrigin) -> TaskPlan:
     """One specification of a run file, by its name: what an engine makes again from its log.
 
     Raises:
@@ -151,16 +130,17 @@ def plan_reference(
         UsageError: the file has no such specification or run.
     """
     inner = replace(origin, task=str(reference.file))
-    known: list[str] = []
+    keys: list[str] = []
     for run_file in read_run_files(inner):
-        for bound in _specifications(run_file):
-            known.append(bound.key)
+        for bound in specifications_of(run_file):
+            keys.append(bound.key)
             if bound.key == reference.key:
-                entry = _entry(bound, inner, run_file.cache, _Sources(read_traces))
+                entry = _entry(bound, inner, run_file.cache)
                 if reference.run < len(entry.plans):
                     return entry.plans[reference.run]
     raise UsageError(
-        f"{str(reference.file)!r} has no specification {reference.key!r} to run; it has: {', '.join(known) or 'none'}"
+        f"{str(reference.file)!r} has no specification {reference.key!r} to run; it has: "
+        f"{', '.join(keys) or 'none'}"
     )
 
 
@@ -168,22 +148,26 @@ def _plan(
     run_file: RunFile,
     origin: PlanOrigin,
     cache: CachePolicy,
-    sources: _Sources,
     only: str | None,
+    *,
+    at_hand_only: bool,
 ) -> Evaluation:
     entries: dict[str, Entry] = {}
     issues: list[Issue] = []
-    chosen = _chosen(_specifications(run_file), only, run_file)
+    chosen = _chosen(specifications_of(run_file), only, run_file)
     siblings = _siblings(chosen)
     counts = Counter(bound.key for bound in chosen)
     for bound in chosen:
         if counts[bound.key] > 1:
-            message = f"there are {counts[bound.key]} specifications with the key {bound.key!r}, so their results would replace each other"
+            message = (
+                f"there are {counts[bound.key]} specifications with the key {bound.key!r}, so their "
+                f"results would replace each other"
+            )
             issues.append(_named(Issue(message), bound))
 
-    def plan(bound: _Bound) -> None:
+    def plan(bound: BoundSpecification) -> None:
         try:
-            entries[bound.key] = _entry(bound, origin, cache, sources, siblings)
+            entries[bound.key] = _entry(bound, origin, cache, siblings, at_hand_only=at_hand_only)
         except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
             issues.extend(_named(issue, bound) for issue in error.issues)
         except UsageError as error:
@@ -203,11 +187,15 @@ def _plan(
         *run_file.document.issues,
         *(issue for entry in entries.values() for issue in _warnings(entry)),
     )
-    return Evaluation(run_file, tuple(entries.values()), tuple(dict.fromkeys(warnings)))
+    # What is demanded of all results together is not demanded of one of them.
+    policies = run_file.run.policies if only is None else ()
+    return Evaluation(tuple(entries.values()), tuple(dict.fromkeys(warnings)), run_file, policies)
 
 
-def _siblings(chosen: list[_Bound]) -> dict[str, Sibling]:
-    """The specifications that will run, by their keys, and by the key of their task where no other one runs it."""
+def _siblings(chosen: list[BoundSpecification]) -> dict[str, Sibling]:
+    """The specifications that will run, by their keys, and by the key of their task where no other one runs
+    it.
+    """
     running = [bound for bound in chosen if bound.spec.task_result_log_path is None]
     tasks = Counter(bound.spec.task_key for bound in running)
     by_task = {
@@ -221,7 +209,7 @@ def _known(sibling: Sibling, entries: Mapping[str, Entry]) -> Sibling:
     return sibling if entry is None else replace(sibling, columns=result_columns(entry.plans[0]))
 
 
-def _circles(entries: Mapping[str, Entry], chosen: list[_Bound]) -> list[Issue]:
+def _circles(entries: Mapping[str, Entry], chosen: list[BoundSpecification]) -> list[Issue]:
     """Specifications that wait for their own results, over whatever number of others."""
     issues: list[Issue] = []
     for bound in chosen:
@@ -238,14 +226,16 @@ def _circles(entries: Mapping[str, Entry], chosen: list[_Bound]) -> list[Issue]:
     return issues
 
 
-def _chosen(found: list[_Bound], only: str | None, run_file: RunFile) -> list[_Bound]:
+def _chosen(
+    specifications: list[BoundSpecification], only: str | None, run_file: RunFile
+) -> list[BoundSpecification]:
     if only is None:
-        return found
-    chosen = [bound for bound in found if bound.key == only]
+        return specifications
+    chosen = [bound for bound in specifications if bound.key == only]
     if not chosen:
-        near = difflib.get_close_matches(only, [bound.key for bound in found], n=1)
-        known = ", ".join(bound.key for bound in found) or "none"
-        hint = f"did you mean {near[0]!r}?" if near else f"it has: {known}"
+        near = difflib.get_close_matches(only, [bound.key for bound in specifications], n=1)
+        keys = ", ".join(bound.key for bound in specifications) or "none"
+        hint = f"did you mean {near[0]!r}?" if near else f"it has: {keys}"
         raise UsageError(f"{str(run_file.file)!r} has no specification {only!r} ({hint})")
     return chosen
 
@@ -255,7 +245,7 @@ def _warnings(entry: Entry) -> Iterator[Issue]:
         yield from plan.warnings
 
 
-def _named(issue: Issue, bound: _Bound) -> Issue:
+def _named(issue: Issue, bound: BoundSpecification) -> Issue:
     """The issue with a place: its own, else that of the specification, which the message then names."""
     if issue.file is not None and issue.line is not None:
         return issue
@@ -268,152 +258,24 @@ def _named(issue: Issue, bound: _Bound) -> Issue:
     return replace(placed, message=message)
 
 
-# Specifications
-
-
-def _specifications(run_file: RunFile) -> list[_Bound]:
-    """Every specification with its key and its values; those that repeat another evaluation's are spelt out.
-
-    Raises:
-        SpecError: values are missing or wrong.
-    """
-    written = run_file.evaluation.task_specifications
-    keys = _keys(written)
-    found: list[_Bound] = []
-    issues: list[Issue] = []
-    for number, (key, spec) in enumerate(zip(keys, written, strict=True)):
-        path = (*run_file.evaluation_path, "task_specifications", number)
-        try:
-            bound = _values(run_file, path)
-            if isinstance(spec, TaskSpecification):
-                one = TaskSpecification.model_validate(bound)
-                runs = one.repeatability.num_runs if one.repeatability is not None else 1
-                found.append(_Bound(key, path, run_file, one, runs))
-            else:
-                found += _repeated(key, path, run_file, RepeatabilitySpecification.model_validate(bound))
-        except ValidationError as error:
-            inner = run_file.document.part(path, spec)
-            issues += issues_from_validation(error, inner, type(spec))
-        except (SpecError, TemplateError) as error:
-            issues += [
-                issue
-                if issue.line is not None
-                else run_file.document.place(replace(issue, path=(*path, *issue.path)))
-                for issue in error.issues
-            ]
-    if issues:
-        raise SpecError(issues)
-    return found
-
-
-def _values(run_file: RunFile, path: tuple[str | int, ...]) -> Any:
-    data = run_file.document.data
-    for part in path:
-        data = data[part]
-    return bind_config(data, run_file.values)
-
-
-def _keys(specifications: tuple[Any, ...]) -> list[str]:
-    """Keys of all specifications; those without one get the task's, with a number where several would be alike."""
-    explicit = {spec.key for spec in specifications if spec.key is not None}
-    bases = [
-        spec.task_key if isinstance(spec, TaskSpecification) else "repeatability" for spec in specifications
-    ]
-    unnamed = Counter(base for spec, base in zip(specifications, bases, strict=True) if spec.key is None)
-    numbers: Counter[str] = Counter()
-    keys: list[str] = []
-    for spec, base in zip(specifications, bases, strict=True):
-        if spec.key is not None:
-            keys.append(spec.key)
-            continue
-        key = base
-        if unnamed[base] > 1 or base in explicit or not isinstance(spec, TaskSpecification):
-            while True:
-                numbers[base] += 1
-                key = f"{base}_{numbers[base]}"
-                if key not in explicit:
-                    break
-        keys.append(key)
-    return keys
-
-
-def _repeated(
-    key: str, path: tuple[str | int, ...], run_file: RunFile, spec: RepeatabilitySpecification
-) -> list[_Bound]:
-    """The specifications that a `type: repeatability` one repeats, each as one that is run several times."""
-    found: list[_Bound] = []
-    for number, wanted in enumerate(spec.inputs):
-        place = (*path, "inputs", number)
-        source = _other_evaluation(wanted.evaluation_key, run_file, place)
-        others = _standard(source)
-        chosen = [bound for bound in others if wanted.task_specification_key in (None, bound.key)]
-        if not chosen:
-            known = ", ".join(bound.key for bound in others) or "none"
-            message = (
-                f"evaluation {wanted.evaluation_key!r} has no specification {wanted.task_specification_key!r}"
-            )
-            raise SpecError([run_file.document.place(Issue(message, path=place, hint=f"it has: {known}"))])
-        for bound in chosen:
-            changed: dict[str, Any] = {}
-            if spec.num_samples is not None:
-                changed["num_samples"] = spec.num_samples
-            if spec.subsampling is not None:
-                changed["subsampling"] = spec.subsampling
-            if spec.display_name is not None:
-                changed["display_name"] = spec.display_name
-            found.append(
-                replace(
-                    bound,
-                    key=key,
-                    spec=bound.spec.model_copy(update={**changed, "task_result_log_path": None}),
-                    num_runs=spec.repeatability_config.num_runs,
-                )
-            )
-    if len(found) == 1:
-        return found
-    return [replace(bound, key=f"{key}-{number}") for number, bound in enumerate(found, start=1)]
-
-
-def _standard(run_file: RunFile) -> list[_Bound]:
-    """The specifications of an evaluation that run a task themselves."""
-    written = run_file.evaluation.task_specifications
-    found: list[_Bound] = []
-    for number, (key, spec) in enumerate(zip(_keys(written), written, strict=True)):
-        if isinstance(spec, TaskSpecification):
-            path = (*run_file.evaluation_path, "task_specifications", number)
-            bound = TaskSpecification.model_validate(_values(run_file, path))
-            found.append(_Bound(key, path, run_file, bound))
-    return found
-
-
-def _other_evaluation(key: str, run_file: RunFile, place: tuple[str | int, ...]) -> RunFile:
-    if key == run_file.evaluation.key:
-        return run_file
-    source = find_run_file(key, run_file.file)
-    if source is None:
-        message = f"evaluation {key!r} was not found; looked for a run file with it in {run_file.file.parent}"
-        raise SpecError([run_file.document.place(Issue(message, path=(*place, "evaluation_key")))])
-    (found,) = read_run_files(PlanOrigin(task=str(source), root=str(run_file.document.root)))
-    return found
-
-
 # One specification
 
 
 def _entry(
-    bound: _Bound,
+    bound: BoundSpecification,
     origin: PlanOrigin,
     cache: CachePolicy,
-    sources: _Sources,
     siblings: Mapping[str, Sibling] | None = None,
+    *,
+    at_hand_only: bool = False,
 ) -> Entry:
     document = _task(bound, origin)
     shown = bound.spec.display_name or document.spec.display_name
     if bound.spec.task_result_log_path is not None:
         stored = _stored(bound)
         return Entry(bound.key, shown, (), bound.spec.model_key, stored)
-    around = _around(bound, document, sources, siblings or {})
-    planned = plan_task(document, _task_origin(bound, document, origin), around)
+    surroundings = replace(_surroundings(bound, document), siblings=siblings or {}, at_hand_only=at_hand_only)
+    planned = plan_task(document, _task_origin(bound, document, origin), surroundings)
     again = replace(origin, config=_typed(bound.run_file, origin.config))
     plans = tuple(
         replace(
@@ -436,7 +298,7 @@ def _entry(
 
     def with_rows(result: Path) -> Entry:
         datasets = {**origin.datasets, name: str(result.resolve())}
-        return _entry(bound, replace(origin, datasets=datasets), cache, sources)
+        return _entry(bound, replace(origin, datasets=datasets), cache)
 
     return Entry(bound.key, shown, plans, bound.spec.model_key, again=with_rows)
 
@@ -448,22 +310,26 @@ def _result_name(plan: TaskPlan) -> str:
     return plan.benchmark.dataset.key
 
 
-def _task(bound: _Bound, origin: PlanOrigin) -> Document[TaskSpec]:
+def _task(bound: BoundSpecification, origin: PlanOrigin) -> Document[TaskSpec]:
     """The task: of the run file, else a file beside it, else a shipped one."""
     run_file = bound.run_file
     for number, task in enumerate(run_file.run.tasks):
         if task.key == bound.spec.task_key:
             return run_file.document.part((*run_file.run_path, "tasks", number), task)
-    file = find_task_with_key(bound.spec.task_key, run_file.file)
+    file = find_task_with_key(bound.spec.task_key, run_file.file, root=_root(origin))
     if file is None:
         message = (
             f"there is no task {bound.spec.task_key!r} in this file, beside it, or among the shipped ones"
         )
-        raise SpecError([run_file.document.place(Issue(message, path=(*bound.path, "task_key")))])
-    return read_task(file, root=None if origin.root is None else Path(origin.root))
+        raise SpecError([run_file.place(Issue(message), (*bound.path, "task_key"))])
+    return read(TaskSpec, file, root=_root(origin))
 
 
-def _task_origin(bound: _Bound, document: Document[TaskSpec], origin: PlanOrigin) -> PlanOrigin:
+def _root(origin: PlanOrigin) -> Path | None:
+    return None if origin.root is None else Path(origin.root)
+
+
+def _task_origin(bound: BoundSpecification, document: Document[TaskSpec], origin: PlanOrigin) -> PlanOrigin:
     """What the task is planned with: the caller's word before the specification's, that before the run's."""
     spec, run = bound.spec, bound.run_file.run_config
     evaluation = bound.run_file.evaluation
@@ -488,43 +354,28 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _around(
-    bound: _Bound, document: Document[TaskSpec], sources: _Sources, siblings: Mapping[str, Sibling]
-) -> Surroundings:
+def _surroundings(bound: BoundSpecification, document: Document[TaskSpec]) -> Surroundings:
     run_file = bound.run_file
-    datasets = {
-        dataset.key: run_file.document.part((*run_file.run_path, "datasets", number), dataset)
-        for number, dataset in enumerate(run_file.run.datasets)
-    }
     definition = document.spec.definition
     evaluated = None
     if isinstance(definition, BenchmarkDefinition) and definition.dataset is None:
         evaluated = bound.spec.dataset_key or bound.spec.task_config.get("dataset_key")
-    results: dict[str, Path] = {}
-    written = run_file.evaluation.task_specifications
-    for key, spec in zip(_keys(written), written, strict=True):
-        if isinstance(spec, TaskSpecification) and spec.task_result_log_path is not None:
-            results[key] = run_file.file.parent / spec.task_result_log_path
     return Surroundings(
-        datasets,
+        run_file.datasets,
         evaluated,
-        results,
+        run_file.stored_results,
         (run_file.file.parent,),
-        sources.read_traces,
-        siblings=siblings,
+        trace_reader,
         several_tasks=True,
-        at_hand_only=sources.at_hand_only,
     )
 
 
-def _stored(bound: _Bound) -> Path:
-    assert bound.spec.task_result_log_path is not None
-    path = bound.run_file.file.parent / bound.spec.task_result_log_path
-    if not path.is_file():
-        place = (*bound.path, "task_result_log_path")
+def _stored(bound: BoundSpecification) -> Path:
+    path = bound.run_file.stored_result(bound.path, bound.spec)
+    if not is_file(path):
         message = f"task specification {bound.key!r}: there is no result log {str(path)!r}"
-        hint = "the path is relative to the run file"
-        raise SpecError([bound.run_file.document.place(Issue(message, path=place, hint=hint))])
+        issue = Issue(message, hint="the path is relative to the run file")
+        raise SpecError([bound.run_file.place(issue, (*bound.path, "task_result_log_path"))])
     return path
 
 
@@ -557,6 +408,41 @@ def _dataset_keys(plan: TaskPlan) -> tuple[str, ...]:
     return tuple(key for key in (reference.key, *(reference.keys or ())) if key is not None)
 
 
-def _typed(run_file: RunFile, given: Mapping[str, Any]) -> dict[str, Any]:
+def _typed(run_file: RunFile, config: Mapping[str, Any]) -> dict[str, Any]:
     """Values that were given for an evaluation's parameters, typed as they are declared."""
-    return {key: run_file.values[key] for key in given if key in run_file.values}
+    return {key: run_file.values[key] for key in config if key in run_file.values}
+
+
+# Data sets that are made of traces
+
+
+def trace_reader(root: Path) -> TraceReader:
+    """A reader of data sets that are made of traces; `root` is the folder that paths may not leave.
+
+    Inspect's logs are read by its adapter. Traces of LangSmith, Phoenix and Claude Code are not read here:
+    export them to a JSONL file with a column `trace` and name that as a local source.
+    """
+
+    def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
+        if not isinstance(source, InspectSource):
+            hint = "write the traces into a JSONL file, column 'trace', and name that as a local source"
+            raise DatasetError([Issue(f"traces of {source.type!r} cannot be read here", hint=hint)])
+        if source.limit is not None and source.limit < 1:
+            raise DatasetError(f"'limit': found {source.limit}, expected 1 or more")
+        path = base / source.path
+        if not is_below(path, root):
+            raise DatasetError([outside("the path", path, root, str(path))])
+        if is_folder(path) and (issues := links_out(path, root)):
+            raise DatasetError(issues)
+        return itertools.islice(_of_inspect(path), source.limit)
+
+    return read
+
+
+def _of_inspect(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        traces = load_engine("inspect").capabilities.traces
+        yield from required(traces, "traces of Inspect cannot be read")(str(path))
+    except (EvidenceError, UsageError) as error:
+        issues = error.issues if isinstance(error, EvidenceError) else [Issue(str(error))]
+        raise DatasetError(issues) from error

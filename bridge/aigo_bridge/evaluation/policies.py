@@ -1,8 +1,9 @@
 """Policies: rules that the results of an evaluation must satisfy.
 
-A rule names a metric value, as the metric calls it (`name: Accuracy`); where several metrics call a value alike, also by metric key and name, or
-scorer key, metric key and name, joined with `_`. Every value of that name within the rule's scope must satisfy the rule, and there must be
-one: a rule that finds nothing to look at has failed, because a gate that is misspelt must not stand open.
+A rule names a metric value, as the metric calls it (`name: Accuracy`); where several metrics call a value
+alike, also by metric key and name, or scorer key, metric key and name, joined with `_`. Every value of that
+name within the rule's scope must satisfy the rule, and there must be one: a rule that finds nothing to look
+at has failed, because a gate that is misspelt must not stand open.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from aigo_bridge.dtypes import MetricData, TaskResultEvidence
 from aigo_bridge.results.faults import explained
-from aigo_bridge.spec.policies import (
+from aigo_bridge.spec.evaluations import (
     ExistsRule,
     PolicyRule,
     PolicySpec,
@@ -91,8 +92,8 @@ def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) 
     if not within:
         passed, reason = False, f"no result of this run is in its scope ({_scope(rule.scope)})"
     elif not values:
-        known = ", ".join(_names(within, rule.scope)) or "none"
-        passed, reason = False, f"there is no metric {wanted.metric!r} in its scope; there are: {known}"
+        names = ", ".join(_names(within, rule.scope)) or "none"
+        passed, reason = False, f"there is no metric {wanted.metric!r} in its scope; there are: {names}"
     elif isinstance(wanted, ExistsRule):
         passed, reason = True, f"{wanted.metric} exists"
     else:
@@ -103,17 +104,17 @@ def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) 
 def _threshold(rule: ThresholdRule, values: Sequence[Found]) -> tuple[bool, str]:
     holds = OPERATORS[rule.operator]
     demand = f"{rule.metric} {rule.operator} {rule.threshold:g}"
-    broken = [found for found in values if not holds(found.value, rule.threshold)]
+    broken = [value for value in values if not holds(value.value, rule.threshold)]
     if not broken:
         shown = values if len(values) <= 3 else values[:3]
         more = "" if len(values) == len(shown) else f" and {len(values) - len(shown)} more"
-        return True, f"{demand}: {', '.join(_shown(found) for found in shown)}{more}"
-    return False, f"{demand} does not hold: {', '.join(_shown(found) for found in broken)}"
+        return True, f"{demand}: {', '.join(_shown(value) for value in shown)}{more}"
+    return False, f"{demand} does not hold: {', '.join(_shown(value) for value in broken)}"
 
 
-def _shown(found: Found) -> str:
+def _shown(value: Found) -> str:
     # All digits: 0.9 as a threshold and 0.8999 as a value must not look alike.
-    return f"{found.specification} has {found.value!r}"
+    return f"{value.specification} has {value.value!r}"
 
 
 def _result_fits(scope: Scope, result: Measured) -> bool:
@@ -136,8 +137,8 @@ def _listed(keys: Sequence[str] | None, key: str | None) -> bool:
 
 def _values(name: str, scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
     plain = list(_named(scope, results))
-    chosen = [found for found in plain if found.name == name]
-    yield from chosen or (found for found in _flat(scope, results) if found.name == name)
+    chosen = [value for value in plain if value.name == name]
+    yield from chosen or (value for value in _flat(scope, results) if value.name == name)
 
 
 def _named(scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
@@ -158,7 +159,7 @@ def _flat(scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
 
 
 def _names(results: Sequence[Measured], scope: Scope) -> list[str]:
-    return list(dict.fromkeys(found.name for found in _named(scope, results)))
+    return list(dict.fromkeys(value.name for value in _named(scope, results)))
 
 
 def _scope(scope: Scope) -> str:

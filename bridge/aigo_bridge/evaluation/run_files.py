@@ -1,20 +1,32 @@
-"""Run files as they are read: the evaluation, its parameters' values, and where everything stands."""
+"""Run files as they are read: the evaluation, its parameters' values, and where everything stands; names of
+their parts.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.errors import Issue, SpecError, UsageError
+from pydantic import ValidationError
+
+from aigo_bridge.access.opening import is_below, outside, root_of_folder
+from aigo_bridge.access.presence import is_file, is_present
+from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.jsonl_spec import is_record_file
-from aigo_bridge.parameters import parse_text, resolve_config, template_values
-from aigo_bridge.plan import CachePolicy, PlanOrigin
-from aigo_bridge.reading import Document, environment, kind_of, peek, read_evaluation, read_plan, read_run
-from aigo_bridge.spec import AssessmentPlanSpec, EvaluationSpec, RunSpec
-from aigo_bridge.spec.evaluations import RunConfig
+from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
+from aigo_bridge.reading import Document, environment, issues_from_validation, kind_of, peek, read
+from aigo_bridge.spec import AssessmentPlanSpec, DatasetSpec, EvaluationSpec, RunSpec, TaskSpecification
+from aigo_bridge.spec.evaluations import RepeatabilitySpecification, RunConfig
+from aigo_bridge.spec.parameters import parse_text, resolve_config, template_values
+from aigo_bridge.templates import bind_config
+
+Place = tuple[str | int, ...]
 
 KINDS = ("run", "evaluation", "plan")
 """Kinds of files that hold evaluations."""
@@ -28,10 +40,10 @@ class RunFile:
     """The file that the user named: results that it refers to are relative to its folder."""
     document: Document[Any]
     run: RunSpec
-    run_path: tuple[str | int, ...]
+    run_path: Place
     """Where the run file stands in the document: `()`, or a place in an assessment plan."""
     evaluation: EvaluationSpec
-    evaluation_path: tuple[str | int, ...]
+    evaluation_path: Place
     values: Mapping[str, Any]
     """Value of every parameter of the evaluation."""
     run_config: RunConfig
@@ -43,11 +55,96 @@ class RunFile:
             return self.run_config.cache_policy
         return self.evaluation.cache_policy
 
+    @cached_property
+    def specifications(self) -> tuple[Written, ...]:
+        """The task specifications as they are written; those without a key get the task's, with a number
+        where several would be alike.
+        """
+        specs = self.evaluation.task_specifications
+        named = {spec.key for spec in specs if spec.key is not None}
+        unnamed = Counter(_base_key(spec) for spec in specs if spec.key is None)
+        numbers: dict[str, Iterator[int]] = {}
+        written: list[Written] = []
+        for number, spec in enumerate(specs):
+            base, key = _base_key(spec), spec.key
+            if key is None and (
+                unnamed[base] > 1 or base in named or not isinstance(spec, TaskSpecification)
+            ):
+                free = (f"{base}_{n}" for n in numbers.setdefault(base, itertools.count(1)))
+                key = next(name for name in free if name not in named)
+            path = (*self.evaluation_path, "task_specifications", number)
+            written.append(Written(base if key is None else key, path, spec))
+        return tuple(written)
+
+    @cached_property
+    def datasets(self) -> Mapping[str, Document[DatasetSpec]]:
+        """The data sets that it declares."""
+        return {
+            dataset.key: self.document.part((*self.run_path, "datasets", number), dataset)
+            for number, dataset in enumerate(self.run.datasets)
+        }
+
+    @cached_property
+    def stored_results(self) -> Mapping[str, Path]:
+        """Specification key → the result log that stands in for a run.
+
+        Raises:
+            SpecError: one lies outside its root.
+        """
+        return {
+            written.key: self.stored_result(written.path, written.spec)
+            for written in self.specifications
+            if isinstance(written.spec, TaskSpecification) and written.spec.task_result_log_path is not None
+        }
+
+    def stored_result(self, path: Place, spec: TaskSpecification) -> Path:
+        """A stored result that it names; below its root, as everything that files name.
+
+        Raises:
+            SpecError: it lies elsewhere.
+        """
+        assert spec.task_result_log_path is not None
+        result = self.file.parent / spec.task_result_log_path
+        if not is_below(result, self.document.root):
+            issue = outside(repr(spec.task_result_log_path), result, self.document.root)
+            raise SpecError([self.place(issue, (*path, "task_result_log_path"))])
+        return result
+
+    def value(self, path: Place) -> Any:
+        """What stands at a place, with the parameters' values put in."""
+        data = self.document.data
+        for part in path:
+            data = data[part]
+        return bind_config(data, self.values)
+
+    def place(self, issue: Issue, path: Place) -> Issue:
+        """An issue at a place in it."""
+        return self.document.place(replace(issue, path=path))
+
+
+@dataclass(frozen=True)
+class Written:
+    """A task specification as it is written."""
+
+    key: str
+    path: Place
+    """Where it stands in the document."""
+    spec: TaskSpecification | RepeatabilitySpecification
+
+
+def _base_key(spec: TaskSpecification | RepeatabilitySpecification) -> str:
+    return spec.task_key if isinstance(spec, TaskSpecification) else "repeatability"
+
 
 def holds_evaluation(name: str) -> bool:
     """Whether a user names a run file, an evaluation or an assessment plan, and not a task."""
     path = Path(name)
-    return path.is_file() and not is_record_file(path) and kind_of(path, env=environment()) in KINDS
+    return is_file(path) and not is_record_file(path) and kind_of(path, env=environment()) in KINDS
+
+
+def names_run_file(text: str) -> bool:
+    """Whether a user names a run file, or a specification of one."""
+    return parse_reference(text) is not None or holds_evaluation(text)
 
 
 def read_run_files(origin: PlanOrigin) -> list[RunFile]:
@@ -62,18 +159,18 @@ def read_run_files(origin: PlanOrigin) -> list[RunFile]:
     """
     path = Path(origin.task)
     root = None if origin.root is None else Path(origin.root)
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(f"there is no file {origin.task!r}")
     env = environment()
     match kind_of(path, root=root, env=env):
         case "evaluation":
-            evaluation = read_evaluation(path, root=root, env=env)
+            evaluation = read(EvaluationSpec, path, root=root, env=env)
             run = RunSpec(evaluation=evaluation.spec)
             return [_bound(path, evaluation, run, (), evaluation.spec, (), run.run_config, origin.config)]
         case "plan":
-            return _of_plan(path, read_plan(path, root=root, env=env), origin)
+            return _of_plan(path, read(AssessmentPlanSpec, path, root=root, env=env), origin)
         case _:
-            document = read_run(path, root=root, env=env, config=origin.config)
+            document = read(RunSpec, path, root=root, env=env, config=origin.config)
             return [_of_run(path, document, document.spec, (), origin.config)]
 
 
@@ -81,38 +178,38 @@ def _of_run(
     file: Path,
     document: Document[Any],
     run: RunSpec,
-    path: tuple[str | int, ...],
-    given: Mapping[str, Any],
+    path: Place,
+    config: Mapping[str, Any],
 ) -> RunFile:
     if run.evaluation is None:
         place = document.place(Issue("there is no 'evaluation', so nothing can be run", path=path))
         raise SpecError([place])
-    return _bound(file, document, run, path, run.evaluation, (*path, "evaluation"), run.run_config, given)
+    return _bound(file, document, run, path, run.evaluation, (*path, "evaluation"), run.run_config, config)
 
 
 def _bound(
     file: Path,
     document: Document[Any],
     run: RunSpec,
-    run_path: tuple[str | int, ...],
+    run_path: Place,
     evaluation: EvaluationSpec,
-    path: tuple[str | int, ...],
+    path: Place,
     run_config: RunConfig,
-    given: Mapping[str, Any],
+    config: Mapping[str, Any],
 ) -> RunFile:
     parameters = {parameter.key: parameter for parameter in evaluation.config_spec}
-    surplus = [key for key in given if key not in parameters]
+    surplus = [key for key in config if key not in parameters]
     if surplus:
         near = difflib.get_close_matches(surplus[0], parameters, n=1)
-        known = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(parameters) or 'none'}"
-        raise UsageError(f"--config: evaluation {evaluation.key!r} has no parameter {surplus[0]!r} ({known})")
+        hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(parameters) or 'none'}"
+        raise UsageError(f"--config: evaluation {evaluation.key!r} has no parameter {surplus[0]!r} ({hint})")
     typed = {
         key: parse_text(parameters[key], value) if isinstance(value, str) else value
-        for key, value in given.items()
+        for key, value in config.items()
     }
-    own = {key: value for key, value in run.config.items() if key in parameters}
+    declared = {key: value for key, value in run.config.items() if key in parameters}
     try:
-        values = resolve_config(evaluation.config_spec, {**own, **typed})
+        values = resolve_config(evaluation.config_spec, {**declared, **typed})
     except SpecError as error:
         raise SpecError([_placed(document, issue, run_path) for issue in error.issues]) from error
     return RunFile(
@@ -135,61 +232,188 @@ def _placed(document: Document[Any], issue: Issue, run_path: tuple[str | int, ..
 
 
 def _of_plan(file: Path, document: Document[AssessmentPlanSpec], origin: PlanOrigin) -> list[RunFile]:
-    """The evaluations of an assessment plan: whole run files, or evaluations by key from the run files beside it."""
+    """The evaluations of an assessment plan: whole run files, or evaluations by key from the run files beside
+    it.
+    """
     plan = document.spec
     if plan.evaluations is not None:
         return [
             _of_run(file, document, run, ("evaluations", number), origin.config)
             for number, run in enumerate(plan.evaluations)
         ]
-    found: list[RunFile] = []
+    run_files: list[RunFile] = []
     issues: list[Issue] = []
     for number, entry in enumerate(plan.evaluation_specifications or ()):
         path = ("evaluation_specifications", number)
         source = find_run_file(entry.evaluation_key, file)
         if source is None:
-            message = f"evaluation {entry.evaluation_key!r} was not found; looked for a run file with it in {file.parent}"
+            message = (
+                f"evaluation {entry.evaluation_key!r} was not found; looked for a run file with it "
+                f"in {file.parent}"
+            )
             issues.append(document.place(Issue(message, path=(*path, "evaluation_key"))))
             continue
-        given = {**entry.evaluation_config, **origin.config}
+        config = {**entry.evaluation_config, **origin.config}
         try:
             (one,) = read_run_files(
-                PlanOrigin(task=str(source), config=given, root=origin.root or str(document.root))
+                PlanOrigin(task=str(source), config=config, root=origin.root or str(document.root))
             )
         except SpecError as error:
             issues += error.issues
             continue
-        own = entry.evaluation_run_config
-        changed = {name: getattr(own, name) for name in own.model_fields_set}
-        found.append(
-            RunFile(
-                one.file,
-                one.document,
-                one.run,
-                one.run_path,
-                one.evaluation,
-                one.evaluation_path,
-                one.values,
-                one.run_config.model_copy(update=changed),
-            )
-        )
+        run_config = entry.evaluation_run_config
+        changed = {name: getattr(run_config, name) for name in run_config.model_fields_set}
+        run_files.append(replace(one, run_config=one.run_config.model_copy(update=changed)))
     if issues:
         raise SpecError(issues)
-    return found
+    return run_files
 
 
 def find_run_file(evaluation_key: str, beside: Path) -> Path | None:
-    """The run file (or evaluation file) of the folder, or of `evaluations/` in it, that has an evaluation with that key."""
+    """The run file (or evaluation file) of the folder, or of `evaluations/` in it, that has an evaluation
+    with that key.
+    """
+    reach = root_of_folder(beside.parent)
     for folder in (beside.parent, beside.parent / "evaluations"):
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-            if path != beside and _evaluation_key(path) == evaluation_key:
+            if path != beside and is_below(path, reach) and _evaluation_key(path, reach) == evaluation_key:
                 return path
     return None
 
 
-def _evaluation_key(path: Path) -> str | None:
-    """Key of the evaluation in a file, valid or not; `None` when it has none, or cannot be read: somebody else's file, perhaps."""
-    kind, data = peek(path, env=environment())
+def _evaluation_key(path: Path, root: Path) -> str | None:
+    """Key of the evaluation in a file, valid or not; `None` when it has none, or cannot be read: somebody
+    else's file, perhaps.
+    """
+    kind, data = peek(path, root=root, env=environment())
     evaluation = data.get("evaluation") if kind == "run" else data if kind == "evaluation" else None
     key = evaluation.get("key") if isinstance(evaluation, dict) else None
     return key if isinstance(key, str) else None
+
+
+# Specifications with their values
+
+
+@dataclass(frozen=True)
+class BoundSpecification:
+    """A task specification with its parameters' values put in."""
+
+    key: str
+    path: Place
+    """Where it stands in the document."""
+    run_file: RunFile
+    spec: TaskSpecification
+    num_runs: int = 1
+
+
+def specifications_of(run_file: RunFile) -> list[BoundSpecification]:
+    """Every specification with its key and its values; those that repeat another evaluation's are spelt out.
+
+    Raises:
+        SpecError: values are missing or wrong.
+    """
+    specifications: list[BoundSpecification] = []
+    issues: list[Issue] = []
+    for written in run_file.specifications:
+        path = written.path
+        try:
+            bound = run_file.value(path)
+            if isinstance(written.spec, TaskSpecification):
+                spec = TaskSpecification.model_validate(bound)
+                runs = spec.repeatability.num_runs if spec.repeatability is not None else 1
+                specifications.append(BoundSpecification(written.key, path, run_file, spec, runs))
+            else:
+                repeated = RepeatabilitySpecification.model_validate(bound)
+                specifications += _repeated(written.key, path, run_file, repeated)
+        except ValidationError as error:
+            inner = run_file.document.part(path, written.spec)
+            issues += issues_from_validation(error, inner, type(written.spec))
+        except (SpecError, TemplateError) as error:
+            issues += [
+                issue if issue.line is not None else run_file.place(issue, (*path, *issue.path))
+                for issue in error.issues
+            ]
+    if issues:
+        raise SpecError(issues)
+    return specifications
+
+
+def _repeated(
+    key: str, path: Place, run_file: RunFile, spec: RepeatabilitySpecification
+) -> list[BoundSpecification]:
+    """The specifications that a `type: repeatability` one repeats, each as one that is run several times."""
+    changes = {
+        name: getattr(spec, name)
+        for name in ("num_samples", "subsampling", "display_name")
+        if getattr(spec, name) is not None
+    }
+    repeated: list[BoundSpecification] = []
+    for number, wanted in enumerate(spec.inputs):
+        place = (*path, "inputs", number)
+        source = _other_evaluation(wanted.evaluation_key, run_file, place)
+        standard = [
+            BoundSpecification(
+                written.key,
+                written.path,
+                source,
+                TaskSpecification.model_validate(source.value(written.path)),
+            )
+            for written in source.specifications
+            if isinstance(written.spec, TaskSpecification)
+        ]
+        chosen = [bound for bound in standard if wanted.task_specification_key in (None, bound.key)]
+        if not chosen:
+            keys = ", ".join(bound.key for bound in standard) or "none"
+            message = (
+                f"evaluation {wanted.evaluation_key!r} has no specification {wanted.task_specification_key!r}"
+            )
+            raise SpecError([run_file.place(Issue(message, hint=f"it has: {keys}"), place)])
+        for bound in chosen:
+            repeated_spec = bound.spec.model_copy(update={**changes, "task_result_log_path": None})
+            runs = spec.repeatability_config.num_runs
+            repeated.append(replace(bound, key=key, spec=repeated_spec, num_runs=runs))
+    if len(repeated) == 1:
+        return repeated
+    return [replace(bound, key=f"{key}-{number}") for number, bound in enumerate(repeated, start=1)]
+
+
+def _other_evaluation(key: str, run_file: RunFile, place: Place) -> RunFile:
+    if key == run_file.evaluation.key:
+        return run_file
+    source = find_run_file(key, run_file.file)
+    if source is None:
+        message = f"evaluation {key!r} was not found; looked for a run file with it in {run_file.file.parent}"
+        raise SpecError([run_file.place(Issue(message), (*place, "evaluation_key"))])
+    (repeated_file,) = read_run_files(PlanOrigin(task=str(source), root=str(run_file.document.root)))
+    return repeated_file
+
+
+# Names of parts, in one text, so that another process finds them: `run.yaml#quiz`, `run.yaml#quiz/2`.
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A task specification of a run file."""
+
+    file: Path
+    key: str
+    """The specification."""
+    run: int = 0
+    """Which of its runs, from 0."""
+
+    def __str__(self) -> str:
+        number = f"/{self.run + 1}" if self.run else ""
+        return f"{self.file}#{self.key}{number}"
+
+
+def parse_reference(text: str) -> Reference | None:
+    """The specification that a text names; `None` when it names a file or a shipped task."""
+    file, mark, name = text.rpartition("#")
+    if not mark or not file.lower().endswith(SUFFIXES) or is_present(text):
+        return None
+    key, slash, number = name.partition("/")
+    if slash and not (number.isascii() and number.isdigit() and int(number) > 0):
+        return None
+    return Reference(Path(file), key, int(number) - 1 if slash else 0)

@@ -1,4 +1,4 @@
-"""A whole evaluation: models, one run of the engine, evidence of every specification, policies, one summary."""
+"""Evaluations on engines: models, one run, evidence of every specification, policies."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence, TaskResultLog
-from aigo_bridge.engine import Engine, Job, LogRef, RunSettings
-from aigo_bridge.engines import require_exact
+from aigo_bridge.cassettes.playing import played_name
+from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import Job, LogRef, RunSettings, earlier_runs
+from aigo_bridge.engine.registry import require_exact
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
-from aigo_bridge.evaluate import APP_VERSION, outcome_of
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, Models, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
-from aigo_bridge.evaluation.repeating import repeated_result
-from aigo_bridge.evaluation.results import EntryResult, of_failure, of_file, of_outcome
+from aigo_bridge.evaluation.provenance import keep_provenance
+from aigo_bridge.evaluation.repeating import repeated_outcome, rows_of
+from aigo_bridge.evaluation.task import lone_job, ready_job, run_ready
+from aigo_bridge.evaluation.writing import outcome_of, result_frame
+from aigo_bridge.execution.permissions import confined, require_allowed
+from aigo_bridge.execution.progress import allowed, tolerated
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.process.temporary import draft_of
+from aigo_bridge.provenance.record import provenance_file
 from aigo_bridge.results import LogReader, write_log
 from aigo_bridge.results.faults import Faults, explained
 from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, with_logs
-from aigo_bridge.results.specification import bare_specification, specification_of
-from aigo_bridge.tolerance import allowed
+from aigo_bridge.results.specification import bare_specification, dataset_tags, specification_of
+from aigo_bridge.spec.datasets import is_sample_data
 
 
 @dataclass(frozen=True)
@@ -49,52 +58,128 @@ class EvaluationOutcome:
     """What became of an evaluation."""
 
     evaluation: Evaluation
-    results: tuple[EntryResult, ...]
+    results: tuple[Outcome, ...]
     """In the order of the specifications."""
     verdicts: tuple[Verdict, ...]
     """What the policies of the file say."""
     out: Path
     """Folder of results and logs."""
+    fail_on_error: str | None = None
+    """Failed samples that each specification may have (see `tolerance.tolerated`)."""
 
-    def is_right(self, tolerated: Sequence[int]) -> bool:
-        """Whether every result is right (see `EntryResult.is_right`) and every policy rule holds."""
-        right = all(result.is_right(limit) for result, limit in zip(self.results, tolerated, strict=True))
-        return right and all(verdict.passed for verdict in self.verdicts)
+    @property
+    def statuses(self) -> set[str]:
+        """Statuses of all results."""
+        return {result.status for result in self.results}
+
+    @property
+    def passed(self) -> bool:
+        """Whether every result and every policy rule has passed."""
+        return all(map(self.has_passed, self.results)) and all(verdict.passed for verdict in self.verdicts)
+
+    def has_passed(self, result: Outcome) -> bool:
+        """Whether one of the results has."""
+        return result.passed(tolerated(self.fail_on_error, result.num_planned))
 
 
 def ready(
-    evaluations: Sequence[Evaluation], engine: Engine, choice: ModelChoice, *, resume: bool
+    evaluations: Sequence[Evaluation],
+    engines: Sequence[Engine],
+    choice: ModelChoice,
+    *,
+    resume: bool,
+    recorded: Mapping[str, str] | None = None,
 ) -> list[ReadyEvaluation]:
-    """Give every plan its models, and make sure that the engine can run it.
+    """Give every plan its models, and make sure that the engines can run it.
+
+    Args:
+        evaluations: what is to be run.
+        engines: where.
+        choice: what the caller says about models.
+        resume: whether runs that did not come to their end are gone on with.
+        recorded: AI GO model key → the name of the model that was recorded, which a task by itself needs not
+            be told; a cassette answers for all models then. `None`: the models themselves are asked.
 
     Raises:
         UsageError: models are missing, or were given in vain; all are named.
-        UnsupportedPlanError: the engine cannot run plans as written; all gaps of all of them.
+        UnsupportedPlanError: an engine cannot run plans as written; all gaps of all of them.
+        SnippetsRefusedError: code of theirs cannot be confined here.
     """
-    found: list[ReadyEvaluation] = []
+    if [evaluation.run_file for evaluation in evaluations] == [None]:
+        return [_ready_task(evaluations[0], engines, choice, resume=resume, recorded=recorded)]
+    prepared: list[ReadyEvaluation] = []
     declared: dict[str, DeclaredModel] = {}
     for evaluation in evaluations:
+        assert evaluation.run_file is not None
         declared |= declared_models(evaluation.run_file)
     models = Models(declared, choice)
     for evaluation in evaluations:
         entries = tuple(_with_models(entry, models, resume=resume) for entry in evaluation.entries)
-        found.append(ReadyEvaluation(evaluation, entries))
+        prepared.append(ReadyEvaluation(evaluation, entries))
     models.check()
-    _refuse_gaps(found, engine)
-    return [replace(each, model_is_unused=models.model_is_unused) for each in found]
+    _refuse_gaps(prepared, engines)
+    require_allowed(job.plan for one in prepared for entry in one.entries for job in entry.jobs)
+    if recorded is not None:
+        prepared = [replace(one, entries=tuple(map(_played, one.entries))) for one in prepared]
+    return [
+        replace(one, entries=tuple(map(_confined, one.entries)), model_is_unused=models.model_is_unused)
+        for one in prepared
+    ]
+
+
+def _ready_task(
+    evaluation: Evaluation,
+    engines: Sequence[Engine],
+    choice: ModelChoice,
+    *,
+    resume: bool,
+    recorded: Mapping[str, str] | None,
+) -> ReadyEvaluation:
+    """A task by itself: what it is told of models is about its options, not about a file's declarations."""
+    (entry,) = evaluation.entries
+    (plan,) = entry.plans
+    if recorded is not None:
+        choice = recorded_choice(plan, choice, recorded)
+    job, _ = ready_job(lone_job(plan, choice, earlier=earlier_runs(plan, resume=resume)), engines)
+    return ReadyEvaluation(evaluation, (ReadyEntry(entry, (job,)),))
+
+
+def recorded_choice(plan: TaskPlan, choice: ModelChoice, recorded: Mapping[str, str]) -> ModelChoice:
+    """The models of a task as they were recorded, where the user names no others; a cassette answers for all
+    of them.
+    """
+    model = choice.model or (recorded.get("") if plan.calls_model else None)
+    keys = {key: recorded[key] for key in plan.model_keys if key in recorded} | dict(choice.model_map or {})
+    names = {key: played_name(name) for key, name in keys.items()}
+    return ModelChoice(None if model is None else played_name(model), names)
+
+
+def _played(entry: ReadyEntry) -> ReadyEntry:
+    """A specification for whose models a cassette answers."""
+    return replace(
+        entry,
+        jobs=tuple(
+            replace(
+                job,
+                model=None if job.model is None else played_name(job.model),
+                model_map={key: played_name(name) for key, name in job.model_map.items()},
+            )
+            for job in entry.jobs
+        ),
+    )
 
 
 def _with_models(entry: Entry, models: Models, *, resume: bool) -> ReadyEntry:
     jobs: list[Job] = []
     for plan in entry.plans:
         evaluated = models.evaluated(entry.model_key) if plan.calls_model else None
-        others = {key: models.other(key) for key in plan.model_keys}
-        named = {key: model for key, model in others.items() if model is not None}
+        named_models = {key: models.other(key) for key in plan.model_keys}
+        named = {key: model for key, model in named_models.items() if model is not None}
         fingerprints = {key: model.fingerprint for key, model in named.items()}
         if evaluated is not None:
             fingerprints[""] = evaluated.fingerprint
         assert plan.specification is not None
-        own = replace(
+        specification = replace(
             plan.specification,
             model={"key": evaluated.key, "display_name": evaluated.display_name}
             if evaluated is not None and evaluated.key
@@ -102,96 +187,117 @@ def _with_models(entry: Entry, models: Models, *, resume: bool) -> ReadyEntry:
         )
         jobs.append(
             Job(
-                plan=replace(plan, specification=own, fingerprints=fingerprints),
+                plan=replace(plan, specification=specification, fingerprints=fingerprints),
                 model=None if evaluated is None else evaluated.name,
                 model_map={key: model.name for key, model in named.items()},
-                earlier="resume" if resume else "reuse" if plan.cache == "reuse" else "ignore",
+                earlier=earlier_runs(plan, resume=resume),
             )
         )
     return ReadyEntry(replace(entry, plans=tuple(job.plan for job in jobs)), tuple(jobs))
 
 
-def _refuse_gaps(found: Sequence[ReadyEvaluation], engine: Engine) -> None:
+def _confined(entry: ReadyEntry) -> ReadyEntry:
+    jobs = tuple(replace(job, plan=confined(job.plan)) for job in entry.jobs)
+    plans = tuple(job.plan for job in jobs) or entry.entry.plans
+    return ReadyEntry(replace(entry.entry, plans=plans), jobs)
+
+
+def _refuse_gaps(evaluations: Sequence[ReadyEvaluation], engines: Sequence[Engine]) -> None:
     refused: list[str] = []
-    for each in found:
-        for entry in each.entries:
-            for job in entry.jobs[:1]:
-                try:
-                    require_exact(engine.gaps(job.plan), engine=engine.name)
-                except UnsupportedPlanError as error:
-                    refused.append(f"{entry.entry.key}: {error}")
+    for engine in engines:
+        for one in evaluations:
+            for entry in one.entries:
+                for job in entry.jobs[:1]:
+                    try:
+                        require_exact(engine.gaps(job.plan), engine=engine.name)
+                    except UnsupportedPlanError as error:
+                        refused.append(f"{entry.entry.key}: {error}")
     if refused:
         raise UnsupportedPlanError("\n".join(refused))
 
 
 def run_evaluation(
-    made: ReadyEvaluation, engine: Engine, settings: RunSettings, *, fail_on_error: str | None = None
+    prepared: ReadyEvaluation, engine: Engine, settings: RunSettings, *, fail_on_error: str | None = None
 ) -> EvaluationOutcome:
     """Run an evaluation and write its evidence to `settings.out`: one result per specification.
 
-    A specification that fails has a result that says so, and does not touch the others.
+    A specification that fails has a result that says so, and does not touch the others; a task by itself
+    raises what went wrong.
 
     Args:
-        made: the evaluation.
+        prepared: the evaluation.
         engine: what runs it.
         settings: how.
-        fail_on_error: failed samples that each specification may have before it is stopped (see `tolerance.allowed`).
+        fail_on_error: failed samples that each specification may have before it is stopped (see
+            `tolerance.allowed`).
 
     Raises:
         UsageError: a model cannot be made from its string; the folder cannot be used.
         EngineError: the engine failed before anything ran.
+        EvidenceError: the evidence of a task by itself cannot be written.
     """
-    evaluation = made.evaluation
-    settings.out.mkdir(parents=True, exist_ok=True)
-    results: dict[str, EntryResult] = {}
-    waiting = list(made.entries)
+    evaluation = prepared.evaluation
+    results: dict[str, Outcome] = {}
+    if evaluation.run_file is None:
+        (job,) = tolerant_jobs(prepared.entries[0], fail_on_error)
+        results[evaluation.key] = run_ready(job, engine, settings)
+    else:
+        settings.out.mkdir(parents=True, exist_ok=True)
+    waiting = [entry for entry in prepared.entries if entry.entry.key not in results]
     while waiting:
-        now = [each for each in waiting if each.entry.pending is None or each.entry.pending in results]
-        results |= _round(now, results, evaluation.key, engine, settings, fail_on_error)
-        waiting = [each for each in waiting if each.entry.key not in results]
-    results = {each.entry.key: results[each.entry.key] for each in made.entries}
-    measured = [Measured(evaluation.key, result.key, result.data) for result in results.values()]
-    return EvaluationOutcome(
-        evaluation, tuple(results.values()), tuple(verdicts(evaluation.policies, measured)), settings.out
-    )
+        now = [one for one in waiting if one.entry.pending is None or one.entry.pending in results]
+        results |= _round(now, results, engine, settings, fail_on_error)
+        waiting = [one for one in waiting if one.entry.key not in results]
+    in_order = [results[one.entry.key] for one in prepared.entries]
+    return judged_outcome(evaluation, in_order, settings.out, fail_on_error)
+
+
+def judged_outcome(
+    evaluation: Evaluation, results: Sequence[Outcome], out: Path, fail_on_error: str | None
+) -> EvaluationOutcome:
+    """The results of an evaluation, in the order of its specifications, with what its policies say."""
+    measured = [Measured(evaluation.key, result.key, result.data) for result in results]
+    judged = tuple(verdicts(evaluation.policies, measured))
+    return EvaluationOutcome(evaluation, tuple(results), judged, out, fail_on_error)
+
+
+def tolerant_jobs(entry: ReadyEntry, fail_on_error: str | None) -> list[Job]:
+    """The jobs of a specification with the failed samples that it may have, over all runs."""
+    limit = allowed(fail_on_error, sum(len(job.plan.samples) for job in entry.jobs))
+    return [replace(job, tolerated=limit) for job in entry.jobs]
 
 
 def _round(
     entries: Sequence[ReadyEntry],
-    results: Mapping[str, EntryResult],
-    evaluation: str,
+    results: Mapping[str, Outcome],
     engine: Engine,
     settings: RunSettings,
     fail_on_error: str | None,
-) -> dict[str, EntryResult]:
+) -> dict[str, Outcome]:
     """Run the entries whose rows are there, or come from results that are there by now."""
-    found: dict[str, EntryResult] = {}
+    outcomes: dict[str, Outcome] = {}
     ready_now: list[ReadyEntry] = []
-    for each in entries:
-        key = each.entry.key
+    for entry in entries:
         try:
-            ready_now.append(each if each.entry.pending is None else _with_rows(each, results))
+            ready_now.append(entry if entry.entry.pending is None else _with_rows(entry, results))
         except BridgeError as error:
-            found[key] = _failed(each, evaluation, str(error), engine, settings.out)
-    jobs = [
-        replace(job, tolerated=allowed(fail_on_error, sum(len(each.plan.samples) for each in entry.jobs)))
-        for entry in ready_now
-        for job in entry.jobs
-    ]
+            outcomes[entry.entry.key] = _failed(entry, str(error), engine, settings.out)
+    jobs = [job for entry in ready_now for job in tolerant_jobs(entry, fail_on_error)]
     try:
-        logs = engine.run_all(jobs, settings) if jobs else []
+        logs = engine.run(jobs, settings) if jobs else []
     except BridgeError as error:
         if not results:
             raise
         logs = [error if isinstance(error, EngineError) else EngineError(str(error)) for _ in jobs]
     remaining = iter(logs)
-    for each in ready_now:
-        own = [next(remaining) for _ in each.jobs]
-        found[each.entry.key] = _result(each, own, evaluation, engine, settings.out)
-    return found
+    for entry in ready_now:
+        outcomes[entry.entry.key] = entry_outcome(
+            entry, [next(remaining) for _ in entry.jobs], engine, settings.out
+        )
+    return outcomes
 
 
-def _with_rows(waiting: ReadyEntry, results: Mapping[str, EntryResult]) -> ReadyEntry:
+def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntry:
     """An entry with the rows of the result that it waited for.
 
     Raises:
@@ -203,50 +309,99 @@ def _with_rows(waiting: ReadyEntry, results: Mapping[str, EntryResult]) -> Ready
     assert entry.pending is not None
     assert entry.again is not None
     earlier = results[entry.pending]
-    whole = earlier.status == "success" and not earlier.faults and not earlier.num_missing
-    if not whole or earlier.result is None or LogReader(earlier.result).frame().status != "success":
+    is_complete = earlier.status == "success" and not earlier.faults and not earlier.num_missing
+    if not is_complete or earlier.result is None or LogReader(earlier.result).frame().status != "success":
         raise EvidenceError(
             f"it was not run: its rows come from {entry.pending!r}, whose result is not complete"
         )
-    made = entry.again(earlier.result)
+    entry_with_rows = entry.again(earlier.result)
     jobs = tuple(
         replace(
             job,
-            plan=replace(plan, specification=job.plan.specification, fingerprints=job.plan.fingerprints),
+            plan=replace(
+                plan,
+                specification=job.plan.specification,
+                fingerprints=job.plan.fingerprints,
+                snippets=job.plan.snippets,
+            ),
         )
-        for job, plan in zip(waiting.jobs, made.plans, strict=True)
+        for job, plan in zip(waiting.jobs, entry_with_rows.plans, strict=True)
     )
-    return ReadyEntry(replace(made, plans=tuple(job.plan for job in jobs)), jobs)
+    return ReadyEntry(replace(entry_with_rows, plans=tuple(job.plan for job in jobs)), jobs)
 
 
-def _failed(made: ReadyEntry, evaluation: str, problem: str, engine: Engine, out: Path) -> EntryResult:
-    """An entry that came to nothing, with a result that says why."""
-    return of_failure(made.entry, evaluation, problem, _write_failure(made.jobs[0], problem, engine, out))
-
-
-def _result(
-    ready_entry: ReadyEntry,
-    logs: Sequence[LogRef | EngineError],
-    evaluation: str,
-    engine: Engine,
-    out: Path,
-) -> EntryResult:
+def entry_outcome(
+    ready_entry: ReadyEntry, logs: Sequence[LogRef | EngineError], engine: Engine, out: Path
+) -> Outcome:
+    """What became of a specification, from the logs of its jobs; its result is written to `out`."""
     entry = ready_entry.entry
     written = [log for log in logs if isinstance(log, LogRef)]
     try:
         if entry.stored is not None:
-            return of_file(entry, evaluation, _copied(entry.stored, entry.key, out))
+            return _stored_outcome(entry, entry.stored, out)
         if len(entry.plans) > 1 and written:
-            return repeated_result(entry, evaluation, written, engine, out)
+            return repeated_outcome(entry, written, engine, out)
         if written:
-            return of_outcome(entry, evaluation, outcome_of(entry.plans[0], written[0], engine, out))
+            return outcome_of(entry.plans[0], written[0], engine, out)
     except EvidenceError as error:
-        return of_failure(entry, evaluation, str(error), None, [log.path for log in written])
+        return _failure(entry, str(error), logs=written)
     except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it
-        problem = f"the result could not be put together: {explained(error)}"
-        return of_failure(entry, evaluation, problem, None, [log.path for log in written])
+        return _failure(entry, f"the result could not be put together: {explained(error)}", logs=written)
     problem = str(next(log for log in logs if isinstance(log, BridgeError)))
-    return _failed(ready_entry, evaluation, problem, engine, out)
+    return _failed(ready_entry, problem, engine, out)
+
+
+def _failed(ready_entry: ReadyEntry, problem: str, engine: Engine, out: Path) -> Outcome:
+    """An entry that came to nothing, with a result that says why."""
+    return _failure(ready_entry.entry, problem, _write_failure(ready_entry.jobs[0], problem, engine, out))
+
+
+def _failure(entry: Entry, problem: str, result: Path | None = None, logs: Sequence[LogRef] = ()) -> Outcome:
+    """A specification that has come to nothing."""
+    return Outcome(
+        task=entry.plans[0].task.key if entry.plans else "",
+        status="failure",
+        error=problem,
+        key=entry.key,
+        display_name=entry.display_name,
+        result=result,
+        # Nothing is taken over from logs that there is no result of.
+        logs=tuple(LogRef(log.engine, log.path) for log in logs),
+        num_planned=sum(len(plan.samples) for plan in entry.plans),
+        is_sample_data=entry.is_sample_data,
+    )
+
+
+def _stored_outcome(entry: Entry, stored: Path, out: Path) -> Outcome:
+    """A stored result, which then stands beside the others.
+
+    Raises:
+        EvidenceError: the file is no result log.
+    """
+    path = _copied(stored, entry.key, out)
+    frame = LogReader(path).frame()
+    evidence, entity = frame.evidence, frame.specification.evaluated_entity
+    data = tuple(evidence.metrics or ()) if evidence is not None else ()
+    failures = evidence.failures if evidence is not None else None
+    total = failures.num_total if failures is not None else 0
+    return Outcome(
+        task=frame.specification.task.key,
+        status=frame.status,
+        error=frame.errors[0].message if frame.errors else None,
+        key=entry.key,
+        display_name=entry.display_name,
+        result=path,
+        stored=stored,
+        models={} if entity is None else {"": entity.key},
+        num_planned=total,
+        num_samples=total,
+        num_failed=failures.num_errors if failures is not None else 0,
+        metrics=rows_of(data, total),
+        data=data,
+        started_at=float(frame.execution.started_at),
+        ended_at=float(frame.execution.ended_at),
+        is_sample_data=is_sample_data(dataset_tags(frame.specification)),
+    )
 
 
 def _copied(stored: Path, key: str, out: Path) -> Path:
@@ -255,10 +410,24 @@ def _copied(stored: Path, key: str, out: Path) -> Path:
     lines = stored.name.removesuffix(packed).endswith(".jsonl")
     target = out / f"{key}{'.tasklog.jsonl' if lines else SUFFIX}{packed}"
     if target.resolve() != stored.resolve():
-        partial = target.with_name(f".{target.name}.part")
-        shutil.copyfile(stored, partial)
-        partial.replace(target)
+        with draft_of(target) as draft:
+            shutil.copyfile(stored, draft)
+            draft.replace(target)
+        _copy_provenance(stored, target)
     return target
+
+
+def _copy_provenance(stored: Path, target: Path) -> None:
+    """The provenance of a stored result, where it has one, beside its copy; that of another result is
+    gone.
+    """
+    source, copy = provenance_file(stored), provenance_file(target)
+    if not source.is_file():
+        copy.unlink(missing_ok=True)
+        return
+    with draft_of(copy) as draft:
+        shutil.copyfile(source, draft)
+        draft.replace(copy)
 
 
 def _write_failure(job: Job, problem: str, engine: Engine, out: Path) -> Path:
@@ -271,20 +440,20 @@ def _write_failure(job: Job, problem: str, engine: Engine, out: Path) -> Path:
         bare_specification(plan),
     )
     run = identity_of(specification, job.model_map, {} if plan.origin is None else plan.origin.datasets)
-    path = result_file(out, plan.name, run, with_logs(lambda: engine.logged_runs(out)))
+    path = result_file(out, plan.name, run, with_logs(lambda: engine.capabilities.logged_runs(out)))
     # It was not run: the time is that at which this became known.
     now = int(time.time())
     write_log(
         path,
         [],
-        finish=TaskResultLog(
-            format_version="v1",
-            app_version=APP_VERSION,
-            status="failure",
-            evidence=TaskResultEvidence(metrics=None, samples=[]),
-            specification=specification,
-            execution=TaskExecution(runtime=0.0, started_at=now, ended_at=now),
-            errors=[TaskResultError(error_type="EngineError", message=problem)],
+        finish=result_frame(
+            replace(plan, snippets=None),  # its code did not run
+            TaskResultEvidence(metrics=None, samples=[]),
+            specification,
+            TaskExecution(runtime=0.0, started_at=now, ended_at=now),
+            [TaskResultError(error_type="EngineError", message=problem)],
+            is_success=False,
         ),
     )
+    keep_provenance(plan, path, engine, (), job.model_map)
     return path

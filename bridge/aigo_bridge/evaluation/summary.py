@@ -1,9 +1,10 @@
-"""`evaluation.json`: what became of an evaluation, for programs; described in docs/run-files.md."""
+"""Outcomes for programs: `evaluation.json` (see docs/run-files.md), and what `--json` prints of tasks and
+benchmarks by themselves.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +12,10 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.errors import Issue
-from aigo_bridge.evaluate import APP_VERSION
-from aigo_bridge.evaluation.results import EntryResult
+from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.evaluation.running import EvaluationOutcome
+from aigo_bridge.evaluation.writing import APP_VERSION
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.secrets import redact_json
 
 FORMAT = 1
 """Raised when a field changes its meaning."""
@@ -24,14 +23,12 @@ FORMAT = 1
 FILE = "evaluation.json"
 
 
-def summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> dict[str, Any]:
-    """The summary as plain data; paths are relative to the folder of the results, so that it can be moved as a whole.
-
-    Args:
-        outcome: of the evaluation.
-        tolerated: failed samples that each specification may have.
+def summary(outcome: EvaluationOutcome) -> dict[str, Any]:
+    """The summary as plain data; paths are relative to the folder of the results, so that it can be moved as
+    a whole.
     """
     evaluation = outcome.evaluation
+    assert evaluation.run_file is not None
     return {
         "format": FORMAT,
         "app_version": APP_VERSION,
@@ -40,11 +37,8 @@ def summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> dict[str, A
             "display_name": evaluation.display_name,
             "file": evaluation.run_file.file.name,
         },
-        "status": "success" if outcome.is_right(tolerated) else "failure",
-        "results": [
-            _result(result, limit, outcome.out)
-            for result, limit in zip(outcome.results, tolerated, strict=True)
-        ],
+        "status": "success" if outcome.passed else "failure",
+        "results": [_result(result, outcome) for result in outcome.results],
         "policies": [
             {
                 "policy": verdict.policy,
@@ -52,75 +46,144 @@ def summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> dict[str, A
                 "display_name": verdict.display_name,
                 "passed": verdict.passed,
                 "reason": verdict.reason,
-                "values": [asdict(found) for found in verdict.values],
+                "values": [asdict(value) for value in verdict.values],
             }
             for verdict in outcome.verdicts
         ],
     }
 
 
-def warnings_json(issues: Sequence[Issue], doubts: Sequence[str]) -> list[dict[str, Any]]:
-    """What planning warned of, and what the run leaves to doubt, for programs."""
-    return [
-        *(
-            {"message": issue.message, "place": issue.place or None, "hint": issue.hint}
-            for issue in issues
-            if issue.severity == "warning"
-        ),
-        *({"message": line, "place": None, "hint": None} for line in doubts),
-    ]
+def task_summary(outcome: Outcome, digest: str | None = None) -> dict[str, Any]:
+    """A task by itself; `digest` is its plan's where the outcome has none, as of merged logs."""
+    plan = outcome.plan
+    return {
+        "task": outcome.task,
+        "status": outcome.status,
+        "digest": digest if plan is None else plan.digest,
+        "sample_data": outcome.is_sample_data,
+        "models": dict(outcome.models),
+        **({} if plan is None or plan.snippets is None else {"snippets": plan.snippets}),
+        "samples": {
+            **_counts(outcome),
+            **({"invalid": plan.num_invalid} if plan is not None and plan.num_invalid else {}),
+        },
+        "metrics": _metrics(outcome),
+        "errors": [error.to_json() for error in outcome.first_errors],
+        "warnings": _warnings(outcome),
+        "faults": list(outcome.faults),
+        "usage": {name: dict(usage) for name, usage in outcome.usage.items()},
+        "native_log": str(outcome.native_log),
+        "result": str(outcome.result),
+        **_differences(outcome),
+    }
 
 
-def write_summary(outcome: EvaluationOutcome, tolerated: Sequence[int]) -> Path:
+def benchmark_summary(outcome: Outcome) -> dict[str, Any]:
+    """A benchmark of an engine."""
+    return {
+        "task": outcome.task,
+        "file": outcome.file,
+        "status": outcome.status,
+        "error": outcome.error,
+        "model": outcome.models.get(""),
+        "samples": {
+            "planned": outcome.num_planned,
+            "completed": outcome.num_samples - outcome.num_failed,
+            "failed": outcome.num_failed,
+            "missing": outcome.num_missing,
+            "stopped": outcome.num_stopped,
+            "unscored": outcome.num_unscored,
+        },
+        "metrics": [
+            {"scorer": row.scorer_key, "name": row.name, "value": row.value, "num_scored": row.num_scored}
+            for row in outcome.metrics
+        ],
+        "errors": [
+            {"sample_id": first.sample_id, "message": first.error.message, "count": first.count}
+            for first in outcome.first_errors
+        ],
+        "reused": outcome.num_reused,
+        "warnings": list(outcome.doubts),
+        "native_log": str(outcome.native_log),
+        "result": None if outcome.result is None else str(outcome.result),
+        **_differences(outcome),
+    }
+
+
+def write_summary(outcome: EvaluationOutcome) -> Path:
     """Write the summary beside the results."""
     path = outcome.out / FILE
     with open_for_replacing(path) as file:
-        text = orjson.dumps(summary(outcome, tolerated), option=orjson.OPT_INDENT_2)
-        file.write(redact_json(text) + b"\n")
+        file.write(orjson.dumps(summary(outcome), option=orjson.OPT_INDENT_2) + b"\n")
     return path
 
 
-def _result(result: EntryResult, tolerated: int, out: Path) -> dict[str, Any]:
+def _result(result: Outcome, outcome: EvaluationOutcome) -> dict[str, Any]:
+    out = outcome.out
     return {
         "key": result.key,
         "display_name": result.display_name,
         "task": result.task,
         "status": result.status,
-        "right": result.is_right(tolerated),
-        "problem": result.problem,
+        "right": outcome.has_passed(result),
+        "problem": result.error,
         "sample_data": result.is_sample_data,
         "origin": result.origin,
         "earlier": result.earlier and _relative(result.earlier, out),
         "models": dict(result.models),
-        "samples": {
-            "planned": result.num_planned,
-            "scored": result.num_samples - result.num_failed,
-            "failed": result.num_failed,
-            "missing": result.num_missing,
-            "excluded": result.num_excluded,
-            "reused": result.num_reused,
-        },
-        "metrics": [
-            {
-                "scorer": row.scorer_key,
-                "key": row.metric_key,
-                "name": row.name,
-                "value": row.value,
-                "num_scored": row.num_scored,
-                "problem": row.problem,
-            }
-            for row in result.metrics
-        ],
+        "samples": _counts(result),
+        "metrics": _metrics(result),
         "errors": [error.to_json() for error in result.first_errors],
-        "warnings": warnings_json(result.warnings, result.doubts),
+        "warnings": _warnings(result),
         "faults": list(result.faults),
         "usage": {name: dict(usage) for name, usage in result.usage.items()},
         "started_at": _moment(result.started_at),
         "ended_at": _moment(result.ended_at),
         "result": result.result and _relative(result.result, out),
-        "native_logs": [_relative(log, out) for log in result.native_logs],
-        **({"differences": list(result.differences)} if result.differences else {}),
+        "native_logs": [_relative(log.path, out) for log in result.logs],
+        **_differences(result),
     }
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    return {
+        "planned": outcome.num_planned,
+        "scored": outcome.num_samples - outcome.num_failed,
+        "failed": outcome.num_failed,
+        "missing": outcome.num_missing,
+        "excluded": outcome.num_excluded,
+        "reused": outcome.num_reused,
+    }
+
+
+def _metrics(outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        {
+            "scorer": row.scorer_key,
+            "key": row.metric_key,
+            "name": row.name,
+            "value": row.value,
+            "num_scored": row.num_scored,
+            "problem": row.problem,
+        }
+        for row in outcome.metrics
+    ]
+
+
+def _warnings(outcome: Outcome) -> list[dict[str, Any]]:
+    """What planning warned of, and what the run leaves to doubt."""
+    return [
+        *(
+            {"message": issue.message, "place": issue.place or None, "hint": issue.hint}
+            for issue in outcome.warnings
+            if issue.severity == "warning"
+        ),
+        *({"message": line, "place": None, "hint": None} for line in outcome.doubts),
+    ]
+
+
+def _differences(outcome: Outcome) -> dict[str, Any]:
+    return {"differences": list(outcome.differences)} if outcome.differences else {}
 
 
 def _relative(path: Path, out: Path) -> str:

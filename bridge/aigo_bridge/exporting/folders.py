@@ -1,40 +1,92 @@
-"""A folder that appears when it is complete, and what an export may replace in one that is there already.
+"""The folder of an export: it appears when it is complete, and what no export wrote in it stays, also with
+`--force`.
 
-An exported task is `<module>.py` and a folder `<module>/`; beside them stand a README.md and a requirements.txt for all exported tasks
-of the folder. Whatever an export has not written stays untouched, also with `--force`.
+An exported task is `<module>.py` and a folder `<module>/`; beside them stand a README.md and a
+requirements.txt for all exported tasks of the folder.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from aigo_bridge.engine.engine import Exported, ExportOptions
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exporting.manifest import FILE, Manifest, read_manifest
+from aigo_bridge.exporting.python_code import module_name, visible
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.process.temporary import draft_folder_of
+from aigo_bridge.redaction.secrets import redact
+from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
+from aigo_bridge.version import __version__
 
 MARK = "aigo-bridge export"
 """Stands near the top of every file that an export writes beside the tasks' folders."""
+
+PLACEHOLDER = "PROVIDER/MODEL"
+"""Stands in commands for a model that the user has to name."""
+
+_LONGEST_CELL = 200
+
+
+def write_task(
+    plan: TaskPlan, out: Path, options: ExportOptions, make: Callable[[str, Path], tuple[Manifest, str]]
+) -> Exported:
+    """Write a task into a folder, beside those that are exported there.
+
+    Args:
+        plan: its plan.
+        out: the folder.
+        options: of the export.
+        make: fills the task's own folder, which it makes, for the name of its module; gives the manifest and
+            the
+            code of the task's file.
+
+    Raises:
+        UsageError: the folder is not free.
+    """
+    with new_content(out, force=options.force) as draft:
+        neighbours = [neighbour for neighbour in manifests(out) if neighbour.key != plan.task.key]
+        module = module_name(plan.task.key, [neighbour.module for neighbour in neighbours])
+        manifest, code = make(module, draft / module)
+        manifest.write(draft / module)
+        main = f"{module}.py"
+        tasks = sorted([*neighbours, manifest], key=lambda task: task.module)
+        for name, text in (
+            (main, code),
+            ("README.md", readme(tasks)),
+            ("requirements.txt", requirements(tasks)),
+        ):
+            write_text(draft / name, text)
+        files = [path.relative_to(draft).as_posix() for path in sorted(draft.rglob("*")) if path.is_file()]
+    return Exported(out, (main, *(name for name in files if name != main)), manifest.commands)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file with line feeds, whatever the system."""
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
 def new_content(out: Path, *, force: bool) -> Iterator[Path]:
     """A folder to fill; its content is moved to `out` when the block ends well, and is gone otherwise.
 
-    A folder that does not exist appears at once. In one that exists the task's file goes first and comes last, so that what an
-    interruption leaves cannot run on half of the data.
+    A folder that does not exist appears at once. In one that exists the task's file goes first and comes
+    last, so that what an interruption leaves cannot run on half of the data.
 
     Raises:
-        UsageError: `out` cannot be made, is a file, has content (without `force`), or has files of those names that no
+        UsageError: `out` cannot be made, is a file, has content (without `force`), or has files of those
+            names that no
             export wrote.
     """
     target = Path(os.path.realpath(out))
     check_free(target, force=force)
     with draft_near(target) as draft:
         yield draft
+        _refuse_secrets(draft)
         if target.exists():
             _refuse_foreign(draft, target)
             _move_in(draft, target)
@@ -45,23 +97,19 @@ def new_content(out: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def draft_near(target: Path) -> Iterator[Path]:
-    """A folder on the file system where `target` is to be, gone at the end unless it was moved; nothing else is made.
+    """A folder on the file system where `target` is to be, gone at the end unless it was moved; nothing else
+    is made.
 
     Raises:
         UsageError: nothing can be made there.
     """
-    near = target.parent
-    while not near.exists():
-        near = near.parent
-    draft = near / f".{target.name}.{secrets.token_hex(6)}.tmp"
-    try:
-        draft.mkdir()
-    except OSError as error:
-        raise UsageError(f"--out: {str(target)!r} cannot be made: {error.strerror}") from error
-    try:
+    parent = next(folder for folder in target.parents if folder.exists())
+    with ExitStack() as stack:
+        try:
+            draft = stack.enter_context(draft_folder_of(target, parent))
+        except OSError as error:
+            raise UsageError(f"--out: {str(target)!r} cannot be made: {error.strerror}") from error
         yield draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def check_free(out: Path, *, force: bool) -> None:
@@ -74,7 +122,8 @@ def check_free(out: Path, *, force: bool) -> None:
         raise UsageError(f"--out: {str(out)!r} is a file, expected a folder")
     if out.is_dir() and not force and any(out.iterdir()):
         raise UsageError(
-            f"--out: folder {str(out)!r} is not empty; choose another, or replace what an earlier export wrote there with --force"
+            f"--out: folder {str(out)!r} is not empty; choose another, or replace what an earlier export"
+            " wrote there with --force"
         )
 
 
@@ -84,12 +133,33 @@ def manifests(out: Path) -> list[Manifest]:
     return [read_manifest(folder) for folder in folders]
 
 
+def _refuse_secrets(draft: Path) -> None:
+    """An export is made to be passed on, and taking a secret out of it would make another task of it."""
+    secret_files = [path for path in sorted(draft.rglob("*")) if path.is_file() and not _is_clean(path)]
+    if secret_files:
+        names = ", ".join(repr(path.relative_to(draft).as_posix()) for path in secret_files)
+        raise UsageError(
+            f"--out: {names} would hold a value that this process knows to be secret, so nothing is"
+            " exported; take it out of"
+            " the task, its data or its configuration (docs/models.md, secrets, says which values are known)"
+        )
+
+
+def _is_clean(path: Path) -> bool:
+    name = path.name
+    if redact(name) != name:
+        return False
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    return redact(text) is text
+
+
 def _refuse_foreign(draft: Path, target: Path) -> None:
     foreign = [entry.name for entry in sorted(draft.iterdir()) if not _is_ours(target / entry.name)]
     if foreign:
         names = ", ".join(map(repr, foreign))
         raise UsageError(
-            f"--out: {names} in folder {str(target)!r} come from no export, so they are not replaced; choose another folder"
+            f"--out: {names} in folder {str(target)!r} come from no export, so they are not replaced;"
+            " choose another folder"
         )
 
 
@@ -113,3 +183,122 @@ def _move_in(draft: Path, target: Path) -> None:
         if place.is_dir():
             place.rename(draft / f".{entry.name}.old")
         entry.replace(place)
+
+
+# README.md and requirements.txt
+
+
+def readme(tasks: Sequence[Manifest]) -> str:
+    """The README of a folder: for each task how it is run, and with what."""
+    lines = [f"<!-- written by {MARK}, release {__version__} -->", ""]
+    if len(tasks) > 1:
+        lines += ["# Evaluation tasks", ""]
+    for task in tasks:
+        lines += _task(task, "#" if len(tasks) == 1 else "##")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def requirements(tasks: Sequence[Manifest]) -> str:
+    """requirements.txt for all tasks of a folder."""
+    names = sorted({name for task in tasks for name in task.requirements})
+    return "\n".join([f"# written by {MARK}", *names]) + "\n"
+
+
+def shell(*words: str) -> str:
+    """A command line as it is typed."""
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def _task(task: Manifest, level: str) -> list[str]:
+    lines = [f"{level} {_text(task.display_name)}", ""]
+    if task.description.strip():
+        lines += [_text(task.description), ""]
+    if task.dataset is not None and is_sample_data(task.dataset.tags):
+        lines += [f"Its rows: {SAMPLE_NOTE}.", ""]
+    lines += ["```console", "pip install -r requirements.txt", *task.commands, "```", ""]
+    if task.model_keys:
+        roles = ", ".join(f"`{key}`" for key in task.model_keys)
+        model = f" `{PLACEHOLDER}` stands for the model to put there."
+        lines += [f"Besides the evaluated model the task asks {roles}.{model}", ""]
+    if task.imports:
+        names = ", ".join(f"`{name}`" for name in task.imports)
+        lines += [f"The author's code also imports {names}: install what it needs.", ""]
+    lines += _models(task)
+    if task.arguments:
+        column = (
+            f"parameter (in `{task.module}.py`)"
+            if task.engine == "lighteval"
+            else "argument (`-T name=value`)"
+        )
+        lines += [f"| {column} | type | meaning | default |", "|---|---|---|---|"]
+        lines += [_argument(argument, task.engine) for argument in task.arguments]
+        lines += [""]
+    trials = f", {task.num_trials} trials each" if task.num_trials > 1 else ""
+    rows = f" {task.num_samples} samples{trials}." if task.dataset is not None else ""
+    return [*lines, f"Task `{task.key}`, plan `{task.digest[:12]}`.{rows} {_form(task)}", ""]
+
+
+def _form(task: Manifest) -> str:
+    if task.form == "native":
+        return (
+            f"`{task.module}.py` is plain code that needs no aigo-bridge; prompts and expected answers"
+            " were rendered"
+            " at the time of the export."
+        )
+    return (
+        f"`{task.module}/` holds the task as it was written, and its rows; `{task.module}.py` refuses to"
+        " run when they"
+        " have changed."
+    )
+
+
+def _models(task: Manifest) -> list[str]:
+    """Which model goes where, on engines whose commands differ by model."""
+    if task.engine != "lighteval":
+        return []
+    commands = [command for command in task.commands if "lighteval accelerate" in command]
+    lines: list[str] = []
+    if commands:
+        place = f", in `{task.module}/model.yaml`" if f"{task.module}/model.yaml" in commands[0] else ""
+        backends = (
+            "`lighteval accelerate` is for models of transformers; lighteval's other backends take the"
+            " same task and files."
+            f" `MODEL` stands for the model{place}. A model without a chat template is asked the bare text."
+        )
+        lines += [backends, ""]
+        if task.form == "native":
+            silent = (
+                "Plain code sees answers alone: lighteval cuts the beginning of prompts that are too long"
+                " for the model, takes any system"
+                " prompt, and with some backends (litellm) a call that failed is an empty answer. The"
+                " hosted form finds all of that out."
+            )
+            lines += [silent, ""]
+    if any("lighteval custom" in command for command in task.commands):
+        purpose = "carries out the whole task with a model as `aigo-bridge run --engine lighteval` takes it"
+        lines += [f"`lighteval custom` with `{task.module}/model.py` {purpose}.", ""]
+    return lines
+
+
+def _argument(argument: Mapping[str, str], engine: str) -> str:
+    name, key = argument["name"], argument["key"]
+    if engine == "lighteval":
+        name = key
+    shown = f"`{name}`" if name == key else f"`{name}` (the task's `{_cell(key)}`)"
+    cells = (
+        shown,
+        f"`{_cell(argument['annotation'])}`",
+        _cell(argument["doc"]),
+        f"`{_cell(argument['default'])}`",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table: one line, short."""
+    shown = _text(text).replace("|", "\\|").replace("`", "'")
+    return shown if len(shown) <= _LONGEST_CELL else shown[: _LONGEST_CELL - 1] + "…"

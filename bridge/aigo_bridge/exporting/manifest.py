@@ -1,17 +1,24 @@
-"""`export.json`: what an exported task is, so that it can be made again, checked and described without its source."""
+"""`export.json`: what an exported task is, so that it can be made again, checked and described without its
+source.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
-from aigo_bridge import __version__
 from aigo_bridge.errors import UsageError
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.version import __version__
 
 FILE = "export.json"
 FORMAT = 1
@@ -60,13 +67,13 @@ class Manifest:
     requirements: tuple[str, ...]
     """What has to be installed, in pip's form."""
     imports: tuple[str, ...]
-    """Packages that the author's code imports besides; which release of them it needs, only the author knows."""
+    """Packages that the author's code imports besides; only the author knows which release it needs."""
     commands: tuple[str, ...]
     """How the task is run, from inside the folder that holds the task's file."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Values of the parameters at the time of the export."""
     arguments: tuple[Mapping[str, str], ...] = ()
-    """The parameters as arguments of the task function: `name`, `key`, `annotation`, `default` (as JSON), `doc`."""
+    """The parameters as arguments of the task function: `name`, `key`, `annotation`, `default`, `doc`."""
     limit: int | None = None
     """Number of samples that was asked for; `None`: all."""
     subsampling: Literal["head", "random"] = "head"
@@ -147,3 +154,90 @@ def check_files(folder: Path, manifest: Manifest) -> None:
             f"the files of task {manifest.key!r} are not those that were exported: {', '.join(problems)}"
             " (its numbers would be another task's; export it again)"
         )
+
+
+# A plan's manifest
+
+
+def manifest_of(
+    plan: TaskPlan,
+    module: str,
+    form: Form,
+    *,
+    engine: str,
+    requirements: Sequence[str],
+    commands: Sequence[str],
+) -> Manifest:
+    """The manifest of a plan before its files are written."""
+    return Manifest(
+        module=module,
+        form=form,
+        engine=engine,
+        key=plan.task.key,
+        display_name=plan.task.display_name,
+        description=plan.task.description,
+        digest=plan.digest,
+        task_digest="",
+        num_samples=len(plan.samples),
+        num_trials=plan.num_trials,
+        calls_model=plan.calls_model,
+        model_keys=plan.model_keys,
+        requirements=tuple(requirements),
+        imports=snippet_imports(plan) if form == "hosted" else (),
+        commands=tuple(commands),
+        config=dict(plan.config),
+    )
+
+
+def import_notes(plan: TaskPlan) -> tuple[str, ...]:
+    """What the user has to install besides, which nobody but the author knows."""
+    imports = snippet_imports(plan)
+    names = ", ".join(imports)
+    return (f"the author's code imports {names}, which requirements.txt does not name",) if imports else ()
+
+
+OWN = frozenset({"aigo_bridge", "latticeflow"})
+"""What a snippet may import that comes with aigo-bridge: its types, also under the platform's name."""
+
+
+def snippet_imports(plan: TaskPlan) -> tuple[str, ...]:
+    """Top-level packages that the snippets of a task import and that come neither with Python nor with
+    aigo-bridge, sorted.
+    """
+    definition = plan.definition.model_dump(mode="json")
+    packages = {name for source in _snippets(definition) for name in _imported(source)}
+    return tuple(sorted(packages - OWN - _dependencies() - sys.stdlib_module_names))
+
+
+def _dependencies() -> set[str]:
+    """Packages installed with aigo-bridge, by their names in Python (mostly those of the distributions)."""
+    try:
+        lines = requires("aigo-bridge") or []
+    except PackageNotFoundError:
+        return set()
+    names = [re.split(r"[^\w.-]", line)[0] for line in lines if "extra ==" not in line]
+    return {name.lower().replace("-", "_") for name in names}
+
+
+def _snippets(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key.endswith("_snippet") and isinstance(inner, str):
+                yield inner
+            else:
+                yield from _snippets(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _snippets(inner)
+
+
+def _imported(source: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # it will fail in every run, and say so there
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

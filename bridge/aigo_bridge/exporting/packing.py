@@ -22,16 +22,25 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge import __version__
 from aigo_bridge.datasets.rows import Row
 from aigo_bridge.datasets.rows import digest_of as digest_of_rows
-from aigo_bridge.errors import BridgeError, SpecError, UnsupportedPlanError, UsageError
-from aigo_bridge.exporting.arguments import typed_arguments
+from aigo_bridge.errors import BridgeError, Issue, SpecError, UnsupportedPlanError, UsageError
 from aigo_bridge.exporting.manifest import Manifest, PackedDataset, check_files, checksum, read_manifest
-from aigo_bridge.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, digest_of, document_of
-from aigo_bridge.planning import plan_task, task_document
-from aigo_bridge.reading import Document, read_task
+from aigo_bridge.plan.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, digest_of, document_of
+from aigo_bridge.planning.planning import plan_task, task_document
+from aigo_bridge.reading import Document, read
 from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.parameters import (
+    BooleanParameter,
+    CategoricalParameter,
+    DictParameter,
+    FloatParameter,
+    IntParameter,
+    ListParameter,
+    Parameter,
+    parse_text,
+)
+from aigo_bridge.version import __version__
 
 SAMPLES = "samples.jsonl"
 
@@ -47,7 +56,8 @@ def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
     reference = plan.benchmark.dataset if plan.dataset is not None else None
     if reference is not None and reference.source == "task_result":
         raise UnsupportedPlanError(
-            f"task {plan.task.key!r} runs on the earlier result {reference.key!r}, which its files cannot carry"
+            f"task {plan.task.key!r} runs on the earlier result {reference.key!r}, which its files cannot"
+            " carry"
             " (--native exports the rows that were made of it)"
         )
     folder.mkdir(parents=True)
@@ -152,13 +162,13 @@ def _rows_file(number: int) -> str:
 
 
 def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
-    """The manifest, with ids where the rows alone would give others, once its files are known to give the same plan."""
+    """The manifest, once its files give the same plan; with ids where the rows alone would give others."""
     try:
-        made = _unpacked(folder, manifest, plan.config, None)
+        copy = _unpacked(folder, manifest, plan.config, None)
         ids = tuple(sample.id for sample in plan.samples)
-        if plan.dataset is not None and ids != tuple(sample.id for sample in made.samples):
+        if plan.dataset is not None and ids != tuple(sample.id for sample in copy.samples):
             manifest = replace(manifest, sample_ids=ids)
-            made = _unpacked(folder, manifest, plan.config, None)
+            copy = _unpacked(folder, manifest, plan.config, None)
     except SpecError as error:
         reasons = "; ".join(dict.fromkeys(issue.message for issue in error.issues))
         raise UnsupportedPlanError(
@@ -167,7 +177,7 @@ def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
         ) from error
     except BridgeError as error:
         raise UnsupportedPlanError(f"task {plan.task.key!r} cannot be exported: {error}") from error
-    if made.digest != plan.digest:
+    if copy.digest != plan.digest:
         raise UnsupportedPlanError(
             f"task {plan.task.key!r} cannot be exported: its files have changed while they were read"
         )
@@ -180,17 +190,20 @@ def _unpacked(
     if manifest.task_file is None:
         raise UsageError(f"{str(folder)!r} holds a native export, which runs without aigo-bridge")
     root = folder / TASK
-    document = read_task(folder / manifest.task_file, root=root)
+    document = read(TaskSpec, folder / manifest.task_file, root=root)
     if task_digest(document.spec) != manifest.task_digest:
         if manifest.release != __version__:
-            reason = f"aigo-bridge {__version__} reads its files otherwise than {manifest.release}, which exported them; install that one"
+            reason = (
+                f"aigo-bridge {__version__} reads its files otherwise than {manifest.release}, which"
+                " exported them; install that one"
+            )
         else:
             reason = "it reads environment variables, and they have other values here"
         raise UsageError(f"task {manifest.key!r} is not the one that was exported: {reason}")
-    made = plan_task(document, _origin(folder, manifest, document, config, num_samples))
-    if made.dataset is None or manifest.dataset is None:
-        return made
-    return _identified(made, made.dataset, manifest, manifest.dataset)
+    plan = plan_task(document, _origin(folder, manifest, document, config, num_samples))
+    if plan.dataset is None or manifest.dataset is None:
+        return plan
+    return _identified(plan, plan.dataset, manifest, manifest.dataset)
 
 
 def _origin(
@@ -221,10 +234,10 @@ def _origin(
 
 
 def _identified(
-    made: TaskPlan, dataset: PlannedDataset, manifest: Manifest, packed: PackedDataset
+    plan: TaskPlan, dataset: PlannedDataset, manifest: Manifest, packed: PackedDataset
 ) -> TaskPlan:
     """The plan with what the rows alone do not say: ids, and where they came from."""
-    samples = made.samples
+    samples = plan.samples
     if manifest.sample_ids is not None:
         samples = tuple(
             Sample(sample_id, sample.data)
@@ -239,10 +252,78 @@ def _identified(
         digest=digest_of_rows([Row(sample.id, dict(sample.data)) for sample in samples]),
     )
     return replace(
-        made,
+        plan,
         samples=samples,
         dataset=dataset,
-        digest=digest_of(made.task, made.config, dataset, num_trials=made.num_trials),
-        num_samples=manifest.limit if complete else made.num_samples,
+        digest=digest_of(plan.task, plan.config, dataset, num_trials=plan.num_trials),
+        num_samples=manifest.limit if complete else plan.num_samples,
         subsampling=manifest.subsampling,
     )
+
+
+# Values of parameters as they come from `-T name=value`. Engines' command lines read values as YAML and take
+# commas for lists, without knowing what a parameter wants: a text with a comma arrives as a list, a list of
+# one item as that item, `1e-3` as text.
+
+
+def typed_arguments(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as the parameters want them, where the text that was typed can be told from what arrived.
+
+    Raises:
+        SpecError: a text was read as something else and is lost; the issue says how to type it.
+    """
+    by_key = {parameter.key: parameter for parameter in parameters}
+    issues: list[Issue] = []
+    typed = {
+        key: _typed(by_key[key], value, issues) if key in by_key else value
+        for key, value in arguments.items()
+    }
+    if issues:
+        raise SpecError(issues)
+    return typed
+
+
+def _typed(parameter: Parameter, value: Any, issues: list[Issue]) -> Any:
+    match parameter:
+        case _ if value is None:
+            return None
+        case IntParameter() | FloatParameter() | BooleanParameter() | DictParameter():
+            return parse_text(parameter, value) if isinstance(value, str) else value
+        case ListParameter():
+            return [_item(parameter, item) for item in _listed(value)]
+        case CategoricalParameter(multiple=True):
+            return _listed(value)
+        case _:
+            return _text(parameter, value, issues)
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [] if value == "" else [value]
+
+
+def _item(parameter: ListParameter, item: Any) -> Any:
+    """An item between commas is text, whatever it says."""
+    if parameter.dtype == "string" or not isinstance(item, str):
+        return item
+    single: Parameter
+    if parameter.dtype == "boolean":
+        single = BooleanParameter(type="boolean", key=parameter.key, display_name=parameter.display_name)
+    else:
+        single = FloatParameter(type="float", key=parameter.key, display_name=parameter.display_name)
+        if parameter.dtype == "integer":
+            single = IntParameter(type="int", key=parameter.key, display_name=parameter.display_name)
+    return parse_text(single, item)
+
+
+def _text(parameter: Parameter, value: Any, issues: list[Issue]) -> Any:
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    if isinstance(value, str):
+        return value
+    message = f"parameter {parameter.key!r}: found {value!r}, expected text"
+    issues.append(
+        Issue(message, path=("config", parameter.key), hint="type it with quotes inside: -T 'name=\"…\"'")
+    )
+    return value

@@ -26,32 +26,37 @@ class Bounds:
     member_bytes: int = 8 << 30
     """Largest uncompressed size of one member (or of a whole `.json` log), in bytes."""
     ratio: float = 200.0
-    """Largest uncompressed/compressed ratio of a member above `ratio_from` bytes. Real logs reach about 30."""
+    """Largest uncompressed/compressed ratio of a member above `ratio_from` bytes. Real logs reach about
+    30."""
     ratio_from: int = 32 << 20
-    """Members smaller than this (uncompressed bytes) may have any ratio, as long as all together are below `together_from`."""
+    """Members smaller than this (uncompressed bytes) may have any ratio, as long as all together are below
+    `together_from`."""
     together_from: int = 128 << 20
-    """Bytes that all members may unpack to, whatever their ratio; beyond, and beyond `ratio` times the archive, each is judged."""
+    """Bytes that all members may unpack to, whatever their ratio; beyond, and beyond `ratio` times the
+    archive, each is judged."""
     members: int = 2_000_000
     """Most entries of the archive's directory."""
     events: int = 5_000_000
     """Most events in one sample."""
     smallest: int = 64
-    """Bytes of JSON that the events, messages, scores and attachments of a sample have on average at least, where there are
-    more than ten thousand."""
+    """Bytes of JSON that the events, messages, scores and attachments of a sample have on average at least,
+    where there are more than ten thousand."""
     density: float = 12.0
-    """Most times its own size that the objects and lists of a sample, or of another document, may come to in memory, where it
-    is larger than 16 MiB. The densest real logs, those with log probabilities, have about seven."""
+    """Most times its own size that the objects and lists of a sample, or of another document, may come to in
+    memory, where it is larger than 16 MiB. The densest real logs, those with log probabilities, have about
+    seven."""
     damaged: int = 10_000
     """Parts that may be unreadable before the rest of the log is not read any more."""
     string_bytes: int = 256 << 20
     """Longest text, in bytes of JSON."""
     growth: float = 50.0
-    """Most times its own size that a sample's attachments may come to when they are put back, beyond `growth_from`."""
+    """Most times its own size that a sample's attachments may come to when they are put back, beyond
+    `growth_from`."""
     growth_from: int = 64 << 20
     """Characters that may be put back into any sample."""
     context_growth: float = 1000.0
-    """Most times its own size that the inputs of a sample's model calls may come to, beyond `growth_from`. They grow with the
-    square of the turns: a thousand calls may come to five hundred times the size."""
+    """Most times its own size that the inputs of a sample's model calls may come to, beyond `growth_from`.
+    They grow with the square of the turns: a thousand calls may come to five hundred times the size."""
     context_messages: int = 10_000_000
     """Most messages in the inputs of all model calls of one sample together; a log names them by number."""
     seconds: float = 24 * 3600.0
@@ -83,12 +88,15 @@ class Bounds:
             )
         if (any_size or size > self.ratio_from) and size > self.ratio * max(compressed, 1):
             raise TooLargeError(
-                f"member {name!r} unpacks to {size:,} bytes from {compressed:,}, more than {self.ratio:g} times:"
+                f"member {name!r} unpacks to {size:,} bytes from {compressed:,}, more than"
+                f" {self.ratio:g} times:"
                 " it looks like a zip bomb (raise the bound 'ratio' if the log is yours)"
             )
 
     def check_count(self, what: str, count: int, size: int, where: str = "the sample") -> None:
-        """Refuse a sample, or log, of `size` bytes (0: unknown) with too many, and too small, events or messages."""
+        """Refuse a sample, or log, of `size` bytes (0: unknown) with too many, and too small, events or
+        messages.
+        """
         if count > self.events:
             raise TooLargeError(f"{where} has {count:,} {what}, the bound 'events' is {self.events:,}")
         if count > 10_000 and 0 < size < count * self.smallest:
@@ -160,8 +168,9 @@ _MOST_QUOTES = 1_000
 def _has_text_of(data: bytes, length: int) -> bool:
     """Whether there is a text of at least `length` bytes, as its quotes tell.
 
-    A text that long leaves a window of its length without a quote, so only the last quote of each window is looked for. One
-    behind a backslash is part of a text; after a thousand of them in a row the next is taken for an end all the same.
+    A text that long leaves a window of its length without a quote, so only the last quote of each window is
+    looked for. One behind a backslash is part of a text; after a thousand of them in a row the next is taken
+    for an end all the same.
     """
     at = 0
     while at + length <= len(data):

@@ -1,16 +1,63 @@
-"""What a file is, by its beginning: never more of it is read, whatever its size, and nothing that is no regular file is opened."""
+"""What a file is, by its beginning: never more of it is read, whatever its size, and nothing that is no
+regular file is opened.
+"""
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aigo_bridge.importing.terminal import harmless
+from aigo_bridge.text.escapes import visible
+
+BESIDE_RESULTS = (".provenance.json", ".intoto.json")
+"""Endings of what stands beside a result: where it comes from, and who signed it."""
+
+
+def expanded(location: str) -> list[str]:
+    """The files and folders that a local pattern matches, in sorted order; any other location as it is.
+
+    What exists is no pattern, whatever signs its name has. A pattern that matches nothing is returned as it
+    is, for the message about it.
+    """
+    if "://" in location or not glob.has_magic(location) or Path(location).exists():
+        return [location]
+    # A pattern may be absolute, which Path.glob refuses.
+    matching = sorted(glob.glob(location, recursive=True))  # noqa: PTH207  # as said
+    # What stands beside a result is nobody's log, and was not meant.
+    return [path for path in matching if not path.endswith(BESIDE_RESULTS)] or matching or [location]
+
+
+_REMOTE = {
+    "botocore.exceptions": ("BotoCoreError", "ClientError"),
+    "aiohttp": ("ClientError",),
+    "httpx": ("HTTPError", "InvalidURL"),
+    "google.auth.exceptions": ("GoogleAuthError",),
+    "gcsfs.retry": ("HttpError",),
+    "azure.core.exceptions": ("AzureError",),
+    "paramiko": ("SSHException",),
+}
+"""What the libraries behind fsspec's file systems raise besides `OSError`: module → its base classes."""
+
+
+def remote_errors() -> tuple[type[Exception], ...]:
+    """What reading at a URL may raise.
+
+    For an `except` clause, which asks only when something was raised: a library that is not loaded has raised
+    nothing.
+    """
+    kinds: list[type[Exception]] = [OSError, ValueError, ImportError]
+    for module, names in _REMOTE.items():
+        loaded = sys.modules.get(module)
+        kinds += [kind for name in names if isinstance(kind := getattr(loaded, name, None), type)]
+    return tuple(kinds)
+
 
 HEAD = 64 * 1024
 """Bytes that are looked at."""
@@ -80,6 +127,8 @@ SUMMARY = OtherFile(
     "name the logs of the engine beside it; the result logs are the *.tasklog.json",
 )
 LOSS_REPORT = OtherFile("the loss report of an import", "name the log that was imported")
+PROVENANCE = OtherFile("the provenance of a result", "`aigo-bridge verify` reads it beside the result")
+ATTESTATION = OtherFile("an attestation of a result", "`aigo-bridge verify` reads it beside the result")
 _NO_LOG = "expected a log of Inspect (*.eval, *.json) or results of lighteval"
 EMPTY = OtherFile("empty", _NO_LOG)
 _YAML = OtherFile("YAML", "`aigo-bridge run` takes tasks and run files, `aigo-bridge validate` any file")
@@ -147,16 +196,20 @@ def other_file(head: Head, name: str) -> OtherFile | None:
         if data[:1] == b"[":
             return _JSON
         return None if lowered.endswith(LOG_SUFFIXES) else _OTHER
-    return _other_object(head, set(names))
+    return _other_object(head, set(names), lowered)
 
 
-def _other_object(head: Head, names: set[str]) -> OtherFile | None:
+def _other_object(head: Head, names: set[str], lowered: str) -> OtherFile | None:
     if is_result_log(head):
         return RESULT_LOG
     if {"results", "policies", "evaluation"} <= names:
         return SUMMARY
     if {"log", "kept", "dropped"} <= names:
         return LOSS_REPORT
+    if lowered.endswith(BESIDE_RESULTS[0]):
+        return PROVENANCE
+    if {"payload", "payloadType"} <= names or {"format", "proof"} <= names:
+        return ATTESTATION
     if "config_general" in names or "eval" in names:
         return None
     if not names & _LOG_MEMBERS and (names or head.whole):
@@ -179,13 +232,13 @@ def skipped_files(folder: Path, taken: Iterable[str]) -> dict[OtherFile, list[Pa
         folder: it is gone through with everything below it.
         taken: the files that are logs.
     """
-    known = {os.path.realpath(path) for path in taken}
+    logs = {os.path.realpath(path) for path in taken}
     skipped: dict[OtherFile, list[Path]] = {}
     for directory, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(files):
             path = Path(directory, name)
-            if not name.endswith(LOG_SUFFIXES) or os.path.realpath(path) in known:
+            if not name.endswith(LOG_SUFFIXES) or os.path.realpath(path) in logs:
                 continue
             head = head_of(path)
             kind = IRREGULAR if head is None else other_file(head, name) or _JSON
@@ -196,7 +249,7 @@ def skipped_files(folder: Path, taken: Iterable[str]) -> dict[OtherFile, list[Pa
 def skipped_lines(skipped: Mapping[OtherFile, Sequence[Path]]) -> list[str]:
     """A line for each kind of file: how many there are, what they are, and the first of them."""
     return [
-        f"skipped: {harmless(str(paths[0]))}: {kind}"
+        f"skipped: {visible(str(paths[0]))}: {kind}"
         if len(paths) == 1
         else f"skipped: {len(paths)} files, each {kind}: {_some(paths)}"
         for kind, paths in skipped.items()
@@ -204,5 +257,5 @@ def skipped_lines(skipped: Mapping[OtherFile, Sequence[Path]]) -> list[str]:
 
 
 def _some(paths: Sequence[Path]) -> str:
-    shown = ", ".join(harmless(str(path)) for path in paths[:_SHOWN])
+    shown = ", ".join(visible(str(path)) for path in paths[:_SHOWN])
     return shown if len(paths) <= _SHOWN else f"{shown}, …"

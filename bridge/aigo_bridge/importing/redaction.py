@@ -1,47 +1,228 @@
 """Secrets, taken out of a log before anything else sees it.
 
-Replacing works on the bytes of a member, so that nothing that is written later (traces, metadata, errors, file
-names) can contain what was found. Key formats are printable ASCII without quotes: such a text stands in JSON as it is. Values
-of the environment may hold any character, and are looked for in every way that JSON spells it, also in JSON inside of a text.
-Only whole characters are replaced, so that the document stays valid.
+Replacing works on the bytes of a member, so that nothing that is written later (traces, metadata, errors,
+file names) can contain what was found. What keys look like stands first; they are printable ASCII without
+quotes: such a text stands in JSON as it is, unless somebody escapes letters that need it not. Values of the
+environment may hold any character, and are looked for in every way that JSON spells it, also in JSON inside
+of a text. Only whole characters are replaced, so that the document stays valid.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 
 from pydantic_core import SchemaValidator
 
 from aigo_bridge.errors import UsageError
-from aigo_bridge.secrets import environment_secrets
-from aigo_bridge.spellings import PLAIN, hint_of, in_json
+from aigo_bridge.redaction.secrets import KNOWN, environment_secrets
+from aigo_bridge.text.escapes import PLAIN, hint_of, in_json, ranges, replaced
 
 _ESCAPE = r"(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4})"
 """Behind an escape of JSON a word begins: the `n` of a line break is no letter."""
-_START = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
+START = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
 
-WELL_KNOWN: Mapping[str, tuple[str, str]] = {
-    # Name → (a pattern without look-around that finds at least all secrets, the pattern). The first is searched in
-    # Rust, some fifty times faster than Python can, and nearly always in vain.
-    "openai or anthropic key": ("sk-[A-Za-z0-9_-]{20}", _START + r"sk-[A-Za-z0-9_-]{20,}"),
-    "aws access key id": ("A[KS]IA[A-Z0-9]{16}", _START + r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    "google api key": ("AIza[A-Za-z0-9_-]{35}", _START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    "github token": ("gh[pousr]_[A-Za-z0-9]{36}", _START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
-    "github fine-grained token": ("github_pat_[A-Za-z0-9_]{40}", r"github_pat_[A-Za-z0-9_]{40,}"),
-    "gitlab token": ("glpat-[A-Za-z0-9_-]{20}", r"glpat-[A-Za-z0-9_-]{20,}"),
-    "hugging face token": ("hf_[A-Za-z0-9]{30}", _START + r"hf_[A-Za-z0-9]{30,}"),
-    "slack token": ("xox[abposr]-[A-Za-z0-9-]{20}", _START + r"xox[abposr]-[A-Za-z0-9-]{20,}"),
-    "private key": (
-        "PRIVATE KEY-----",
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\\nr :,-]+?-----END [A-Z ]*PRIVATE KEY-----",
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of keys."""
+
+    hint: str
+    """A pattern for Rust, without look-around, that finds at least the beginning of every such key."""
+    pattern: str
+    """Finds the key; where it has a group `key`, that is the key."""
+    is_key: Callable[[str], bool] | None = None
+    """Judges what the pattern has found; `None`: it is a key."""
+
+
+def _prefixed(prefixes: str, rest: str) -> Format:
+    """Keys that begin in one of several ways, separated by blanks."""
+    starts = "|".join(map(re.escape, prefixes.split()))
+    return Format(starts, f"{START}(?:{starts}){rest}")
+
+
+OWN: dict[str, Format] = {
+    "openai or anthropic key": Format("sk-[A-Za-z0-9_-]{20}", START + r"sk-[A-Za-z0-9_-]{20,}"),
+    "aws access key id": Format(
+        "(?:AKIA|ASIA|ABIA|ACCA|A3T)[A-Z0-9]{16}",
+        START + r"(?:A[KSB]IA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])",
     ),
-    "json web token": ("eyJhbGciOi", r"eyJhbGciOi[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{16,}"),
+    "aws bedrock key": _prefixed("ABSK bedrock-api-key-", r"[A-Za-z0-9+/]{40,}={0,2}"),
+    "google api key": Format("AIza[A-Za-z0-9_-]{35}", START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    "google oauth token": _prefixed("ya29. GOCSPX- 1//0", r"[A-Za-z0-9_-]{20,}"),
+    "github token": Format("gh[pousr]_[A-Za-z0-9]{36}", START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
+    "github fine-grained token": Format("github_pat_[A-Za-z0-9_]{40}", r"github_pat_[A-Za-z0-9_]{40,}"),
+    "gitlab token": Format("glpat-[A-Za-z0-9_-]{20}", r"glpat-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{9})?"),
+    "hugging face token": _prefixed("hf_ api_org_", r"[A-Za-z0-9]{30,}"),
+    "slack token": _prefixed(
+        "xoxa- xoxb- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xoxc- xoxd- xapp-", r"[A-Za-z0-9%./+-]{16,}"
+    ),
+    "slack webhook": Format(
+        "hooks[.]slack[.]com/",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<key>[A-Za-z0-9/+]{30,})",
+    ),
+    "stripe key": _prefixed(
+        "sk_live_ sk_test_ rk_live_ rk_test_ sk_prod_ rk_prod_ whsec_", r"[A-Za-z0-9+/=]{10,}"
+    ),
+    "groq key": _prefixed("gsk_", r"[A-Za-z0-9]{32,}"),
+    "xai key": _prefixed("xai-", r"[A-Za-z0-9]{32,}"),
+    "perplexity key": _prefixed("pplx-", r"[A-Za-z0-9]{32,}"),
+    "nvidia key": _prefixed("nvapi-", r"[A-Za-z0-9_-]{32,}"),
+    "replicate token": _prefixed("r8_", r"[A-Za-z0-9]{32,}"),
+    "fireworks key": _prefixed("fw_", r"[A-Za-z0-9]{20,}(?![A-Za-z0-9_-])"),
+    "cerebras key": _prefixed("csk-", r"[A-Za-z0-9]{32,}"),
+    "tavily key": _prefixed("tvly-", r"[A-Za-z0-9-]{20,}"),
+    "langsmith key": _prefixed("lsv2_pt_ lsv2_sk_ ls__", r"[a-f0-9]{24,}[a-f0-9_]*"),
+    "langfuse key": _prefixed("sk-lf- pk-lf-", r"[a-f0-9-]{30,}"),
+    "pinecone key": _prefixed("pcsk_", r"[A-Za-z0-9_]{30,}"),
+    "databricks token": Format("dapi[a-f0-9]{32}", START + r"dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    "digitalocean token": _prefixed("dop_v1_ doo_v1_ dor_v1_", r"[a-f0-9]{60,}"),
+    "docker token": _prefixed("dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),
+    "npm token": _prefixed("npm_", r"[A-Za-z0-9]{36,}"),
+    "sendgrid key": _prefixed("SG.", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"),
+    "mailgun key": Format("key-[0-9a-f]{32}", START + r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    "twilio key": Format("SK[0-9a-f]{32}", START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    "telegram token": Format(
+        ":AA[A-Za-z0-9_-]{33}", START + r"\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
+    ),
+    "atlassian token": _prefixed("ATATT3 ATBB ATCTT3", r"[A-Za-z0-9_=-]{24,}"),
+    "figma token": _prefixed("figd_ figo_", r"[A-Za-z0-9_-]{30,}"),
+    "new relic key": _prefixed("NRAK- NRII- NRJS-", r"[A-Za-z0-9]{19,}"),
+    "vault token": _prefixed("hvs. hvb. hvr.", r"[A-Za-z0-9_-]{24,}"),
+    "fly token": _prefixed("fo1_ fm1a_ fm1r_ fm2_", r"[A-Za-z0-9+/_-]{40,}={0,3}"),
+    "private key": Format(
+        "PRIVATE KEY",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^\"-]|-(?!----))*+-----END [A-Z0-9 ]{0,40}-----"
+        r"|(?:(?:\s|\\{1,16}[nrt])*+[A-Za-z0-9+/=]{40,76}+)*+)",
+    ),
+    "putty key": Format(
+        "Private-Lines:", r"Private-Lines: ?\d+(?P<key>(?:(?:\s|\\{1,16}[nrt])*+[A-Za-z0-9+/=]{20,76}+)++)"
+    ),
+    "json web token": Format(
+        r"eyJ[A-Za-z0-9_-]{10,}[.]",
+        START + r"eyJ[A-Za-z0-9_-]{10,}\.(?:[A-Za-z0-9_-]{10,}|(?=\.[A-Za-z0-9_-]))(?:\.[A-Za-z0-9_-]*){0,3}",
+    ),
+    "azure storage key": Format(
+        "(?:AccountKey|SharedAccessKey)=", r"(?:AccountKey|SharedAccessKey)=(?P<key>[A-Za-z0-9+/]{20,}={0,2})"
+    ),
+    "signature in an address": Format(
+        "[?&](?:sig|X-Amz-Signature|X-Goog-Signature)=",
+        r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature)=(?P<key>[A-Za-z0-9%+/_-]{20,}={0,2})",
+    ),
 }
+"""Kinds that are known by their first letters → how they go on."""
+
+_PLACEHOLDER = re.compile(
+    r"[xX*.•_-]+|(?:your|my|the|some|insert|example|changeme|change[-_]me|placeholder|dummy|fake|redacted|todo|test[-_])"
+    r".*|.*(?:example|placeholder|redacted|\.\.\.|x{6}|123456|_here|-here).*|(?:os|process|self|config|settings|env|args|kwargs|secrets?)\..*"
+    r"|~?/(?:home|usr|tmp|var|etc|opt|mnt|root|data|app|srv|users|workspace)/.*|(?:true|false|none|null|undefined)",
+    re.IGNORECASE,
+)
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[A-Za-z]")
+
+
+def _is_value(text: str, least: int = 8) -> bool:
+    """Whether what stands behind a secret's name is one: letters and digits mixed, and no placeholder."""
+    return (
+        len(text) >= least
+        and _DIGIT.search(text) is not None
+        and _LETTER.search(text) is not None
+        and not _PLACEHOLDER.fullmatch(text)
+        and len(set(text)) >= 5
+    )
+
+
+def _is_user_and_password(text: str) -> bool:
+    """Whether base64 says a user and a password."""
+    coded = text.replace("%3D", "=").replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        decoded = base64.b64decode(coded + "=" * (-len(coded) % 4), validate=True).decode()
+    except ValueError:
+        return False
+    return ":" in decoded and decoded.isprintable()
+
+
+_QUOTE = r"(?:\\{0,16}[\"'])"
+_VALUE = r"[^\s\"'\\,;&<>(){}\[\]$]"
+_NAME = (
+    r"(?:api[_-]?key|secret(?:[_-]?access)?(?:[_-]?key)?|client[_-]?secret|access[_-]?key|private[_-]?key|auth[_-]?key|license[_-]?key"
+    r"|(?:access|auth|refresh|bearer|id|session|api|bot|user|hub|hf|gh|csrf|oauth)[_-]?token|token|passw(?:or)?d|passphrase|pwd|credentials?)"
+)
+_NAMES = (
+    "api_key api-key apikey apiKey access_key accesskey accessKey private_key privatekey privateKey auth_key"
+    " license_key secret token"
+    " password passwd passphrase pwd credential credentials"
+)
+_HINTS = "|".join(
+    dict.fromkeys(
+        spelled for name in _NAMES.split() for spelled in (name, name.upper(), name[0].upper() + name[1:])
+    )
+)
+IN_PLACES: dict[str, Format] = {
+    "password in an address": Format(
+        r"://[^\s/\"@]*:[^\s/\"@]*@",
+        r"(?<=://)[^\s/:@\"\\<>{}$]{0,200}:(?P<key>[^\s/@\"\\<>{}$]{3,200})@(?=[A-Za-z0-9\[])",
+        lambda text: (
+            not _PLACEHOLDER.fullmatch(text)
+            and text.lower() not in {"password", "passwd", "pass", "pwd", "secret", "port"}
+        ),
+    ),
+    "bearer authorization": Format(
+        r"(?:[Bb]earer|BEARER|[Aa]pi[Kk]ey|uthorization[\"\\']{0,4}\s?[:=]\s?[\"\\']{0,4}[Tt]oken)(?:\s|%20|[+])",
+        rf"(?i)(?:{START}|(?<=%20))(?:bearer|apikey|(?<=: )token|(?<=:)token|(?<=\")token)"
+        r"(?:\s{1,4}|%20|\+)(?P<key>[A-Za-z0-9._~+/%-]{12,}={0,2})",
+        lambda text: _is_value(text, 12),
+    ),
+    "basic authorization": Format(
+        r"(?:[Bb]asic|BASIC)(?:\s|%20|[+])",
+        rf"(?i){START}basic(?:\s{{1,4}}|%20|\+)(?P<key>[A-Za-z0-9+/_-]{{8,}}(?:=|%3D){{0,2}})",
+        _is_user_and_password,
+    ),
+    "cookie": Format(
+        r"[Cc]ookie[\"\\']{0,4}\s?[:,]|COOKIE[\"\\']{0,4}\s?[:,]",
+        rf"(?i){START}(?:set-)?cookie{_QUOTE}?\s?[:,]\s?{_QUOTE}?(?P<key>[A-Za-z0-9_.-]{{1,100}}=[^\s\"\\]{{8,}}(?:;\s?[^\"\\\r\n;]{{1,4000}})*+)",
+        lambda text: _DIGIT.search(text) is not None and not _PLACEHOLDER.fullmatch(text.partition("=")[2]),
+    ),
+    "value of a variable named like a secret": Format(
+        r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|PAT|AUTH|CREDENTIALS?)=[^\s=]",
+        rf"{START}(?:API_?KEY|KEY|TOKEN|SECRET|(?:PG)?PASSWORD|PASSWD|PASS|PWD(?==[^/])|PAT|AUTH|CREDENTIALS?)="
+        rf"{_QUOTE}?(?P<key>{_VALUE}{{6,}})",
+        lambda text: _is_value(text, 6),
+    ),
+    "value that is named like a secret": Format(
+        rf"(?:{_HINTS})(?:\\{{0,16}}[\"']\s?(?:[:=]|=>)\s?\\{{0,16}}[\"']|\s?(?:[:=]|=>)=?\s?\\{{0,16}}[\"']?)[^\s\"'\\,;&<>(){{}}\[\]$]{{8}}",
+        rf"(?i){START}{_NAME}(?:{_QUOTE}\s?(?:=>|[:=])\s?{_QUOTE}|\s?(?:=>|:=|[:=](?!=))\s?{_QUOTE}?)(?P<key>{_VALUE}{{8,}})",
+        lambda text: _is_value(text, 8),
+    ),
+}
+"""Places where a key stands, whatever it looks like."""
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """All kinds, in the order in which they are looked for: what says most of a key comes first."""
+    stored = json.loads((Path(__file__).with_name("key_formats.json")).read_text(encoding="utf-8"))["rules"]
+    theirs = {
+        name: Format(re.escape(start), rf"{START}(?:{pattern})[A-Za-z0-9_-]*")
+        for name, (start, pattern) in stored.items()
+    }
+    return {**OWN, **theirs, **IN_PLACES}
+
+
+WELL_KNOWN: Mapping[str, Format] = formats()
+"""Kinds of keys that are known by their looks, or by where they stand."""
+
+_NEEDLESS = re.compile(rb"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
+"""Letters and digits that were escaped: no writer of JSON needs to."""
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -49,17 +230,20 @@ class Redaction:
     """What to look for, and how often it was found."""
 
     rules: tuple[tuple[str, bytes], ...] = ()
-    """(name, regular expression) of the secrets; compiled when there is a suspicion, which takes longer than most logs."""
-    suspicion: SchemaValidator | None = None
-    """Accepts every text that has a match of any rule, and few others; `None` where every text must be searched."""
+    """(name, regular expression) of the secrets; compiled when there is a suspicion, which takes longer than
+    most logs."""
+    suspicion: tuple[SchemaValidator, ...] | None = None
+    """One of them accepts every text that has a match of any rule, and few others; `None` where every text
+    must be searched."""
     found: Counter[str] = field(default_factory=Counter)
     """Name of the rule → matches replaced so far."""
     spelled: tuple[tuple[str, str], ...] = ()
-    """(name, secret) of the secrets that JSON spells otherwise than they are: to be found in texts that are no JSON."""
+    """(name, secret) of the secrets that JSON spells otherwise than they are: to be found in texts that are
+    no JSON."""
 
     def suspects(self, data: bytes) -> bool:
         """Whether `data`, which must be UTF-8, may hold a secret."""
-        return self.suspicion is None or self.suspicion.isinstance_python(data)
+        return self.suspicion is None or any(pattern.isinstance_python(data) for pattern in self.suspicion)
 
     def apply(self, data: bytes) -> bytes:
         """`data` with every secret replaced by `[redacted: <name>]`; `data` itself where there is none."""
@@ -70,11 +254,36 @@ class Redaction:
         for name, pattern in self.rules:
             if readable and name in WELL_KNOWN and not _hint(name).isinstance_python(data):
                 continue
-            replaced, count = re.subn(pattern, f"[redacted: {name}]".encode(), data)
-            if count:
-                data = replaced
-                self.found[name] += count
+            data = self._without(name, _compiled(pattern), data)
+        if readable and _NEEDLESS.search(data):
+            data = self._without_escaped(data)
         return data
+
+    def _without(self, name: str, pattern: re.Pattern[bytes], data: bytes) -> bytes:
+        """`data` without what one rule finds."""
+        parts: list[bytes] = []
+        end = 0
+        for match in pattern.finditer(data):
+            if (span := _key_in(name, match)) is not None:
+                parts += [data[end : span[0]], f"[redacted: {name}]".encode()]
+                end = span[1]
+        if not parts:
+            return data
+        self.found[name] += len(parts) // 2
+        return b"".join([*parts, data[end:]])
+
+    def _without_escaped(self, data: bytes) -> bytes:
+        """`data` without keys whose letters are escaped though they need it not: they are letters again once
+        it is read.
+        """
+        text = data.decode()
+        for name, pattern in self.rules:
+            suspects = [match.span() for match in _NEEDLESS_TEXT.finditer(text)]
+            places = ranges(text, _compiled_text(pattern), suspects, _LONGEST, document=True)
+            text = replaced(text, places, f"[redacted: {name}]")
+            if places:
+                self.found[name] += len(places)
+        return text.encode()
 
     def text(self, text: str) -> str:
         """As `apply`, for a text of Python."""
@@ -87,7 +296,9 @@ class Redaction:
         return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
     def texts(self, texts: list[str]) -> list[str]:
-        """As `text`, for many short ones, which are searched at once; for names of what is counted elsewhere: not counted."""
+        """As `text`, for many short ones, which are searched at once; for names of what is counted elsewhere:
+        not counted.
+        """
         together = "\n".join(texts)
         if not texts or not (
             self.suspects(together.encode("utf-8", "replace"))
@@ -98,15 +309,39 @@ class Redaction:
         return [uncounted.text(text) for text in texts]
 
 
+def _key_in(name: str, match: re.Match[bytes]) -> tuple[int, int] | None:
+    """Where the key stands in what a rule has found; `None` where it is none."""
+    kind = WELL_KNOWN.get(name)
+    if kind is None:
+        return match.span() if match[0] else None
+    group = "key" if "key" in match.re.groupindex else 0
+    if kind.is_key is not None and not kind.is_key(match[group].decode("utf-8", "replace")):
+        return None
+    return match.span(group)
+
+
+_compiled = cache(re.compile)
+
+
+@cache
+def _compiled_text(pattern: bytes) -> re.Pattern[str]:
+    return re.compile(pattern.decode())
+
+
+_NEEDLESS_TEXT = re.compile(_NEEDLESS.pattern.decode())
+
+
 @cache
 def _hint(name: str) -> SchemaValidator:
     """Accepts every text that may have a match of a well-known rule."""
-    return SchemaValidator({"type": "str", "pattern": WELL_KNOWN[name][0]})
+    return SchemaValidator({"type": "str", "pattern": WELL_KNOWN[name].hint})
 
 
 _UTF8 = SchemaValidator({"type": "str"})
-_NOTHING = SchemaValidator({"type": "none"})
-NO_REDACTION = Redaction(suspicion=_NOTHING)
+_TOGETHER = 14
+"""Patterns that are searched for at once: the first letters of so many are found at the speed of memory,
+those of twice as many are not."""
+NO_REDACTION = Redaction(suspicion=())
 
 
 def redaction(
@@ -126,25 +361,30 @@ def redaction(
     hints: list[str] = []
     variables = os.environ if environment is None else environment
     values = environment_secrets(variables)
+    if environment is None:
+        values = {**dict.fromkeys(KNOWN.values, "what this process was given as a secret"), **values}
     spelled: list[tuple[str, str]] = []
     # Longer values first, so that one value inside another does not leave a remainder.
     for secret, name in sorted(values.items(), key=lambda item: -len(item[0])):
-        kind = f"value of {_printable(name)}"
+        kind = f"value of {_printable(name)}" if " " not in name else name
         rules.append((kind, in_json(secret).encode()))
         hints.append(hint_of(secret))
         if not PLAIN.fullmatch(secret.replace("/", "x")):
             spelled.append((kind, secret))
     if well_known:
-        for name, (hint, pattern) in WELL_KNOWN.items():
-            rules.append((name, pattern.encode()))
-            hints.append(hint)
-    own = [_checked(text) for text in patterns]
-    rules += own
+        rules += [(name, kind.pattern.encode()) for name, kind in WELL_KNOWN.items()]
+        hints += [*dict.fromkeys(kind.hint for kind in WELL_KNOWN.values()), _NEEDLESS.pattern.decode()]
+    user_rules = [_checked(text) for text in patterns]
+    rules += user_rules
     # Python's regular expressions are richer than Rust's: the user's own are always searched.
-    if own:
-        suspicion = None
-    else:
-        suspicion = SchemaValidator({"type": "str", "pattern": "|".join(hints)}) if hints else _NOTHING
+    suspicion = (
+        None
+        if user_rules
+        else tuple(
+            SchemaValidator({"type": "str", "pattern": "|".join(hints[start : start + _TOGETHER])})
+            for start in range(0, len(hints), _TOGETHER)
+        )
+    )
     return Redaction(tuple(rules), suspicion, spelled=tuple(spelled))
 
 

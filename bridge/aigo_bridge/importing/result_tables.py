@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, make_explicit
-from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.encoding import dumps
-from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import ImportReport, LossReport, file_stem, unmapped
 from aigo_bridge.importing.redaction import Redaction
-from aigo_bridge.importing.report import ImportReport
-from aigo_bridge.importing.result import PARTIAL, file_stem
 from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
-from aigo_bridge.importing.terminal import harmless
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.log_files import COMPRESSIONS
+from aigo_bridge.text.json_text import dumps
 
 Json = dict[str, Any]
 
@@ -43,18 +42,28 @@ def import_result_log(location: str, out: Path, secrets: Redaction, taken: set[s
     try:
         reader = LogReader(location)
         status = _write(reader, folder, secrets, loss, counts)
+    except UsageError:
+        raise
     except (EvidenceError, OSError) as error:
         reason = str(error) if isinstance(error, EvidenceError) else f"{folder}: {error.strerror or error}"
-        told = (f"{harmless(location)}: unreadable", f"  {harmless(reason)}")
-        return ImportReport(location, None, told, PARTIAL, {"reason": reason})
-    lines = (
-        f"{harmless(location)}: {status}",
-        f"  {counts['samples']} samples in {counts['trials']} trials -> {harmless(str(folder))}",
-        *(f"  changed: {count} x {harmless(kind)}" for kind, count in sorted(loss.changed.items())),
-        *(f"  redacted: {count} x {harmless(kind)}" for kind, count in sorted(secrets.found.items())),
+        return _unreadable(location, reason)
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with one result: it takes no other with it
+        return _unreadable(location, unmapped("the result", error))
+    facts = {"status": status, **counts, "loss": loss.as_dict(), "redacted": dict(secrets.found)}
+    return ImportReport(
+        location,
+        folder,
+        status=status,
+        samples=counts["samples"],
+        trials=counts["trials"],
+        loss=loss,
+        redacted=Counter(secrets.found),
+        facts=facts,
     )
-    summary = {"status": status, **counts, "loss": loss.as_dict(), "redacted": dict(secrets.found)}
-    return ImportReport(location, folder, lines, 0, summary)
+
+
+def _unreadable(location: str, reason: str) -> ImportReport:
+    return ImportReport(location, exit_code=ExitCode.PARTIAL, reason=reason, facts={"reason": reason})
 
 
 def _write(
@@ -71,11 +80,11 @@ def _write(
             for parts in _trials(sample, secrets):
                 counts["trials"] += 1
                 tables.add(parts)
-        rest = _clean(frame.model_dump(mode="json", exclude_unset=True), secrets)
-        (rest.get("evidence") or {}).pop("samples", None)
+        frame_data = _clean(frame.model_dump(mode="json", exclude_unset=True), secrets)
+        (frame_data.get("evidence") or {}).pop("samples", None)
         if aggregated:
-            rest["reduced_scores"] = aggregated
-        (draft / "result.json").write_bytes(dumps(rest) + b"\n")
+            frame_data["reduced_scores"] = aggregated
+        (draft / "result.json").write_bytes(dumps(frame_data) + b"\n")
     return str(frame.status)
 
 

@@ -1,9 +1,11 @@
-"""Evidence as parquet tables: `samples`, `scores`, `events`, `messages`, and the rest of the log as `result.json`.
+"""Evidence as parquet tables: `samples`, `scores`, `events`, `messages`, and the rest of the log as
+`result.json`.
 
-For analysis with duckdb, pandas or polars. Rows name their sample and trial; what has no column of its own is JSON
-text in the last one. Contexts of model calls are left out: `messages` has the conversation once. Columns have the
-same types whatever a log holds: a number that does not fit is null there, and in the text of the last column as it is.
-Scores that were reduced over trials are in `result.json`, by sample, because they are of no trial.
+For analysis with duckdb, pandas or polars. Rows name their sample and trial; what has no column of its own is
+JSON text in the last one. Contexts of model calls are left out: `messages` has the conversation once. Columns
+have the same types whatever a log holds: a number that does not fit is null there, and in the text of the
+last column as it is. Scores that were reduced over trials are in `result.json`, by sample, because they are
+of no trial.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from aigo_bridge.errors import UsageError
-from aigo_bridge.extras import install_command
-from aigo_bridge.importing.encoding import json_text
-from aigo_bridge.importing.loss import LossReport
+from aigo_bridge.importing.log_import import LossReport
+from aigo_bridge.process import install_command
+from aigo_bridge.text.json_text import json_text
 
 _KEY = {"sample_id": "string", "trial": "int32"}
 _COLUMNS: dict[str, dict[str, str]] = {
@@ -108,7 +110,8 @@ def score_number(value: Any) -> float | None:
 
 @contextmanager
 def written_tables(folder: Path, loss: LossReport) -> Iterator[tuple[Tables, Path]]:
-    """Open tables, and the folder in which they are until the block ends well; then they take the place of `folder`.
+    """Open tables, and the folder in which they are until the block ends well; then they take the place of
+    `folder`.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -178,7 +181,9 @@ class Tables:
             self._flush()
 
     def _fitting(self, row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
-        """The row with every value of its column's type; numbers that do not fit are in `data`, where it has one."""
+        """The row with every value of its column's type; numbers that do not fit are in `data`, where it has
+        one.
+        """
         odd: dict[str, Any] = {}
         for name, kind in columns.items():
             value = row.get(name)
@@ -211,10 +216,10 @@ def _number(value: Any, kind: str) -> float | int | None:
     """A finite number for a column of this type; `None` for what does not fit it."""
     if kind == "double":
         try:
-            found = float(value)
+            number = float(value)
         except (TypeError, ValueError, OverflowError):
             return None
-        return found if math.isfinite(found) else None
+        return number if math.isfinite(number) else None
     return value if isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind] else None
 
 
@@ -226,15 +231,15 @@ def _text(value: Any) -> str | None:
 
 def _sample_row(trial: TrialParts) -> dict[str, Any]:
     limit = trial.extra.get("limit")
-    first = trial.errors[0] if trial.errors else {}
+    error = trial.errors[0] if trial.errors else {}
     return {
         **_key(trial),
         "trace_id": trial.metadata.get("trace_id"),
         "input": _text(trial.data.get("input")),
         "target": _text(trial.data.get("target")),
         "metadata": _text(trial.data.get("metadata")),
-        "error_type": first.get("error_type"),
-        "error": first.get("message"),
+        "error_type": error.get("error_type"),
+        "error": error.get("message"),
         "limit": limit.get("type") if isinstance(limit, dict) else limit,
         "total_time": trial.metadata.get("total_time"),
         "prompt_tokens": trial.prompt_tokens,
@@ -273,7 +278,7 @@ def _score_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
 def _event_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
     for position, event in enumerate(trial.events):
         usage = event.get("usage") or {}
-        rest = {
+        remainder = {
             k: v
             for k, v in event.items()
             if k not in _COLUMNS["events"] and k not in ("id", "input_context", "usage")
@@ -289,7 +294,7 @@ def _event_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
             "seconds": event.get("total_time", event.get("working_time")),
             "prompt_tokens": usage.get("num_prompt_tokens"),
             "completion_tokens": usage.get("num_completion_tokens"),
-            "data": json_text(rest),
+            "data": json_text(remainder),
         }
 
 

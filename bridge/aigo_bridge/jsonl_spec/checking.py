@@ -1,4 +1,7 @@
-"""The rules of a single record. One error per violated rule and field; what depends on a broken field is not judged."""
+"""The rules of a single record, and what of them a JSON Schema can say.
+
+One error per violated rule and field; what depends on a broken field is not judged.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from aigo_bridge.jsonl_spec.few_shot import few_shot_block
-from aigo_bridge.jsonl_spec.records import FewShotExample, RecordError, Rule, TaskSpec
-from aigo_bridge.jsonl_spec.vocabulary import (
+from aigo_bridge.jsonl_spec.records import (
     CATEGORIES,
     EXAMPLE_FIELDS,
     FIELDS,
@@ -18,6 +19,11 @@ from aigo_bridge.jsonl_spec.vocabulary import (
     METRIC_NAMES,
     POST_PROCESS_RULES,
     REQUIRED_FIELDS,
+    FewShotExample,
+    RecordError,
+    Rule,
+    TaskSpec,
+    few_shot_block,
 )
 
 _KNOWN = frozenset(FIELDS)
@@ -44,8 +50,8 @@ def validate_task(value: object) -> tuple[TaskSpec | None, tuple[RecordError, ..
         The task and no errors, or `None` and every error, in the order of the rules.
     """
     if not isinstance(value, dict):
-        found = RecordError(Rule.OBJECT, "", f"found {_kind(value)}, expected an object")
-        return None, (found,)
+        error = RecordError(Rule.OBJECT, "", f"found {_kind(value)}, expected an object")
+        return None, (error,)
     errors = find_errors(value)
     return (None, tuple(errors)) if errors else (task_of(value), ())
 
@@ -60,7 +66,9 @@ def task_of(record: dict[str, Any]) -> TaskSpec:
         tuple(record["targets"]),
         record["metric_name"],
         record["post_process"],
-        tuple(FewShotExample(each["prompt"], each["completion"]) for each in examples) if examples else (),
+        tuple(FewShotExample(example["prompt"], example["completion"]) for example in examples)
+        if examples
+        else (),
         record.get("metadata", {}),
     )
 
@@ -116,11 +124,13 @@ def _task_id(record: dict[str, Any], errors: list[RecordError]) -> None:
 
 
 def _vocabulary(record: dict[str, Any], errors: list[RecordError]) -> bool:
-    """Whether category, metric and post-process rule are there and known, so that they can be judged together."""
+    """Whether category, metric and post-process rule are there and known, so that they can be judged
+    together.
+    """
     sound = True
-    for name, rule, words, known in _VOCABULARY:
+    for name, rule, words, vocabulary in _VOCABULARY:
         value = record.get(name, record)
-        if isinstance(value, str) and value in known:
+        if isinstance(value, str) and value in vocabulary:
             continue
         sound = False
         if value is record:
@@ -288,3 +298,65 @@ def _near(word: str, known: tuple[str, ...]) -> str | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+_TEXT = {"type": "string", "pattern": r"\S"}
+
+
+def schema_for_record() -> dict[str, Any]:
+    """The schema (draft 2020-12) of a line of a task record file, legality of categories included."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Task record",
+        "description": "One line of a JSONL file of evaluation tasks.",
+        "type": "object",
+        "required": list(REQUIRED_FIELDS),
+        "additionalProperties": False,
+        "properties": {
+            "task_id": {
+                "type": "string",
+                "minLength": 1,
+                "not": {"pattern": r"\s"},
+                "description": "Unique in its file.",
+            },
+            "category": {"enum": list(CATEGORIES)},
+            "prompt": {
+                "type": "string",
+                "minLength": 1,
+                "not": {"pattern": r"\s$"},
+                "description": "Without examples, and without whitespace at its end.",
+            },
+            "targets": {
+                "type": "array",
+                "minItems": 1,
+                "items": _TEXT,
+                "description": "Right answers.",
+            },
+            "metric_name": {"enum": list(METRIC_NAMES)},
+            "few_shot_examples": {
+                "type": "array",
+                "maxItems": MAX_FEW_SHOT,
+                "items": {
+                    "type": "object",
+                    "required": list(EXAMPLE_FIELDS),
+                    "additionalProperties": False,
+                    "properties": dict.fromkeys(EXAMPLE_FIELDS, _TEXT),
+                },
+            },
+            "post_process": {"enum": list(POST_PROCESS_RULES)},
+            "metadata": {"type": "object"},
+        },
+        "allOf": [_legality(category) for category in CATEGORIES],
+    }
+
+
+def _legality(category: str) -> dict[str, Any]:
+    legal = LEGAL[category]
+    then: dict[str, Any] = {
+        "metric_name": {"enum": [name for name in METRIC_NAMES if name in legal.metric_names]},
+        "post_process": {"enum": [name for name in POST_PROCESS_RULES if name in legal.post_process]},
+    }
+    if category == "mcq":
+        then["targets"] = {"maxItems": 1, "items": {"pattern": "^[A-Za-z]", "maxLength": 1}}
+    condition = {"required": ["category"], "properties": {"category": {"const": category}}}
+    return {"if": condition, "then": {"properties": then}}

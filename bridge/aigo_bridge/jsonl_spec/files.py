@@ -17,10 +17,11 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import orjson
 
+from aigo_bridge.access.opening import open_regular
 from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.jsonl_spec.broken_lines import broken_line
 from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_task
 from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec
+from aigo_bridge.redaction.secrets import open_clean
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes that one line may have; a longer one is an error of that line."""
@@ -61,18 +62,19 @@ def read_records(path: Path) -> Iterator[TaskSpec | tuple[RecordError, ...]]:
 def validate_file(path: Path) -> tuple[list[TaskSpec], list[RecordError]]:
     """The valid tasks of a file and everything that is wrong with the others, both in the order of the file.
 
-    A bad line aborts that record, not the file. Of a rule that a record violates in several fields there is an error for each field.
+    A bad line aborts that record, not the file. Of a rule that a record violates in several fields there is
+    an error for each field.
 
     Raises:
         SpecError: the file itself cannot be read.
     """
     tasks: list[TaskSpec] = []
     errors: list[RecordError] = []
-    for found in read_records(path):
-        if isinstance(found, TaskSpec):
-            tasks.append(found)
+    for record in read_records(path):
+        if isinstance(record, TaskSpec):
+            tasks.append(record)
         else:
-            errors.extend(found)
+            errors.extend(record)
     return tasks, errors
 
 
@@ -84,7 +86,8 @@ def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, 
         allow_bad_tasks: whether to go on with the valid tasks when others are not (`--allow-bad-tasks`).
 
     Raises:
-        SpecError: a record is not valid and that was not allowed, or there is no valid task at all; carries every error.
+        SpecError: a record is not valid and that was not allowed, or there is no valid task at all; carries
+            every error.
     """
     tasks, errors = validate_file(path)
     if errors and not (allow_bad_tasks and tasks):
@@ -96,7 +99,7 @@ def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, 
 
 def write_records(tasks: Iterable[TaskSpec], path: Path) -> None:
     """Write tasks as a file of records, one per line."""
-    with path.open("wb") as file:
+    with open_clean(path) as file:
         for task in tasks:
             file.write(json_line(task.to_record()))
 
@@ -123,8 +126,8 @@ def _judged(line: bytes, number: int, first_lines: dict[str, int]) -> TaskSpec |
             RecordError(Rule.DUPLICATE_KEY, key, "the key occurs twice in its object, expected once")
             for key in dict.fromkeys(repeated)
         ]
-        task, found = validate_task(record)
-        errors += found
+        task, violations = validate_task(record)
+        errors += violations
         errors += _duplicate(record, number, first_lines)
     if task is not None and not errors:
         return task
@@ -136,25 +139,27 @@ def _duplicate(record: object, number: int, first_lines: dict[str, int]) -> list
     task_id = record.get("task_id") if isinstance(record, dict) else None
     if not isinstance(task_id, str) or not task_id.strip():
         return []
-    first = first_lines.setdefault(task_id, number)
-    if first == number:
+    first_line = first_lines.setdefault(task_id, number)
+    if first_line == number:
         return []
-    message = f"{task_id[:100]!r} is taken by line {first}, expected an id of its own"
+    message = f"{task_id[:100]!r} is taken by line {first_line}, expected an id of its own"
     return [RecordError(Rule.TASK_ID_UNIQUE, "task_id", message)]
 
 
 def _parsed(line: bytes, repeated: list[str]) -> Any:
-    """JSON by the book: long integers exact, no NaN, no lone surrogates; notes keys that occur twice in an object."""
+    """JSON by the book: long integers exact, no NaN, no lone surrogates; notes keys that occur twice in an
+    object.
+    """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
+        pairs_by_key = dict(pairs)
+        if len(pairs_by_key) < len(pairs):
             seen: set[str] = set()
             for key, _ in pairs:
                 if key in seen:
                     repeated.append(key)
                 seen.add(key)
-        return made
+        return pairs_by_key
 
     text = line.decode("utf-8")
     value = json.loads(text, object_pairs_hook=unique, parse_constant=_refuse_constant, parse_float=_finite)
@@ -195,20 +200,22 @@ def _read_exactly(record: dict[str, Any], line: bytes) -> bool:
         expected += len(metadata)
         if not _PLAIN.issuperset(map(type, metadata.values())) and _LONG_INTEGER.search(line):
             return False
-    # A quotation mark with a colon behind it ends a key, unless it is escaped. A blank between the two, or a backslash that is
-    # itself escaped, is left to the thorough parser.
+    # A quotation mark with a colon behind it ends a key, unless it is escaped. A blank between the two, or a
+    # backslash that is itself escaped, is left to the thorough parser.
     if b'\\\\"' in line or b'" :' in line or b'"  ' in line or b'"\t' in line or b'"\r' in line:
         return False
     return line.count(b'":') - line.count(b'\\":') == expected
 
 
 def numbered_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines with their 1-based numbers, without a byte order mark; a line that is too long is cut, and so no JSON."""
-    first = stream.readline(LONGEST_LINE)
-    if first.startswith(_UTF16):
+    """Lines with their 1-based numbers, without a byte order mark; a line that is too long is cut, and so no
+    JSON.
+    """
+    first_line = stream.readline(LONGEST_LINE)
+    if first_line.startswith(_UTF16):
         raise UnicodeError("it is UTF-16, expected UTF-8")
-    rest = iter(partial(stream.readline, LONGEST_LINE), b"")
-    for number, line in enumerate(chain([first.removeprefix(_BOM)], rest), start=1):
+    lines = iter(partial(stream.readline, LONGEST_LINE), b"")
+    for number, line in enumerate(chain([first_line.removeprefix(_BOM)], lines), start=1):
         yield number, line
         if len(line) >= LONGEST_LINE - len(_BOM):
             piece = line
@@ -224,7 +231,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         SpecError: the file cannot be opened or read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if path.suffix.lower() == ".gz":
                 with gzip.open(file) as stream:
                     yield cast("BinaryIO", stream)
@@ -233,3 +240,46 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     except (OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError([Issue(f"the file cannot be read: {reason}", file=str(path))]) from error
+
+
+_HINTS = (
+    (re.compile("property name"), "names stand in double quotes, and no comma behind the last field"),
+    (re.compile("Unterminated string"), "close the quote; a line break inside a text is written \\n"),
+    (re.compile("control character"), "a tab or line break inside a text is written \\t or \\n"),
+    (re.compile("escape"), "a backslash inside a text is written \\\\"),
+)
+_PYTHON = re.compile(r"None\b|True\b|False\b|'")
+_WRITTEN_AS = "JSON writes null, true and false, and texts in double quotes"
+
+
+def broken_line(line: bytes, error: Exception) -> RecordError:
+    """What is wrong with a line, given what its parser raised (`ValueError` or `RecursionError`)."""
+    if isinstance(error, UnicodeDecodeError):
+        column = len(line[: error.start].decode("utf-8", "replace")) + 1
+        message = f"not JSON: byte {error.start + 1} is not UTF-8"
+        return RecordError(Rule.JSON, "", message, "save the file as UTF-8", column=column)
+    if isinstance(error, json.JSONDecodeError):
+        text = error.doc.rstrip()
+        at = min(error.pos, len(text))
+        message = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        return RecordError(Rule.JSON, "", message, _hint(text, at, error.msg), column=at + 1)
+    if isinstance(error, UnicodeEncodeError):
+        hint = "write the character itself, or both halves of its escape"
+        return RecordError(Rule.JSON, "", "not JSON: an escaped surrogate stands alone", hint)
+    reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return RecordError(Rule.JSON, "", f"not JSON: {reason}")
+
+
+def _hint(text: str, at: int, problem: str) -> str | None:
+    if text.lstrip().startswith(("//", "#", "/*")):
+        return "JSON has no comments; remove the line"
+    if problem == "Extra data":
+        behind = text[at:]
+        if behind == ",":
+            return "remove the comma: lines are no items of a list"
+        return "one record a line: begin a new line here" if behind.startswith("{") else None
+    if _PYTHON.match(text, at):
+        return _WRITTEN_AS
+    if at == len(text) and "Unterminated" not in problem:
+        return "the line ends before the record does: a record is one line, whole"
+    return next((hint for pattern, hint in _HINTS if pattern.search(problem)), None)

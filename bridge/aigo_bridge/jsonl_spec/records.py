@@ -1,15 +1,63 @@
-"""Task records as values: a task, a few-shot example, and what is wrong with a line."""
+"""Task records as values: the closed vocabularies and which of their words go together, a task, its few-shot
+examples in front of the prompt or written into it, and what is wrong with a line.
+
+Source: the task spec format page. It gives two examples of legality (`code_exec` tasks use the metric
+    `code_exec`; `mcq` tasks use
+`exact_match`); `LEGAL` is the whole table. Its two ideas: a metric is legal where it measures what the
+category asks for (no partial credit for a number, no exact match for a summary), and a post-process rule is
+legal where it cannot destroy the answer (no program in lower case, no letter taken from a word).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.jsonl_spec.vocabulary import Category, MetricName, PostProcess
+
+Category = Literal["arithmetic", "mcq", "code_exec", "classification", "summary"]
+MetricName = Literal["exact_match", "f1", "bleu_4", "rouge_l", "accuracy", "code_exec"]
+PostProcess = Literal[
+    "none", "strip_whitespace", "lower", "extract_letter", "extract_code_block", "extract_first_line"
+]
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+METRIC_NAMES: tuple[MetricName, ...] = get_args(MetricName)
+POST_PROCESS_RULES: tuple[PostProcess, ...] = get_args(PostProcess)
+
+REQUIRED_FIELDS = ("task_id", "category", "prompt", "targets", "metric_name", "post_process")
+OPTIONAL_FIELDS = ("few_shot_examples", "metadata")
+FIELDS = (*REQUIRED_FIELDS, *OPTIONAL_FIELDS)
+EXAMPLE_FIELDS = ("prompt", "completion")
+
+MAX_FEW_SHOT = 8
+"""Most few-shot examples that a task may have."""
+
+
+@dataclass(frozen=True)
+class Legal:
+    """What a category may be combined with; every metric here goes with every rule here."""
+
+    metric_names: frozenset[str]
+    post_process: frozenset[str]
+
+
+_TEXT = frozenset({"none", "strip_whitespace", "lower", "extract_first_line"})
+
+LEGAL: Mapping[str, Legal] = {
+    "arithmetic": Legal(frozenset({"exact_match", "accuracy"}), _TEXT),
+    "mcq": Legal(frozenset({"exact_match"}), _TEXT | {"extract_letter"}),
+    "code_exec": Legal(
+        frozenset({"code_exec"}), frozenset({"none", "strip_whitespace", "extract_code_block"})
+    ),
+    "classification": Legal(frozenset({"exact_match", "accuracy", "f1"}), _TEXT),
+    "summary": Legal(frozenset({"f1", "bleu_4", "rouge_l"}), _TEXT),
+}
+"""Category → legal metrics and post-process rules."""
 
 
 class Rule(StrEnum):
@@ -54,8 +102,8 @@ class Rule(StrEnum):
     MCQ_ONE_TARGET = "mcq_one_target"
     """A multiple-choice task has exactly one target."""
     MCQ_LETTER = "mcq_letter"
-    """That target is one letter that the post-process rule can yield: A to E after `extract_letter`, a to z after
-    `lower`, else any of A to Z and a to z."""
+    """That target is one letter that the post-process rule can yield: A to E after `extract_letter`, a to z
+    after `lower`, else any of A to Z and a to z."""
     FEW_SHOT_CAP = "few_shot_cap"
     """There are at most eight few-shot examples."""
 
@@ -96,10 +144,7 @@ class TaskSpec:
             "metric_name": self.metric_name,
         }
         if self.few_shot_examples:
-            record["few_shot_examples"] = [
-                {"prompt": example.prompt, "completion": example.completion}
-                for example in self.few_shot_examples
-            ]
+            record["few_shot_examples"] = [example._asdict() for example in self.few_shot_examples]
         record["post_process"] = self.post_process
         if self.metadata:
             record["metadata"] = dict(self.metadata)
@@ -112,7 +157,9 @@ class RecordError:
 
     rule: Rule
     field: str
-    """The field at fault, e.g. `targets[1]` or `few_shot_examples[0].completion`; empty when it is the whole line."""
+    """The field at fault, e.g. `targets[1]` or `few_shot_examples[0].completion`; empty when it is the whole
+    line.
+    """
     message: str
     """What was found and what was expected; lower-case start, no full stop."""
     hint: str | None = None
@@ -125,7 +172,9 @@ class RecordError:
     """1-based character of the line at which it stops being JSON; `None` for every other rule."""
 
     def to_issue(self, file: str | Path | None = None) -> Issue:
-        """The error with its place, as everything else that can be wrong with a file; the rule's id stands in brackets."""
+        """The error with its place, as everything else that can be wrong with a file; the rule's id stands in
+        brackets.
+        """
         # Issues with a line do not show their path.
         where = f"{self.field}: " if self.field and self.line is not None else ""
         return Issue(
@@ -144,3 +193,115 @@ class RecordError:
 
 LONGEST_TEXT = 1_000
 """Characters of an offending line that are kept: a file of bad lines must not fill the memory."""
+
+
+_ANSWER_OF = {
+    "q": "a",
+    "question": "answer",
+    "problem": "solution",
+    "input": "output",
+    "text": "label",
+    "article": "summary",
+    "prompt": "completion",
+}
+"""Cue of a question → cue of its answer."""
+
+_WORDS = (*_ANSWER_OF, *_ANSWER_OF.values())
+_LONGEST_CUE = 24
+"""Characters before the colon of a cue, with number and Markdown."""
+
+_BEHIND = " \t*_#0123456789"
+"""What may stand between the word of a cue and its colon."""
+
+_BEFORE = _BEHIND + ">-.()"
+"""What may stand between the start of a line and the word of a cue."""
+
+_LAST_WORD = re.compile(r"[^\W\d_]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cue:
+    word: str
+    line_start: int | None
+    """Where its line starts; `None` when other text stands before it in the line."""
+    end: int
+    """Behind its colon."""
+
+
+def render(task: TaskSpec | Mapping[str, Any]) -> str:
+    """The text that the model is given: each example as prompt, space, completion; a blank line; …; the
+    prompt.
+
+    Args:
+        task: a task, or the record of a valid one as parsed JSON.
+    """
+    record = task.to_record() if isinstance(task, TaskSpec) else task
+    parts = [
+        f"{example['prompt']} {example['completion']}" for example in record.get("few_shot_examples", [])
+    ]
+    parts.append(record["prompt"])
+    return "\n\n".join(parts)
+
+
+def few_shot_block(prompt: str, category: str | None = None) -> int | None:
+    """Where a prompt shows a solved example, as the 1-based line of its answer; `None` when it shows none.
+
+    A few-shot block is a question with its answer, and after it the next question. Questions and answers are
+    told by the cues `Q:`/`A:`, `Question:`/`Answer:`, `Problem:`/`Solution:`, `Input:`/`Output:`,
+    `Text:`/`Label:`, `Article:`/`Summary:` and `Prompt:`/`Completion:`, in any case, numbered or not, in
+    Markdown or not. Precisely: there is
+
+    1. a question cue, at the start of a line or after an instruction in its line,
+    2. then a line that starts with the answer cue of that pair, with text between it and
+    3. the next line that starts with a cue of that pair.
+
+    So `Question: 17 + 24`, `Answer:` is none (nothing is answered), nor are the options `A: …`, `B: …` (no
+    `Q:` comes after them), nor a reading passage with one question. `Input:`/`Output:` are not looked for in
+    `code_exec` tasks: there they specify the program.
+    """
+    # A question, its answer and what follows, each in its line.
+    if prompt.count(":") < 3 or prompt.count("\n") < 2:
+        return None
+    cues = list(_cues(prompt))
+    questions: set[str] = set()
+    for number, cue in enumerate(cues):
+        if cue.word in _ANSWER_OF:
+            questions.add(_ANSWER_OF[cue.word])
+        if (
+            cue.word not in questions
+            or cue.line_start is None
+            or (cue.word, category) == ("output", "code_exec")
+        ):
+            continue
+        following = _next_of_pair(cues, number)
+        if following is not None and prompt[cue.end : following].strip(" \t\r\n*_"):
+            return prompt.count("\n", 0, cue.end) + 1
+    return None
+
+
+def _next_of_pair(cues: list[_Cue], number: int) -> int | None:
+    """Start of the next line with a cue of the same pair."""
+    answer = cues[number].word
+    for later in cues[number + 1 :]:
+        if later.line_start is not None and answer in (later.word, _ANSWER_OF.get(later.word)):
+            return later.line_start
+    return None
+
+
+def _cues(prompt: str) -> Iterator[_Cue]:
+    """Every cue, found from its colon backwards: most texts have few colons."""
+    line_start = previous = 0
+    colon = prompt.find(":")
+    while colon >= 0:
+        newline = prompt.rfind("\n", previous, colon)
+        if newline >= 0:
+            line_start = newline + 1
+        previous = colon
+        tail = prompt[max(line_start, colon - _LONGEST_CUE) : colon].lower().rstrip(_BEHIND)
+        if tail.endswith(_WORDS):
+            word = _LAST_WORD.search(tail)
+            if word is not None and word[0] in _WORDS:
+                short = colon - line_start <= _LONGEST_CUE
+                starts = short and tail[: word.start()].strip(_BEFORE) == ""
+                yield _Cue(word[0], line_start if starts else None, colon + 1)
+        colon = prompt.find(":", colon + 1)

@@ -1,22 +1,193 @@
-"""A file of task records as one AI GO task, in memory: what `convert` writes, and what a run of the file itself carries out."""
+"""Files of task records: whether a file is one, those that are shipped, and one as an AI GO task in memory.
+
+That task is what `convert` writes, and what a run of the file itself carries out.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
+import orjson
 from yaml import Mark
 from yaml.nodes import MappingNode
 
 from aigo_bridge import spec
-from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.jsonl_spec.files import validate_file
-from aigo_bridge.jsonl_spec.recognising import ENDINGS, other_content
-from aigo_bridge.jsonl_spec.records import RecordError
-from aigo_bridge.jsonl_spec.to_aigo import Converted, task_yaml, to_aigo
+from aigo_bridge.access.presence import is_file
+from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.jsonl_spec.conversion import Converted, task_yaml, to_aigo
+from aigo_bridge.jsonl_spec.files import load_tasks, numbered_lines, opened, validate_file
+from aigo_bridge.jsonl_spec.records import REQUIRED_FIELDS, RecordError, TaskSpec
 from aigo_bridge.reading import Document
+from aigo_bridge.reading.locating import shipped_folder
+
+ENDINGS = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson") for packed in ("", ".gz"))
+"""How files of JSON lines are called."""
+
+Content = Literal["records", "rows", "log", "list", "spread"]
+"""Records one a line; other objects one a line; a result log; a JSON list of objects; one record over several
+lines.
+"""
+
+_MOST_LINES = 200
+_MOST_BYTES = 1024 * 1024
+_LARGEST_DOCUMENT = 64 * 1024 * 1024
+_REQUIRED = frozenset(REQUIRED_FIELDS)
+_SHOWN_COLUMNS = 6
+
+
+def is_record_file(path: Path) -> bool:
+    """Whether a file is to be read as task records: JSON lines by its name, or records by its content.
+
+    Rows, say, in a file that is called like records are told when it is read, see `other_content`.
+    """
+    if path.name.lower().endswith(ENDINGS):
+        return True
+    try:
+        return _begins_like_json(path) and _holds_records(path)
+    except SpecError:
+        return False
+
+
+def other_content(path: Path) -> Issue | None:
+    """What is wrong with a file that holds something else than one record a line; `None` when it holds
+    records, or nothing.
+
+    Raises:
+        SpecError: the file cannot be read.
+    """
+    match content_of(path):
+        case "rows":
+            return _rows(path)
+        case "log":
+            hint = "its task and `aigo-bridge score TASK LOG` score it again"
+            return Issue("this is a result log, not a file of task records", file=str(path), hint=hint)
+        case "list" | "spread" as content:
+            one = ".[]" if content == "list" else "."
+            shape = "a list of objects" if content == "list" else "an object over several lines"
+            target = f"{path.stem}.jsonl" if path.suffix != ".jsonl" else f"{path.stem}-lines.jsonl"
+            hint = f"one record is one line of a .jsonl file: jq -c '{one}' {path.name} > {target}"
+            return Issue(f"found {shape}, expected one task record a line", file=str(path), hint=hint)
+    return None
+
+
+def content_of(path: Path) -> Content | None:
+    """What the first lines of a file are; `None` when no line tells (it is empty, or broken).
+
+    Raises:
+        SpecError: the file cannot be read.
+    """
+    document = _document(path)
+    if isinstance(document, list) and any(isinstance(item, dict) for item in document):
+        return "list"
+    guess: Content | None = None
+    for value in _first_objects(path):
+        if is_like_record(value):
+            return "records"
+        guess = guess or ("log" if is_like_log(value) or ".tasklog." in path.name else "rows")
+    if guess is None and isinstance(document, dict):
+        return "spread" if is_like_record(document) else None
+    return guess
+
+
+def is_like_record(value: dict[str, Any]) -> bool:
+    """Whether an object has at least half of the fields that a record must have."""
+    return 2 * len(_REQUIRED & value.keys()) >= len(_REQUIRED)
+
+
+def is_like_log(value: dict[str, Any]) -> bool:
+    """Whether an object is a line of a result log: a sample, or the log without its samples."""
+    return "format_version" in value or {"sample_id", "trials"} <= value.keys()
+
+
+def _holds_records(path: Path) -> bool:
+    content = content_of(path)
+    if content == "list":
+        document = _document(path)
+        return any(isinstance(item, dict) and is_like_record(item) for item in document)
+    return content in ("records", "spread")
+
+
+def _begins_like_json(path: Path) -> bool:
+    with opened(path) as stream:
+        return stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+
+
+def _document(path: Path) -> Any:
+    """A file that is one JSON document of several lines, or a list; `None` for every other."""
+    with opened(path) as stream:
+        head = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
+        first_line = head.split(b"\n", 1)[0].strip()
+        if not head.startswith(b"[") and first_line != b"{" and not first_line.endswith(b","):
+            return None  # lines of their own: reading the whole file would be in vain
+        stream.seek(0)
+        text = stream.read(_LARGEST_DOCUMENT)
+    try:
+        return orjson.loads(text.removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _first_objects(path: Path) -> Iterator[dict[str, Any]]:
+    read = 0
+    with opened(path) as stream:
+        for number, line in numbered_lines(stream):
+            read += len(line)
+            try:
+                value = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                value = None
+            if isinstance(value, dict):
+                yield value
+            if number >= _MOST_LINES or read >= _MOST_BYTES:
+                return
+
+
+def _rows(path: Path) -> Issue:
+    columns = list(next(_first_objects(path)))
+    missing = ", ".join(map(repr, (name for name in REQUIRED_FIELDS if name not in columns)))
+    shown = ", ".join(repr(name[:40]) for name in columns[:_SHOWN_COLUMNS]) or "no fields"
+    more = ", …" if len(columns) > _SHOWN_COLUMNS else ""
+    message = f"found rows with {shown}{more}, expected task records: {missing} are missing"
+    hint = (
+        f"rows are run by a task: aigo-bridge run TASK --dataset KEY={path.name}; `aigo-bridge "
+        "schema jsonl` describes records"
+    )
+    return Issue(message, file=str(path), hint=hint)
+
+
+FOLDER = "jsonl-fixture"
+"""Folder of the shipped tasks that holds them."""
+
+
+def fixture_file(name: str = "tasks.jsonl") -> Path:
+    """A shipped file: the valid records `tasks.jsonl`, the invalid ones `tasks_bad.jsonl`, or `answers.jsonl`
+    for the valid ones.
+
+    Raises:
+        UsageError: the shipped tasks are not installed, or there is no such file among them.
+    """
+    shipped = shipped_folder()
+    if shipped is None:
+        raise UsageError("the shipped tasks are not installed")
+    path = shipped / FOLDER / name
+    if not is_file(path):
+        names = ", ".join(sorted(repr(file.name) for file in path.parent.glob("*.jsonl")))
+        raise UsageError(f"there is no shipped file {name!r} (known: {names})")
+    return path
+
+
+def load_fixtures() -> tuple[TaskSpec, ...]:
+    """The ten shipped tasks.
+
+    Raises:
+        UsageError: the shipped tasks are not installed.
+    """
+    return load_tasks(fixture_file())
+
 
 MOST_ERRORS = 50
 """Errors of a file that a run tells; `validate` tells all of them."""
@@ -43,7 +214,7 @@ class TaskFile:
         written = self.file.with_name(f"{self.converted.task['key']}.yaml")
         mark = Mark(str(self.file), 0, 0, 0, None, 0)
         return Document(
-            spec.validate_task(self.converted.task),
+            spec.TaskSpec.model_validate(self.converted.task),
             self.converted.task,
             written,
             self.file.parent,
@@ -62,7 +233,8 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
         allow_bad_tasks: whether invalid records are left out when there are valid ones (`--allow-bad-tasks`).
 
     Raises:
-        SpecError: records are invalid and that was not allowed, there is no valid one, or the file holds something else.
+        SpecError: records are invalid and that was not allowed, there is no valid one, or the file holds
+            something else.
         UsageError: the key is none.
     """
     if (issue := other_content(path)) is not None:

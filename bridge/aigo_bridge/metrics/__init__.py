@@ -1,13 +1,26 @@
 """Metrics: numbers over the scores that one scorer gave to all samples."""
 
-from aigo_bridge.metrics.actions import Exclusion, excluded
-from aigo_bridge.metrics.compute import compute_metric
-from aigo_bridge.metrics.defaults import default_metrics, metric_keys, metrics_of, value_name
-from aigo_bridge.metrics.repeatability import RunSpread, metrics_over_runs, score_agreements
-from aigo_bridge.metrics.result import MetricResult, NoAggregate
-from aigo_bridge.metrics.trials import TrialScores, aggregate_trials
+from aigo_bridge.metrics.metric import (
+    Exclusion,
+    MetricResult,
+    NoAggregate,
+    default_metrics,
+    excluded,
+    metric_keys,
+    metrics_of,
+)
+from aigo_bridge.metrics.registry import compute_metric
+from aigo_bridge.metrics.trials import (
+    NUM_TRIALS,
+    RunSpread,
+    TrialScores,
+    aggregate_trials,
+    metrics_over_runs,
+    score_agreements,
+)
 
 __all__ = [
+    "NUM_TRIALS",
     "Exclusion",
     "MetricResult",
     "NoAggregate",
@@ -21,5 +34,4 @@ __all__ = [
     "metrics_of",
     "metrics_over_runs",
     "score_agreements",
-    "value_name",
 ]

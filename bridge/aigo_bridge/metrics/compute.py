@@ -1,152 +1,40 @@
-"""The formulas. Source: AI GO's metric pages; where they are silent, what is decided here stands in the docstrings."""
+"""The formulas. Source: AI GO's metric pages; where they are silent, what is decided here stands in the
+docstrings.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from aigo_bridge.dtypes import SampleScore
-from aigo_bridge.metrics.classification import binary_classification, multiclass_classification
-from aigo_bridge.metrics.numbers import as_number, is_missing, mean, ratio, short, std_dev
-from aigo_bridge.metrics.python import python_metric
-from aigo_bridge.metrics.result import MetricResult, NoAggregate, Scores
-from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.metrics.metric import (
+    MetricResult,
+    MetricType,
+    Scores,
+    as_number,
+    is_missing,
+    mean,
+    no_value,
+    present_values,
+    ratio,
+    short,
+    std_dev,
+    unknown_score,
+)
 from aigo_bridge.spec import metrics as spec
+from aigo_bridge.spec.metric import FieldMetric, NamedMetric
 
-_SHOWN_LABELS = 10
+_SHOWN = 10
 
-
-def compute_metric(
-    metric: spec.Metric,
-    scores: Scores,
-    *,
-    host: SnippetHost | None = None,
-    samples: Sequence[SampleScore] | None = None,
-    snippet_place: tuple[str, int] | None = None,
-) -> MetricResult:
-    """Compute one metric over the scores of its scorer.
-
-    A value that is missing, null or NaN is skipped and counted, never taken for zero. A value of the wrong kind (text under `mean`, a
-    label without a weight) leaves the metric without a value and says so: a number over the rest would be a wrong one.
-
-    Args:
-        metric: as specified, config bound.
-        scores: the values of each sample that was scored.
-        host: where `python` metrics run; without one they have no value. The call blocks while they do.
-        samples: what `python` metrics see, values with their metadata; `None`: the values alone.
-        snippet_place: file and first line of the code of a `python` metric, told in errors; `None`: not known.
-    """
-    reason = next(_unaggregated(metric, scores), None)
-    if reason is not None:
-        return MetricResult({}, 0, len(scores), f"over the trials of a sample, {reason}")
-    try:
-        result = _compute(metric, scores, samples, host, snippet_place)
-    except OverflowError:
-        return _too_large(scores)
-    return result if all(map(_fits_json, result.values.values())) else _too_large(scores)
+Formula = Callable[[Sequence[float | int]], float | int]
 
 
-def _unaggregated(metric: spec.Metric, scores: Scores) -> Iterator[str]:
-    """Why samples have no aggregated value of a score that the metric reads. A number over the rest would be a wrong one."""
-    fields = [value for name, value in metric if name.endswith("field") and isinstance(value, str)]
-    for values in scores:
-        for each in fields:
-            if isinstance(value := values.get(each), NoAggregate):
-                yield value.reason
-
-
-def _python(
-    metric: spec.PythonMetric,
-    scores: Scores,
-    samples: Sequence[SampleScore] | None,
-    host: SnippetHost | None,
-    place: tuple[str, int] | None,
-) -> MetricResult:
-    if host is None:
-        return MetricResult({}, 0, len(scores), "there is no worker process to run its snippet in")
-    if samples is None:
-        samples = [SampleScore(values=dict(values)) for values in scores]
-    return python_metric(metric, samples, host, place)
-
-
-def _fits_json(value: float) -> bool:
-    """Whether evidence can hold a number: JSON knows no infinity, and its readers take whole numbers for 64-bit ones."""
-    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
-
-
-def _too_large(scores: Scores) -> MetricResult:
-    return MetricResult({}, 0, len(scores), "the numbers are too large to compute with")
-
-
-def _compute(
-    metric: spec.Metric,
-    scores: Scores,
-    samples: Sequence[SampleScore] | None,
-    host: SnippetHost | None,
-    place: tuple[str, int] | None,
-) -> MetricResult:
-    match metric:
-        case spec.MeanMetric():
-            return _over_field(metric, scores, "mean", mean)
-        case spec.MinMetric():
-            return _over_field(metric, scores, "min", min)
-        case spec.MaxMetric():
-            return _over_field(metric, scores, "max", max)
-        case spec.StdDevMetric():
-            return _over_field(metric, scores, "std_dev", std_dev)
-        case spec.FrequencyMetric():
-            return _frequency(metric, scores)
-        case spec.WeightedAverageMetric():
-            return _weighted_average(metric, scores)
-        case spec.PrecisionMetric():
-            counts = (metric.num_true_positives_field, metric.num_false_positives_field)
-            return _from_counts(metric.name or "precision", counts, scores, lambda tp, fp: ratio(tp, tp + fp))
-        case spec.RecallMetric():
-            counts = (metric.num_true_positives_field, metric.num_false_negatives_field)
-            return _from_counts(metric.name or "recall", counts, scores, lambda tp, fn: ratio(tp, tp + fn))
-        case spec.F1ScoreMetric():
-            return _from_counts(
-                metric.name or "f1_score",
-                (
-                    metric.num_true_positives_field,
-                    metric.num_false_positives_field,
-                    metric.num_false_negatives_field,
-                ),
-                scores,
-                lambda tp, fp, fn: ratio(2 * tp, 2 * tp + fp + fn),
-            )
-        case spec.BinaryClassificationMetric():
-            return binary_classification(metric, scores)
-        case spec.MulticlassClassificationMetric():
-            return multiclass_classification(metric, scores)
-        case spec.PythonMetric():
-            return _python(metric, scores, samples, host, place)
-
-
-def _present(field: str, scores: Scores) -> list[Any]:
-    return [values[field] for values in scores if field in values and not is_missing(values[field])]
-
-
-def _none(field: str, scores: Scores) -> MetricResult:
-    if scores and not any(field in values for values in scores):
-        known = sorted({name for values in scores for name in values})
-        problem = f"no sample has a score {field!r}; the scorer gives: {', '.join(known) or 'none'}"
-    else:
-        problem = f"no sample has a value for {field!r}"
-    return MetricResult({}, 0, len(scores), problem)
-
-
-def _over_field(
-    metric: spec.MeanMetric | spec.MinMetric | spec.MaxMetric | spec.StdDevMetric,
-    scores: Scores,
-    suffix: str,
-    formula: Callable[[list[float | int]], float | int],
-) -> MetricResult:
-    present = _present(metric.field, scores)
+def over_field(metric: FieldMetric, scores: Scores, formula: Formula) -> MetricResult:
+    """A formula over the numbers that samples have under the metric's score."""
+    present = present_values(metric.field, scores)
     if not present:
-        return _none(metric.field, scores)
+        return no_value(metric.field, scores)
     numbers = [as_number(value) for value in present]
     skipped = len(scores) - len(present)
     usable = [number for number in numbers if number is not None]
@@ -155,47 +43,50 @@ def _over_field(
         return MetricResult(
             {}, 0, skipped, f"{metric.field!r} has the value {short(wrong)}, expected a finite number"
         )
-    return MetricResult({metric.name or f"{metric.field}_{suffix}": formula(usable)}, len(usable), skipped)
+    return MetricResult({metric.value_name: formula(usable)}, len(usable), skipped)
 
 
-def _frequency(metric: spec.FrequencyMetric, scores: Scores) -> MetricResult:
-    present = _present(metric.field, scores)
+def frequency(metric: spec.FrequencyMetric, scores: Scores) -> MetricResult:
+    """The share of each text among the values."""
+    present = present_values(metric.field, scores)
     if not present:
-        return _none(metric.field, scores)
+        return no_value(metric.field, scores)
     counts = Counter(str(value) for value in present)
     values = {f"{metric.field}_{text}": count / len(present) for text, count in counts.items()}
     return MetricResult(values, len(present), len(scores) - len(present))
 
 
-def _weighted_average(metric: spec.WeightedAverageMetric, scores: Scores) -> MetricResult:
-    present = _present(metric.field, scores)
+def weighted_average(metric: spec.WeightedAverageMetric, scores: Scores) -> MetricResult:
+    """The mean of the weights of the labels."""
+    present = present_values(metric.field, scores)
     if not present:
-        return _none(metric.field, scores)
+        return no_value(metric.field, scores)
     assert isinstance(metric.weights, Mapping)  # a template only until the config is bound
     skipped = len(scores) - len(present)
     unknown = sorted({str(value) for value in present} - set(metric.weights))
     if unknown:
-        shown = ", ".join(map(short, unknown[:_SHOWN_LABELS]))
-        more = f" and {len(unknown) - _SHOWN_LABELS} more" if len(unknown) > _SHOWN_LABELS else ""
+        shown = ", ".join(map(short, unknown[:_SHOWN]))
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         problem = f"{metric.field!r} has labels without a weight: {shown}{more}"
         return MetricResult({}, 0, skipped, problem)
     weights = [metric.weights[str(value)] for value in present]
     if not all(map(math.isfinite, weights)):
         return MetricResult({}, 0, skipped, "a weight is not a finite number")
-    name = metric.name or f"{metric.field}_weighted_average"
-    return MetricResult({name: mean(weights)}, len(present), skipped)
+    return MetricResult({metric.value_name: mean(weights)}, len(present), skipped)
 
 
-def _from_counts(
-    name: str, fields: Sequence[str], scores: Scores, formula: Callable[..., float | None]
-) -> MetricResult:
-    """Micro average: counts are summed over the samples that have all of them, then divided."""
+def from_counts(metric: NamedMetric, scores: Scores, formula: Callable[..., float | None]) -> MetricResult:
+    """Micro average: counts are summed over the samples that have all of them, then divided.
+
+    The formula takes the sums in the order of the metric's fields.
+    """
+    fields = metric.scores
     rows = [[values.get(field) for field in fields] for values in scores]
     complete = [row for row in rows if not any(is_missing(value) for value in row)]
     skipped = len(rows) - len(complete)
     if not complete:
-        missing = next((field for field in fields if not _present(field, scores)), fields[0])
-        return _none(missing, scores)
+        missing = next((field for field in fields if not present_values(field, scores)), fields[0])
+        return no_value(missing, scores)
     for row in complete:
         for field, value in zip(fields, row, strict=True):
             number = as_number(value)
@@ -207,7 +98,170 @@ def _from_counts(
     ]
     value = formula(*totals)
     if value is None:
+        problem = "all counts are zero; 0.0 stands for an undefined ratio"
+        return MetricResult({metric.value_name: 0.0}, len(complete), skipped, problem)
+    return MetricResult({metric.value_name: value}, len(complete), skipped)
+
+
+Pairs = Counter[tuple[str, str]]
+"""(true label, predicted label) → number of samples."""
+
+_RATIOS = ("precision", "recall", "f1_score")
+
+
+def binary_classification(metric: spec.BinaryClassificationMetric, scores: Scores) -> MetricResult:
+    """`accuracy`, `precision`, `recall` and `f1_score` of the positive answer.
+
+    A sample of which one of the two labels is missing, or is neither of the two answers, is in no number; it
+    is counted as skipped. Numbers and booleans match every usual spelling: `True` is `True` and `true`, 1.0
+    is `1.0` and `1`.
+    """
+    answers = (metric.positive_answer, metric.negative_answer)
+    pairs: Pairs = Counter()
+    for values in scores:
+        truth = answer_of(values.get(metric.field_gt), answers)
+        predicted = answer_of(values.get(metric.field_pred), answers)
+        if truth is not None and predicted is not None:
+            pairs[truth, predicted] += 1
+    if not pairs:
+        reason = f"no sample has {answers[0]!r} or {answers[1]!r} in both fields"
         return MetricResult(
-            {name: 0.0}, len(complete), skipped, "all counts are zero; 0.0 stands for an undefined ratio"
+            {},
+            0,
+            len(scores),
+            unknown_score(metric.field_gt, scores) or unknown_score(metric.field_pred, scores) or reason,
         )
-    return MetricResult({name: value}, len(complete), skipped)
+    used = pairs.total()
+    ((ratios, undefined),) = _ratios(pairs, [metric.positive_answer])
+    return MetricResult(
+        {"accuracy": _accuracy(pairs), **ratios},
+        used,
+        len(scores) - used,
+        _undefined_note({metric.positive_answer: undefined}),
+        {"confusion_matrix": _matrix(pairs, answers)},
+    )
+
+
+def multiclass_classification(metric: spec.MulticlassClassificationMetric, scores: Scores) -> MetricResult:
+    """`accuracy`; `{class}_precision`, `{class}_recall`, `{class}_f1_score` per class; `macro_precision`,
+    `macro_recall`, `macro_f1_score`.
+
+    The classes are the labels that occur in either field, by their text. Numbers are written without a
+    trailing `.0`, so that a label 1 from one source and 1.0 from another are one class. A sample without one
+    of its two labels is skipped.
+    """
+    pairs: Pairs = Counter()
+    for sample in scores:
+        truth, predicted = sample.get(metric.field_gt), sample.get(metric.field_pred)
+        if not is_missing(truth) and not is_missing(predicted):
+            pairs[label_text(truth), label_text(predicted)] += 1
+    if not pairs:
+        reason = f"no sample has a value for both {metric.field_gt!r} and {metric.field_pred!r}"
+        return MetricResult(
+            {},
+            0,
+            len(scores),
+            unknown_score(metric.field_gt, scores) or unknown_score(metric.field_pred, scores) or reason,
+        )
+    used = pairs.total()
+    classes = sorted({label for pair in pairs for label in pair})
+    values: dict[str, int | float] = {"accuracy": _accuracy(pairs)}
+    undefined: dict[str, list[str]] = {}
+    by_ratio: dict[str, list[float]] = {name: [] for name in _RATIOS}
+    for label, (ratios, missing) in zip(classes, _ratios(pairs, classes), strict=True):
+        undefined[label] = missing
+        for name, value in ratios.items():
+            values[f"{label}_{name}"] = value
+            by_ratio[name].append(value)
+    problem = _undefined_note(undefined)
+    if "macro" in classes:
+        note = "the averages over classes are left out, as a class is called 'macro' like them"
+        problem = f"{problem}; {note}" if problem else note
+    else:
+        values |= {f"macro_{name}": mean(ratios) for name, ratios in by_ratio.items()}
+    return MetricResult(
+        values, used, len(scores) - used, problem, {"confusion_matrix": _matrix(pairs, classes)}
+    )
+
+
+def label_text(value: object) -> str:
+    """The text of a label: 1.0 is `1`, everything else as Python writes it."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def answer_of(value: object, answers: tuple[str, str]) -> str | None:
+    """Which of two answers a label is, in any usual spelling; `None` for neither."""
+    if is_missing(value):
+        return None
+    spellings = [str(value), label_text(value)]
+    if isinstance(value, bool):
+        spellings.append(str(value).lower())
+    return next((text for text in spellings if text in answers), None)
+
+
+def _accuracy(pairs: Pairs) -> float:
+    return sum(count for (truth, predicted), count in pairs.items() if truth == predicted) / pairs.total()
+
+
+def _ratios(pairs: Pairs, classes: Iterable[str]) -> list[tuple[dict[str, float], list[str]]]:
+    """Ratios of each class, and the names of those that have no denominator."""
+    true: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
+    for (truth, prediction), count in pairs.items():
+        true[truth] += count
+        predicted[prediction] += count
+    result = []
+    for label in classes:
+        hits = pairs[label, label]
+        ratios = {
+            "precision": ratio(hits, predicted[label]),
+            "recall": ratio(hits, true[label]),
+            "f1_score": ratio(2 * hits, predicted[label] + true[label]),
+        }
+        undefined = [name for name, value in ratios.items() if value is None]
+        result.append(({name: value or 0.0 for name, value in ratios.items()}, undefined))
+    return result
+
+
+def _undefined_note(undefined: dict[str, list[str]]) -> str | None:
+    notes = [f"{name} of {short(label)}" for label, names in undefined.items() for name in names]
+    if not notes:
+        return None
+    more = f" and {len(notes) - _SHOWN} more" if len(notes) > _SHOWN else ""
+    return f"0.0 stands for what has no denominator: {', '.join(notes[:_SHOWN])}{more}"
+
+
+def _matrix(pairs: Pairs, classes: Iterable[str]) -> dict[str, dict[str, int]]:
+    """True label → predicted label → samples, without zeros, which most of a large square is."""
+    matrix: dict[str, dict[str, int]] = {label: {} for label in classes}
+    for (truth, predicted), count in sorted(pairs.items()):
+        matrix[truth][predicted] = count
+    return matrix
+
+
+MEAN = MetricType(spec.MeanMetric, lambda metric, scores, _: over_field(metric, scores, mean))
+MIN = MetricType(spec.MinMetric, lambda metric, scores, _: over_field(metric, scores, min))
+MAX = MetricType(spec.MaxMetric, lambda metric, scores, _: over_field(metric, scores, max))
+STD_DEV = MetricType(spec.StdDevMetric, lambda metric, scores, _: over_field(metric, scores, std_dev))
+FREQUENCY = MetricType(spec.FrequencyMetric, lambda metric, scores, _: frequency(metric, scores))
+WEIGHTED_AVERAGE = MetricType(
+    spec.WeightedAverageMetric, lambda metric, scores, _: weighted_average(metric, scores)
+)
+PRECISION = MetricType(
+    spec.PrecisionMetric,
+    lambda metric, scores, _: from_counts(metric, scores, lambda tp, fp: ratio(tp, tp + fp)),
+)
+RECALL = MetricType(
+    spec.RecallMetric,
+    lambda metric, scores, _: from_counts(metric, scores, lambda tp, fn: ratio(tp, tp + fn)),
+)
+F1_SCORE = MetricType(
+    spec.F1ScoreMetric,
+    lambda metric, scores, _: from_counts(metric, scores, lambda tp, fp, fn: ratio(2 * tp, 2 * tp + fp + fn)),
+)
+BINARY_CLASSIFICATION = MetricType(
+    spec.BinaryClassificationMetric, lambda metric, scores, _: binary_classification(metric, scores)
+)
+MULTICLASS_CLASSIFICATION = MetricType(
+    spec.MulticlassClassificationMetric, lambda metric, scores, _: multiclass_classification(metric, scores)
+)

@@ -1,37 +1,37 @@
-"""Metrics that the author writes in Python; they run in the snippet worker."""
+"""Metrics that the author writes in Python."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from aigo_bridge.dtypes import SampleScore
 from aigo_bridge.errors import SnippetError
-from aigo_bridge.metrics.numbers import short
-from aigo_bridge.metrics.result import MetricResult
-from aigo_bridge.snippets import Snippet, SnippetHost
-from aigo_bridge.snippets.signatures import OLD_METRICS, metrics_function
+from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, Scores, short
+from aigo_bridge.snippets import Snippet
+from aigo_bridge.snippets.snippet import OLD_METRICS, metrics_function
 from aigo_bridge.spec.metrics import PythonMetric
 
 
-def python_metric(
-    metric: PythonMetric,
-    samples: Sequence[SampleScore],
-    host: SnippetHost,
-    place: tuple[str, int] | None = None,
-) -> MetricResult:
-    """`compute_metrics(scores: list[SampleScore]) -> dict[str, int | float]`, sync or async; the older form is `aggregate(scores: list[dict])`.
+def python_metric(metric: PythonMetric, scores: Scores, context: MetricContext) -> MetricResult:
+    """`compute_metrics(scores: list[SampleScore]) -> dict[str, int | float]`, sync or async; older:
+    `aggregate(scores: list[dict])`.
 
-    Blocks while the snippet runs; `place` is its file and first line, where they are known. Whatever goes wrong is the result's problem, so that other metrics are not concerned. A value that is
-    null, NaN or infinite is left out and named; a value that is no number at all leaves the metric without values.
+    Blocks while the snippet runs. Whatever goes wrong is the result's problem, so that other metrics are not
+    concerned. A value that is null, NaN or infinite is left out and named; a value that is no number at all
+    leaves the metric without values.
     """
+    if context.host is None:
+        return MetricResult({}, 0, len(scores), "there is no worker process to run its snippet in")
+    samples = context.samples
+    if samples is None:
+        samples = [SampleScore(values=dict(values)) for values in scores]
     label = "compute_metrics_snippet"
     function = metrics_function(metric.compute_metrics_snippet)
-    snippet = Snippet(metric.compute_metrics_snippet, function, label).at(place)
-    scores = [dict(score.values) for score in samples] if function == OLD_METRICS else list(samples)
+    snippet = Snippet(metric.compute_metrics_snippet, function, label).at(context.snippet_place)
+    argument = [dict(score.values) for score in samples] if function == OLD_METRICS else list(samples)
     try:
-        returned = host.call_blocking(snippet, (scores,), {})
+        returned = context.host.call_blocking(snippet, (argument,), {})
     except SnippetError as error:
         return MetricResult({}, 0, len(samples), str(error))
     if not isinstance(returned, dict):
@@ -63,3 +63,6 @@ def _is_numeric(value: Any) -> bool:
 def _plain(value: bool | float) -> int | float:
     """Booleans as 0 and 1: metrics are numbers."""
     return int(value) if isinstance(value, bool) else value
+
+
+PYTHON = MetricType(PythonMetric, python_metric)

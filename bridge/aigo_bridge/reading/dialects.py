@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.reading.checks.trees import Path, mapping, mappings, walk
 from aigo_bridge.reading.document import Document
 from aigo_bridge.reading.kinds import Kind
-from aigo_bridge.reading.wording import found_words
+from aigo_bridge.reading.messages import found_words
 from aigo_bridge.spec import has_marker, is_whole_marker
+from aigo_bridge.spec.base import Path, mapping, mappings, walk
+from aigo_bridge.spec.metric import METRICS, MetricSpec
+from aigo_bridge.spec.scorer import SCORERS, ScorerSpec
+from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
 
 
 def refuse_wide_forms(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
@@ -24,14 +27,19 @@ def refuse_wide_forms(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
 
 
 def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
+    if task.get("needs") is not None:
+        yield _refused("'needs' is an extension of ours", (*path, "needs"))
     definition = mapping(task.get("definition"))
-    here = (*path, "definition")
+    place = (*path, "definition")
     yield from _parameters(task.get("config_spec"), (*path, "config_spec"))
     dataset = mapping(definition.get("dataset"))
-    yield from _template_only(dataset, "key", (*here, "dataset"))
+    yield from _template_only(dataset, "key", (*place, "dataset"))
     for index, key in enumerate(dataset.get("keys") or () if isinstance(dataset.get("keys"), list) else ()):
-        yield from _literal(key, (*here, "dataset", "keys", index))
-    for at, part in walk(definition.get("solver"), (*here, "solver")):
+        yield from _literal(key, (*place, "dataset", "keys", index))
+    kind = str(mapping(definition.get("solver")).get("type"))
+    if SOLVERS.get(kind, SolverSpec).is_extension:
+        yield _refused(f"'type': {kind!r} is an extension of ours", (*place, "solver", "type"))
+    for at, part in walk(definition.get("solver"), (*place, "solver")):
         yield from _template_only(part, "model_key", at)
         if part.get("type") == "loop":
             yield from _no_template(part, "max_iterations", at)
@@ -40,22 +48,23 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
             if part.get(name) is not None:
                 yield _refused(f"{name!r} is an extension of ours", (*at, name))
     trials = mapping(definition.get("trials"))
-    yield from _half_template(trials, ("num_trials",), (*here, "trials"))
-    yield from _at_least(trials, "num_trials", 2, (*here, "trials"))
+    yield from _half_template(trials, ("num_trials",), (*place, "trials"))
+    yield from _at_least(trials, "num_trials", 2, (*place, "trials"))
     for index, scorer in mappings(definition.get("scorers")):
-        yield from _scorer(scorer, (*here, "scorers", index))
+        yield from _scorer(scorer, (*place, "scorers", index))
 
 
 def _scorer(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
     kind = str(scorer.get("type"))
-    for name in ("method", "continuations", "length_normalisation") if kind == "string_equals_mcqa" else ():
+    spec = SCORERS.get(kind, ScorerSpec)
+    for name in spec.extension_fields:
         if scorer.get(name) is not None:
             yield _refused(f"{name!r} is an extension of ours", (*path, name))
-    if kind == "code_exec":
-        yield _refused("'type': 'code_exec' is an extension of ours", (*path, "type"))
+    if spec.is_extension:
+        yield _refused(f"'type': {kind!r} is an extension of ours", (*path, "type"))
     yield from _template_only(scorer, "model_key", path)
     yield from _template_only(scorer, "judge_model_key", path)
-    if kind in {"python", "python_all_samples"} and scorer.get("metrics") is None:
+    if spec.snippet is not None and scorer.get("metrics") is None:
         yield _refused(f"'metrics' is missing: {kind!r} scorers must have it, even if empty", path)
     for name in ("choices", "function_calls"):
         if isinstance(scorer.get(name), list):
@@ -69,7 +78,11 @@ def _scorer(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
     if kind == "rag_checker":
         yield from _half_template(scorer, ("mode",), path)
     for index, metric in mappings(scorer.get("metrics")):
-        yield from _half_template(metric, ("weights",), (*path, "metrics", index))
+        at = (*path, "metrics", index)
+        kind = str(metric.get("type"))
+        if METRICS.get(kind, MetricSpec).is_extension:
+            yield _refused(f"'type': {kind!r} is an extension of ours", (*at, "type"))
+        yield from _half_template(metric, ("weights",), at)
 
 
 def _parameters(parameters: Any, path: Path) -> Iterator[Issue]:
@@ -85,17 +98,17 @@ def _parameters(parameters: Any, path: Path) -> Iterator[Issue]:
 def _generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
     yield from _parameters(generator.get("config_spec"), (*path, "config_spec"))
     definition = mapping(generator.get("definition"))
-    here = (*path, "definition")
+    place = (*path, "definition")
     source = mapping(definition.get("dataset"))
     if source.get("key") is not None:
-        yield from _literal(source["key"], (*here, "dataset", "key"))
-    yield from _template_only(source, "ai_app_key", (*here, "dataset"))
+        yield from _literal(source["key"], (*place, "dataset", "key"))
+    yield from _template_only(source, "ai_app_key", (*place, "dataset"))
     for index, key in enumerate(source["keys"] if isinstance(source.get("keys"), list) else ()):
-        yield from _literal(key, (*here, "dataset", "keys", index))
-    yield from _no_template(source, "num_samples", (*here, "dataset"))
-    yield from _half_template(source, ("random_seed",), (*here, "dataset"))
+        yield from _literal(key, (*place, "dataset", "keys", index))
+    yield from _no_template(source, "num_samples", (*place, "dataset"))
+    yield from _half_template(source, ("random_seed",), (*place, "dataset"))
     for index, synthesizer in mappings(definition.get("synthesizers")):
-        yield from _template_only(synthesizer, "model_key", (*here, "synthesizers", index))
+        yield from _template_only(synthesizer, "model_key", (*place, "synthesizers", index))
 
 
 def _model(model: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -121,16 +134,16 @@ def _evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
             place = (*path, name, listed.index("any"))
             yield _refused(f"{name!r}: found 'any' in a list", place, f"write '{name}: any', or name some")
     for index, specification in mappings(evaluation.get("task_specifications")):
-        here = (*path, "task_specifications", index)
+        holder = (*path, "task_specifications", index)
         for name in ("model_key", "dataset_key", "subsampling"):
             if specification.get(name) is not None:
-                yield from _literal(specification[name], (*here, name))
-        yield from _half_template(specification, ("num_samples",), here)
+                yield from _literal(specification[name], (*holder, name))
+        yield from _half_template(specification, ("num_samples",), holder)
         if "display_name" in specification and specification.get("type") == "repeatability":
-            yield _refused("unknown key 'display_name'", (*here, "display_name"))
+            yield _refused("unknown key 'display_name'", (*holder, "display_name"))
         for at, entry in mappings(specification.get("inputs")):
             if "task_specification_key" not in entry:
-                yield _refused("'task_specification_key' is missing", (*here, "inputs", at))
+                yield _refused("'task_specification_key' is missing", (*holder, "inputs", at))
 
 
 def _run(run: dict[str, Any], path: Path) -> Iterator[Issue]:

@@ -1,17 +1,138 @@
-"""A file that was read: its specification, the tree it was made from, and where everything stands."""
+"""A file that was read: its specification, the tree it was made from, and the file, line and column of
+everything in it.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from yaml.nodes import Node
+from yaml.nodes import Node, ScalarNode
 
+from aigo_bridge.access.grants import VariableUse
 from aigo_bridge.errors import Issue
-from aigo_bridge.reading.nodes import ExpandedNode, child
-from aigo_bridge.reading.places import Place, locate
+from aigo_bridge.reading.nodes import IncludedNode, VariableNode, child
+
+LONGEST_LINE = 10_000
+"""Characters of a line that is kept for showing; a longer one is no line to read."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a file."""
+
+    file: str
+    """The file as the user named it."""
+    line: int
+    """1-based."""
+    column: int
+    """1-based, in characters."""
+    source_line: str | None
+    """Text of the line; `None` when the file's text is not at hand, or absurdly long."""
+
+
+def locate(
+    root: Node,
+    texts: Mapping[str, str],
+    path: tuple[str | int, ...],
+    *,
+    line: int | None = None,
+    column: int | None = None,
+    key: bool = False,
+) -> Place:
+    """Where a value stands (or its key, with `key`), or a position inside the text that is the value.
+
+    A path that leads nowhere gives the place of its last part that exists.
+    """
+    node, key_node = root, None
+    for part in path:
+        entry = child(node, part)
+        if entry is None:
+            key_node = None
+            break
+        key_node, node = entry
+    if line is not None and isinstance(node, ScalarNode):
+        return _inside(node, texts, line, column or 1)
+    mark = (key_node if key and key_node is not None else node).start_mark
+    return place_at(mark.name, mark.line + 1, mark.column + 1, texts)
+
+
+def place_at(file: str, line: int, column: int, texts: Mapping[str, str]) -> Place:
+    """A place with its line's text."""
+    lines = _lines(texts[file]) if file in texts else ()
+    text = lines[line - 1] if 0 < line <= len(lines) else None
+    return Place(file, line, column, text if text is None or len(text) <= LONGEST_LINE else None)
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n"))
+
+
+def _inside(node: ScalarNode, texts: Mapping[str, str], line: int, column: int) -> Place:
+    if isinstance(node, IncludedNode):
+        text = texts.get(node.file, "")
+        indent = len(text) - len(text.lstrip()) - (text[: len(text) - len(text.lstrip())].rfind("\n") + 1)
+        return place_at(node.file, node.skipped_lines + line, column + (indent if line == 1 else 0), texts)
+    source = texts.get(node.start_mark.name)
+    if source is None:
+        return place_at(node.start_mark.name, node.start_mark.line + 1, node.start_mark.column + 1, texts)
+    rows = node.value.split("\n")
+    preceding = "\n".join(rows[: line - 1]) + rows[min(line, len(rows)) - 1][: column - 1]
+    row = rows[min(line, len(rows)) - 1]
+    stands_on_ink = column <= len(row) and not row[column - 1].isspace()
+    at = _source_offset(source, node, len(_INK.findall(preceding)), stands_on_ink)
+    return place_at(
+        node.start_mark.name, source.count("\n", 0, at) + 1, at - source.rfind("\n", 0, at), texts
+    )
+
+
+_INK = re.compile(r"\S")
+_PIECES = {
+    '"': re.compile(r"\\(?:x..|u....|U.{8}|[\s\S])|[\s\S]"),
+    "'": re.compile(r"''|[\s\S]"),
+}
+_BLANK_ESCAPES = frozenset(
+    {"\\n", "\\t", "\\r", "\\ ", "\\\n", "\\_", "\\N", "\\L", "\\P", "\\x20", "\\u0020"}
+)
+
+
+def _source_offset(source: str, node: ScalarNode, ink: int, stands_on_ink: bool) -> int:
+    """Offset in the file of the ink-th visible character of a scalar, or of the end of the one before.
+
+    YAML moves, folds and escapes white space, so visible characters are counted: those it keeps in order.
+    """
+    start, end = _offset(source, node.start_mark), _offset(source, node.end_mark)
+    if node.style in {"|", ">"}:
+        start = source.find("\n", start) + 1 or end
+    elif node.style in {"'", '"'}:
+        start, end = start + 1, end - 1
+    pieces = _PIECES.get(node.style or "", re.compile(r"[\s\S]"))
+    end_of_ink = start
+    for match in pieces.finditer(source, start, max(start, end)):
+        piece = match[0]
+        if piece.isspace() or piece in _BLANK_ESCAPES:
+            continue
+        if ink == 0:
+            return match.start() if stands_on_ink else end_of_ink
+        ink -= 1
+        end_of_ink = match.end()
+    return end_of_ink
+
+
+def _offset(source: str, mark: object) -> int:
+    line: int = mark.line  # type: ignore[attr-defined]  # marks of the C parser have no types
+    column: int = mark.column  # type: ignore[attr-defined]  # as above
+    at = 0
+    for _ in range(line):
+        at = source.find("\n", at) + 1
+    return at + column
+
 
 Dialect = Literal["default", "aigo-3.17"]
 """`default`: everything AI GO, old and new; `aigo-3.17`: what that release's own loader accepts."""
@@ -36,6 +157,8 @@ class Document(Generic[T]):
     """Warnings; errors are raised."""
     dialect: Dialect = "default"
     """Rules that the file was read by."""
+    variables: tuple[VariableUse, ...] = ()
+    """Environment variables that it names, and where."""
     node: Node = field(repr=False, compare=False, kw_only=True)
     """Positions of `data`."""
     texts: Mapping[str, str] = field(repr=False, compare=False, kw_only=True)
@@ -64,13 +187,15 @@ class Document(Generic[T]):
         """Whether a value came from an environment variable, so that messages must not show it."""
         node = self.node
         for part in path:
-            if (found := child(node, part)) is None:
+            if (entry := child(node, part)) is None:
                 return False
-            node = found[1]
-        return isinstance(node, ExpandedNode)
+            node = entry[1]
+        return isinstance(node, VariableNode) and node.is_expanded
 
     def place(self, issue: Issue) -> Issue:
-        """The issue with the position of its `path`; `line` and `column` are taken as relative to its text."""
+        """The issue with the position of its `path`; `line` and `column` are taken as relative to its
+        text.
+        """
         place = self.locate(issue.path, line=issue.line, column=issue.column)
         return replace(
             issue, file=place.file, line=place.line, column=place.column, source_line=place.source_line
@@ -80,9 +205,52 @@ class Document(Generic[T]):
         """A part as a document of its own, e.g. a task of a run file; its warnings stay with the whole."""
         node, data = self.node, self.data
         for part in path:
-            found = child(node, part)
-            if found is None:
+            entry = child(node, part)
+            if entry is None:
                 raise KeyError(path)
-            node, data = found[1], data[part]
+            node, data = entry[1], data[part]
         file = Path(self.locate(path).file)
         return Document(spec, data, file, self.root, (), self.dialect, node=node, texts=self.texts)
+
+
+def snippet_place(document: Document[Any], path: tuple[str | int, ...], code: str) -> tuple[str, int] | None:
+    """File and first line (from 1) of the code under a path, or `None` when its lines are not those of a
+    file.
+
+    They are not in texts with escaped or folded line ends, and where a config value brought lines of its own.
+    The file is named relative to the document's folder, by its name alone when it lies elsewhere: evidence
+    tells nothing of the machine.
+
+    Args:
+        document: what was read.
+        path: path in its data.
+        code: what runs: the text under that path, config bound.
+    """
+    written = text_at(document.data, path)
+    if written is None or code.count("\n") != written.count("\n") or document.is_hidden(path):
+        return None
+    place = document.locate(path, line=1)
+    lines = written.split("\n")
+    file_lines = document.texts.get(place.file, "").split("\n")[place.line - 1 :]
+    if len(lines) > len(file_lines) or not all(map(_holds, file_lines, lines)):
+        return None
+    return _short(place.file, document.file.parent), place.line
+
+
+def _holds(line: str, code: str) -> bool:
+    return code.strip() in line
+
+
+def text_at(data: Any, path: tuple[str | int, ...]) -> str | None:
+    """The text under a path; `None` where a config value stands for a whole part of the document."""
+    for part in path:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data if isinstance(data, str) else None
+
+
+def _short(file: str, folder: Path) -> str:
+    relative = Path(os.path.relpath(file, folder))
+    return relative.name if relative.parts[0] == ".." else relative.as_posix()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,90 +27,86 @@ Kind = Literal[
     "action_rule",
 ]
 
-MODELS: dict[Kind, type[BaseModel]] = {
-    "task": spec.TaskSpec,
-    "dataset": spec.DatasetSpec,
-    "generator": spec.DatasetGeneratorSpec,
-    "model": spec.ModelSpec,
-    "adapter": spec.AdapterSpec,
-    "evaluation": spec.EvaluationSpec,
-    "run": spec.RunSpec,
-    "plan": spec.AssessmentPlanSpec,
-    "app": spec.AppSpec,
-    "policy": spec.PolicySpec,
-    "risk_scorer": spec.RiskScorerSpec,
-    "risk_methodology": spec.RiskMethodologySpec,
-    "action_rule": spec.ActionRule,
-}
 
-WORDS: dict[Kind, str] = {
-    "task": "a task",
-    "dataset": "a data set",
-    "generator": "a data set generator",
-    "model": "a model",
-    "adapter": "a model adapter",
-    "evaluation": "an evaluation",
-    "run": "a run file",
-    "plan": "an assessment plan",
-    "app": "an app",
-    "policy": "a policy",
-    "risk_scorer": "a risk scorer",
-    "risk_methodology": "a risk scoring methodology",
-    "action_rule": "an action rule",
-}
+@dataclass(frozen=True)
+class KindOfFile:
+    """A kind of file, and how it is told from others."""
 
-# The first kind that has one of these keys; keys that several kinds have are left out.
-_TELLING: tuple[tuple[Kind, frozenset[str]], ...] = (
-    ("plan", frozenset({"evaluation_specifications", "evaluations"})),
-    (
-        "run",
-        frozenset(
-            {
-                "evaluation",
-                "run_config",
-                "model_adapters",
-                "models",
-                "dataset_generators",
-                "datasets",
-                "policies",
-            }
-        ),
+    spec: type[BaseModel]
+    """Its specification."""
+    noun: str
+    """Name of it in messages."""
+    keys: frozenset[str] = frozenset()
+    """Keys at the top that only this kind has."""
+    names: frozenset[str] = frozenset()
+    """Names of files (without ending) and folders of it, as published projects have them."""
+
+
+KINDS: dict[Kind, KindOfFile] = {
+    "task": KindOfFile(spec.TaskSpec, "a task", names=frozenset({"task", "tasks"})),
+    "generator": KindOfFile(
+        spec.DatasetGeneratorSpec,
+        "a data set generator",
+        names=frozenset({"generator", "generators", "dataset_generator", "dataset_generators"}),
     ),
-    ("evaluation", frozenset({"task_specifications"})),
-    ("adapter", frozenset({"process_input", "process_output"})),
-    ("risk_scorer", frozenset({"risk_scoring_methodology_key"})),
-    ("risk_methodology", frozenset({"function", "metric_key"})),
-    ("policy", frozenset({"rules"})),
-    ("action_rule", frozenset({"filter", "action"})),
-    ("dataset", frozenset({"source", "generator_specification", "file_path"})),
-    ("app", frozenset({"risk_profile", "key_info", "model_under_test_key", "judge_model_key"})),
-    ("model", frozenset({"rate_limit", "max_concurrent_requests", "adapter_id", "modality"})),
-)
-
-
-_PLACES: dict[str, Kind] = {
-    "task": "task",
-    "tasks": "task",
-    "dataset": "dataset",
-    "datasets": "dataset",
-    "generator": "generator",
-    "generators": "generator",
-    "dataset_generator": "generator",
-    "dataset_generators": "generator",
-    "model": "model",
-    "models": "model",
-    "evaluation": "evaluation",
-    "evaluations": "evaluation",
-    "policy": "policy",
-    "policies": "policy",
-    "app": "app",
-    "apps": "app",
+    "plan": KindOfFile(
+        spec.AssessmentPlanSpec,
+        "an assessment plan",
+        frozenset({"evaluation_specifications", "evaluations"}),
+    ),
+    "run": KindOfFile(
+        spec.RunSpec,
+        "a run file",
+        frozenset({"evaluation", "run_config", "model_adapters", "models"})
+        | {"dataset_generators", "datasets", "policies"},
+    ),
+    "evaluation": KindOfFile(
+        spec.EvaluationSpec,
+        "an evaluation",
+        frozenset({"task_specifications"}),
+        frozenset({"evaluation", "evaluations"}),
+    ),
+    "adapter": KindOfFile(
+        spec.AdapterSpec, "a model adapter", frozenset({"process_input", "process_output"})
+    ),
+    "risk_scorer": KindOfFile(
+        spec.RiskScorerSpec, "a risk scorer", frozenset({"risk_scoring_methodology_key"})
+    ),
+    "risk_methodology": KindOfFile(
+        spec.RiskMethodologySpec, "a risk scoring methodology", frozenset({"function", "metric_key"})
+    ),
+    "policy": KindOfFile(
+        spec.PolicySpec, "a policy", frozenset({"rules"}), frozenset({"policy", "policies"})
+    ),
+    "action_rule": KindOfFile(spec.ActionRule, "an action rule", frozenset({"filter", "action"})),
+    "dataset": KindOfFile(
+        spec.DatasetSpec,
+        "a data set",
+        frozenset({"source", "generator_specification", "file_path"}),
+        frozenset({"dataset", "datasets"}),
+    ),
+    "app": KindOfFile(
+        spec.AppSpec,
+        "an app",
+        frozenset({"risk_profile", "key_info", "model_under_test_key", "judge_model_key"}),
+        frozenset({"app", "apps"}),
+    ),
+    "model": KindOfFile(
+        spec.ModelSpec,
+        "a model",
+        frozenset({"rate_limit", "max_concurrent_requests", "adapter_id", "modality"}),
+        frozenset({"model", "models"}),
+    ),
 }
-"""Names of files (without ending) and folders, as published projects have them."""
+"""In the order in which they are tried; a key that several kinds have counts for none of them, or for the
+first.
+"""
 
 
 def is_part(data: Any) -> bool:
-    """Whether a document is a scorer, solver, metric …: no file by itself, but what a `$ref` of one refers to."""
+    """Whether a document is a scorer, solver, metric …: no file by itself, but what a `$ref` of one refers
+    to.
+    """
     return isinstance(data, dict) and isinstance(data.get("type"), str) and "definition" not in data
 
 
@@ -132,7 +129,9 @@ _OTHER: tuple[tuple[frozenset[str], str, str], ...] = (
 
 
 def other_document(data: Any) -> tuple[str, str] | None:
-    """What a document is that is no file of AI GO's, and what takes it; `None` for everything that may be one."""
+    """What a document is that is no file of AI GO's, and what takes it; `None` for everything that may be
+    one.
+    """
     keys = data.keys() if isinstance(data, dict) else frozenset()
     return next(((what, hint) for marks, what, hint in _OTHER if marks <= keys), None)
 
@@ -142,7 +141,8 @@ def recognise(data: Any, file: Path | None = None) -> Kind | None:
 
     Args:
         data: the document.
-        file: where it was read from; the name of an entity whose keys every kind has may tell (`datasets/rows.yaml`).
+        file: where it was read from; the name of an entity whose keys every kind has may tell
+            (`datasets/rows.yaml`).
     """
     kind = told_kind(data, file)
     if kind is not None or not isinstance(data, dict) or is_part(data):
@@ -157,19 +157,19 @@ def told_kind(data: Any, file: Path | None = None) -> Kind | None:
     keys = {key for key in data if isinstance(key, str)}
     named = None
     if file is not None and {"key", "display_name"} <= keys:
-        named = _PLACES.get(file.stem.lower()) or _PLACES.get(file.absolute().parent.name.lower())
+        named = _named(file.stem.lower()) or _named(file.absolute().parent.name.lower())
     if "definition" in keys:
         definition = data["definition"]
         if not definition and named == "generator":
             return "generator"
-        made = isinstance(definition, dict) and (
+        is_generator = isinstance(definition, dict) and (
             "synthesizers" in definition or definition.get("type") == "declarative_dataset_generator"
         )
-        return "generator" if made else "task"
+        return "generator" if is_generator else "task"
     if isinstance(data.get("tasks"), list) and any(isinstance(task, dict) for task in data["tasks"]):
         return "run"
-    for kind, telling in _TELLING:
-        if keys & telling:
+    for kind, about in KINDS.items():
+        if keys & about.keys:
             return kind
     scorers = data.get("risk_scorers")
     if isinstance(scorers, list) and all(isinstance(key, str) for key in scorers):
@@ -179,6 +179,10 @@ def told_kind(data: Any, file: Path | None = None) -> Kind | None:
     if keys & {"config", "secrets"} and not keys & {"key", "display_name"}:
         return "run"
     return named
+
+
+def _named(name: str) -> Kind | None:
+    return next((kind for kind, about in KINDS.items() if name in about.names), None)
 
 
 _CONNECTION = frozenset(
@@ -191,16 +195,17 @@ _COMMON = frozenset(
 
 def _likely(keys: set[str]) -> Kind | None:
     """The kind that a misspelt key would tell."""
-    words: dict[str, Kind] = {word: kind for kind, telling in reversed(_TELLING) for word in telling} | {
-        "definition": "task"
+    words: dict[str, Kind] = {
+        **{word: kind for kind, about in reversed(KINDS.items()) for word in about.keys},
+        "definition": "task",
     }
     best = 0.75
-    found: Kind | None = None
+    likeliest: Kind | None = None
     for key in keys - _COMMON:
         for word, kind in words.items():
             likeness = difflib.SequenceMatcher(None, key, word).ratio()
             if likeness > best:
-                best, found = likeness, kind
-    if found is not None:
-        return found
+                best, likeliest = likeness, kind
+    if likeliest is not None:
+        return likeliest
     return "model" if "config" in keys else None

@@ -15,25 +15,33 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from aigo_bridge.encodings import conversion, wrong_byte
+from aigo_bridge.access.opening import (
+    IrregularFileError,
+    TooLargeError,
+    conversion,
+    outside,
+    read_regular,
+    wrong_byte,
+)
 from aigo_bridge.errors import Issue
-from aigo_bridge.reading.environment import expand, is_candidate
 from aigo_bridge.reading.nodes import (
     MAP,
+    MAX_CHARACTERS,
     MAX_DEPTH,
     MAX_FILE_BYTES,
     NULL,
     STR,
-    ExpandedNode,
     IncludedNode,
     Sizes,
     TooLarge,
-    check_size,
+    VariableNode,
     compose,
     issue_at,
+    measure,
+    place_of,
     shown,
 )
-from aigo_bridge.roots import outside
+from aigo_bridge.reading.variables import Variables, is_candidate
 
 # Most files have neither includes nor references nor variables: those need no second pass.
 _TO_FOLLOW = re.compile(r"""!include|(?:^|[\s"'\[{,:])\$""")
@@ -57,12 +65,26 @@ class Loader:
     issues: list[Issue] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     """Text of each file by the name that marks carry."""
-    expanded: dict[str, str] = field(default_factory=dict)
-    """What variables became → as it was written; often secrets, so messages are cleared of them."""
+    has_variables: bool = False
+    """Whether values name environment variables; they are put in when the kind of the document is known
+    (`Variables`).
+    """
+    unsaved: dict[str, str] = field(default_factory=dict)
+    """Texts that stand in place of those of files, by the files' absolute paths."""
     failed: set[tuple[str, int, int]] = field(default_factory=set)
     """Places (file, line, column) where a file should have been and is not."""
     _loaded: dict[str, Node | None] = field(default_factory=dict)
     _sizes: Sizes = field(default_factory=dict)
+    _included: dict[str, str] = field(default_factory=dict)
+    """Included texts without the white space around them, by name: one copy, however often they are included.
+    """
+    _num_included: int = 0
+    """Characters of all of them, as often as they are included."""
+
+    @cached_property
+    def variables(self) -> Variables:
+        """Puts in what values name."""
+        return Variables(self.env, self.issues, self.failed)
 
     @cached_property
     def _real_root(self) -> str:
@@ -82,7 +104,7 @@ class Loader:
         if real in self._loaded:
             return self._loaded[real]
         name = str(path)
-        text = read_text(path, name, written)
+        text = self.unsaved[real] if real in self.unsaved else read_text(path, name, written)
         self.texts[name] = text
         try:
             node = compose(text, name)
@@ -91,17 +113,11 @@ class Loader:
                 if followed:
                     node = self._follow_node(node, path.parent, (*parents, real), depth, {})
                 if followed or "&" in text:
-                    check_size(node, self._sizes)
+                    measure(node, self._sizes)
         except TooLarge as error:
             mark = error.mark
-            raise Unreadable(
-                Issue(
-                    f"file {error.message}",
-                    file=mark.name if mark else name,
-                    line=mark.line + 1 if mark else None,
-                    column=mark.column + 1 if mark else None,
-                )
-            ) from error
+            place = (mark.name, mark.line + 1, mark.column + 1) if mark else (name, None, None)
+            raise Unreadable(Issue(f"file {error.message}", *place)) from error
         except yaml.YAMLError as error:
             raise Unreadable(_syntax_issue(error, text, name)) from error
         self._loaded[real] = node
@@ -118,20 +134,23 @@ class Loader:
             return node
         if id(node) in done:
             return done[id(node)]
-        done[id(node)] = node  # an alias inside its own anchor ends here and is refused by check_size
+        done[id(node)] = node  # an alias inside its own anchor ends here and is refused by measure
         if isinstance(node, SequenceNode):
             node.value = [self._follow_node(item, folder, parents, depth + 1, done) for item in node.value]
             return node
         assert isinstance(node, MappingNode)
         pairs = []
         reference: Node | None = None
-        for key, value in node.value:
-            is_variable = isinstance(value, ScalarNode) and value.tag == STR and is_candidate(value.value)
-            expanded = self._expanded(value) if is_variable else value
+        for key, written in node.value:
+            is_variable = (
+                isinstance(written, ScalarNode) and written.tag == STR and is_candidate(written.value)
+            )
+            value = VariableNode(written) if is_variable else written
             if isinstance(key, ScalarNode) and key.tag == STR and key.value == "$ref":
-                reference = expanded
+                reference = self._path_of(value)
             else:
-                pairs.append((key, self._follow_node(expanded, folder, parents, depth + 1, done)))
+                self.has_variables = self.has_variables or is_variable
+                pairs.append((key, self._follow_node(value, folder, parents, depth + 1, done)))
         node.value = pairs
         if reference is not None:
             merged = self._referenced(node, reference, folder, parents, depth)
@@ -139,22 +158,14 @@ class Loader:
             return merged
         return node
 
-    def _expanded(self, node: ScalarNode) -> ScalarNode:
-        text, unset = expand(node.value, self.env)
-        self.issues += [
-            Issue(
-                f"environment variable {name!r} is not set; the text stays as it is",
-                file=node.start_mark.name,
-                line=node.start_mark.line + 1,
-                column=node.start_mark.column + 1,
-                severity="warning",
-            )
-            for name in dict.fromkeys(unset)
-        ]
-        if text == node.value:
-            return node
-        self.expanded[text] = node.value
-        return ExpandedNode(node, text)
+    def _path_of(self, reference: Node) -> Node:
+        """A reference with its variables put in: only those that the user allows, since a path may be sent or
+        shown.
+        """
+        if not isinstance(reference, VariableNode):
+            return reference
+        text = self.variables.text(reference, "granted")
+        return ScalarNode(STR, text, reference.start_mark, reference.end_mark, reference.style)
 
     def _include(self, node: Node, folder: Path) -> Node:
         if not isinstance(node, ScalarNode):
@@ -166,13 +177,20 @@ class Loader:
         except Unreadable as error:
             return self._failed(node, _blame(node, "!include", error.issue))
         text = self.texts[name]
-        stripped = text.strip()
+        if name not in self._included:
+            self._included[name] = text.strip()
+        stripped = self._included[name]
+        self._num_included += len(stripped)
+        if self._num_included > MAX_CHARACTERS:
+            raise TooLarge(f"stands for more than {MAX_CHARACTERS:,} characters", node.start_mark)
         skipped = text[: len(text) - len(text.lstrip())].count("\n")
         return IncludedNode(node, stripped, name, skipped)
 
     def _referenced(
         self, node: MappingNode, reference: Node, folder: Path, parents: tuple[str, ...], depth: int
     ) -> Node:
+        if place_of(reference) in self.failed:  # by its variable
+            return ScalarNode(NULL, "", reference.start_mark, reference.end_mark)
         if not isinstance(reference, ScalarNode) or reference.tag != STR:
             return self._failed(reference, issue_at(reference, "'$ref' takes the path of one YAML file"))
         if _REMOTE.match(reference.value):
@@ -199,27 +217,19 @@ class Loader:
             )
             return node
         theirs = {key.value: value for key, value in target.value if isinstance(key, ScalarNode)}
-        own = []
+        entries = []
         for key, value in node.value:
             if isinstance(key, ScalarNode) and key.value in theirs:
-                self.issues.append(
-                    Issue(
-                        f"{key.value!r} is also in {reference.value!r}, and the value there is used",
-                        file=key.start_mark.name,
-                        line=key.start_mark.line + 1,
-                        column=key.start_mark.column + 1,
-                        severity="warning",
-                    )
-                )
+                message = f"{key.value!r} is also in {reference.value!r}, and the value there is used"
+                self.issues.append(issue_at(key, message, severity="warning"))
             else:
-                own.append((key, value))
-        return MappingNode(MAP, own + target.value, node.start_mark, node.end_mark)
+                entries.append((key, value))
+        return MappingNode(MAP, entries + target.value, node.start_mark, node.end_mark)
 
     def _failed(self, node: Node, issue: Issue) -> ScalarNode:
         """Stands where a file could not be read, so that what follows from that is not reported as well."""
         self.issues.append(issue)
-        place = node.start_mark
-        self.failed.add((place.name, place.line + 1, place.column + 1))
+        self.failed.add(place_of(node))
         return ScalarNode(STR if node.tag == "!include" else NULL, "", node.start_mark, node.end_mark)
 
     def _confined(self, written: str, folder: Path) -> tuple[Path, str]:
@@ -255,31 +265,33 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
     """
     called = repr(written if written is not None else name)
     try:
-        if not path.is_file():
-            missing = "is a folder, expected a file" if path.is_dir() else "does not exist"
-            special = "is not a regular file" if path.exists() and not path.is_dir() else missing
-            raise Unreadable(Issue(f"{called} {special}", file=name))
-        with path.open("rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
+        raw = read_regular(path, MAX_FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Unreadable(Issue(f"{called} does not exist", file=name)) from error
+    except (IrregularFileError, TooLargeError) as error:
+        raise Unreadable(Issue(f"{called} {error.strerror}", file=name)) from error
     except OSError as error:
         raise Unreadable(Issue(f"{called} cannot be read: {error.strerror}", file=name)) from error
-    if len(raw) > MAX_FILE_BYTES:
-        raise Unreadable(Issue(f"{called} is larger than {MAX_FILE_BYTES // 2**20} MiB", file=name))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        start = before.rfind(b"\n") + 1
+        preceding = raw[: error.start]
+        start = preceding.rfind(b"\n") + 1
         binary = next((hint for sign, hint in _BINARY.items() if raw.startswith(sign)), None)
         raise Unreadable(
             Issue(
                 f"{called} is not UTF-8 text: {wrong_byte(error)}",
                 file=name,
-                line=before.count(b"\n") + 1,
-                column=len(before[start:].decode("utf-8", "replace")) + 1,
+                line=preceding.count(b"\n") + 1,
+                column=len(preceding[start:].decode("utf-8", "replace")) + 1,
                 hint=binary or conversion(error, str(path)),
             )
         ) from error
+    return with_line_feeds(text)
+
+
+def with_line_feeds(text: str) -> str:
+    """A text with line feeds for its line ends, whatever they were."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -323,5 +335,5 @@ def _syntax_issue(error: yaml.YAMLError, text: str, name: str) -> Issue:
 
 def _at_byte(text: str, error: yaml.YAMLError) -> tuple[int, int]:
     """Line and column of a reader error, which knows only a byte offset."""
-    before = text.encode("utf-8")[: getattr(error, "position", 0)].decode("utf-8", "ignore")
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
+    preceding = text.encode("utf-8")[: getattr(error, "position", 0)].decode("utf-8", "ignore")
+    return preceding.count("\n") + 1, len(preceding) - preceding.rfind("\n")

@@ -14,7 +14,7 @@ from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
-from aigo_bridge.errors import Issue
+from aigo_bridge.errors import Issue, Severity
 
 MAX_FILE_BYTES = 16 * 2**20
 """Largest file that is read, YAML or included text."""
@@ -25,12 +25,17 @@ MAX_NODES = 200_000
 MAX_CHARACTERS = 64 * 2**20
 """Most text in one document after aliases, references and includes are followed."""
 
+LONGEST_NUMBER = 5000
+"""Most characters of a number or a date: some spellings (base 60) take time with the square of their length.
+"""
+
 STR = "tag:yaml.org,2002:str"
 SEQ = "tag:yaml.org,2002:seq"
 MAP = "tag:yaml.org,2002:map"
 MERGE = "tag:yaml.org,2002:merge"
 NULL = "tag:yaml.org,2002:null"
 _PREFIX = "tag:yaml.org,2002:"
+_NUMBERS = {_PREFIX + name for name in ("int", "float", "timestamp")}
 
 
 class TooLarge(Exception):  # noqa: N818  # never leaves this package
@@ -76,14 +81,11 @@ class _Composer(CParser):
     def descend_resolver(self, parent: Node | None, index: Any) -> None:
         self._depth += 1
         self._count += 1
+        mark = parent.start_mark if parent is not None else None
         if self._depth > MAX_DEPTH:
-            raise TooLarge(
-                f"nested more than {MAX_DEPTH} levels deep", parent.start_mark if parent is not None else None
-            )
+            raise TooLarge(f"nested more than {MAX_DEPTH} levels deep", mark)
         if self._count > MAX_NODES:
-            raise TooLarge(
-                f"holds more than {MAX_NODES:,} values", parent.start_mark if parent is not None else None
-            )
+            raise TooLarge(f"holds more than {MAX_NODES:,} values", mark)
 
     def ascend_resolver(self) -> None:
         self._depth -= 1
@@ -108,12 +110,17 @@ def compose(text: str, name: str) -> Node | None:
         parser.dispose()
 
 
-class ExpandedNode(ScalarNode):
-    """A scalar in which an environment variable was put in; what it became must not be shown."""
+class VariableNode(ScalarNode):
+    """A scalar that names environment variables. What it becomes stands in the document's data, never here:
+    that must not be shown.
+    """
 
-    def __init__(self, node: ScalarNode, value: str):
-        super().__init__(STR, value, node.start_mark, node.end_mark, node.style)
-        self.written: str = node.value
+    value: str
+    is_expanded = False
+    """Whether a variable was put in."""
+
+    def __init__(self, node: ScalarNode):
+        super().__init__(STR, node.value, node.start_mark, node.end_mark, node.style)
 
 
 class IncludedNode(ScalarNode):
@@ -129,28 +136,24 @@ Sizes = dict[int, tuple[int, int, int] | None]
 """Values, characters and levels below each node by its `id`; `None` while it is being measured."""
 
 
-def check_size(root: Node, known: Sizes) -> None:
+def measure(node: Node, sizes: Sizes) -> tuple[int, int, int]:
     """Refuses documents that are small to write and huge to follow (aliases, references).
 
     Raises:
         TooLarge: see `MAX_NODES`, `MAX_CHARACTERS` and `MAX_DEPTH`; also when an anchor holds itself.
     """
-    _measure(root, known)
-
-
-def _measure(node: Node, known: Sizes) -> tuple[int, int, int]:
     if isinstance(node, ScalarNode):
         return 1, len(node.value), 0
-    if id(node) in known:
-        measured = known[id(node)]
+    if id(node) in sizes:
+        measured = sizes[id(node)]
         if measured is None:
             raise TooLarge("holds itself: an alias stands inside its own anchor", node.start_mark)
         return measured
-    known[id(node)] = None
+    sizes[id(node)] = None
     count, characters, levels = 1, 0, 0
     parts = node.value if isinstance(node, SequenceNode) else [part for pair in node.value for part in pair]
     for part in parts:
-        part_count, part_characters, part_levels = _measure(part, known)
+        part_count, part_characters, part_levels = measure(part, sizes)
         count += part_count
         characters += part_characters
         levels = max(levels, part_levels + 1)
@@ -160,7 +163,7 @@ def _measure(node: Node, known: Sizes) -> tuple[int, int, int]:
             raise TooLarge(f"stands for more than {MAX_CHARACTERS:,} characters", node.start_mark)
         if levels > MAX_DEPTH:
             raise TooLarge(f"nested more than {MAX_DEPTH} levels deep", node.start_mark)
-    known[id(node)] = (count, characters, levels)
+    sizes[id(node)] = (count, characters, levels)
     return count, characters, levels
 
 
@@ -176,6 +179,8 @@ def construct(node: Node, issues: list[Issue]) -> Any:
 
 def _scalar(node: ScalarNode, issues: list[Issue]) -> Any:
     tag = node.tag
+    if tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
+        return _not_a(node, issues)
     try:
         match tag.removeprefix(_PREFIX):
             case "null":
@@ -192,11 +197,14 @@ def _scalar(node: ScalarNode, issues: list[Issue]) -> Any:
                 return _WORDS.construct_yaml_binary(node).decode("utf-8")
             case "value" | "merge":
                 return node.value
-    except (ValueError, KeyError, OverflowError, AttributeError, yaml.YAMLError):
-        issues.append(issue_at(node, f"{shown(node.value)} is not a {tag.removeprefix(_PREFIX)}"))
-        return None
+    except (ValueError, LookupError, OverflowError, AttributeError, yaml.YAMLError):
+        return _not_a(node, issues)
     issues.append(unknown_tag(node))
     return None
+
+
+def _not_a(node: ScalarNode, issues: list[Issue]) -> None:
+    issues.append(issue_at(node, f"{shown(node.value)} is not a {node.tag.removeprefix(_PREFIX)}"))
 
 
 def _bounded(value: int) -> int:
@@ -222,21 +230,19 @@ def _mapping(node: MappingNode, issues: list[Issue]) -> Any:
             merges.append(value_node)
             continue
         if isinstance(key_node, ScalarNode):
-            key = key_node.value if key_node.tag == STR else _scalar(key_node, issues)
+            key = construct(key_node, issues)
         else:
-            issues.append(
-                issue_at(
-                    key_node, "a mapping or list cannot be a key", hint='put templates in quotes: "{{ … }}"'
-                )
-            )
+            hint = 'put templates in quotes: "{{ … }}"'
+            issues.append(issue_at(key_node, "a mapping or list cannot be a key", hint=hint))
             continue
         if key in result:
             lines = lines or _first_lines(node)
-            issues.append(_duplicate(lines, key_node, key))
+            message = f"key {key_node.value!r} is given twice; the first is in line {lines[key]}"
+            issues.append(issue_at(key_node, message))
             continue
         result[key] = construct(value_node, issues)
     for value_node in merges:
-        for source in value_node.value if isinstance(value_node, SequenceNode) else [value_node]:
+        for source in _merge_sources(value_node):
             if not isinstance(source, MappingNode):
                 issues.append(issue_at(source, "'<<' takes a mapping (an alias) or a list of them"))
                 continue
@@ -249,17 +255,17 @@ def _mapping(node: MappingNode, issues: list[Issue]) -> Any:
     return result
 
 
+def _merge_sources(node: Node) -> list[Node]:
+    return list(node.value) if isinstance(node, SequenceNode) else [node]
+
+
 def _first_lines(node: MappingNode) -> dict[Any, int]:
     lines: dict[Any, int] = {}
     for key_node, _ in node.value:
         if isinstance(key_node, ScalarNode):
-            key = key_node.value if key_node.tag == STR else _scalar(key_node, [])
+            key = construct(key_node, [])
             lines.setdefault(key, key_node.start_mark.line + 1)
     return lines
-
-
-def _duplicate(lines: dict[Any, int], key_node: ScalarNode, key: Any) -> Issue:
-    return issue_at(key_node, f"key {key_node.value!r} is given twice; the first is in line {lines[key]}")
 
 
 def unknown_tag(node: Node) -> Issue:
@@ -269,10 +275,15 @@ def unknown_tag(node: Node) -> Issue:
     return issue_at(node, f"unknown tag {tag!r}", hint=hint)
 
 
-def issue_at(node: Node, message: str, *, hint: str | None = None) -> Issue:
-    """An issue at the start of a node; the line's text is added later, by whoever holds the file."""
+def place_of(node: Node) -> tuple[str, int, int]:
+    """File, line and column of the start of a node."""
     mark = node.start_mark
-    return Issue(message, file=mark.name, line=mark.line + 1, column=mark.column + 1, hint=hint)
+    return mark.name, mark.line + 1, mark.column + 1
+
+
+def issue_at(node: Node, message: str, *, hint: str | None = None, severity: Severity = "error") -> Issue:
+    """An issue at the start of a node; the line's text is added later, by whoever holds the file."""
+    return Issue(message, *place_of(node), hint=hint, severity=severity)
 
 
 def shown(text: str, limit: int = 60) -> str:
@@ -298,14 +309,15 @@ def child(node: Node, part: str | int) -> tuple[Node | None, Node] | None:
 
 
 def _places(node: MappingNode) -> dict[Any, tuple[Node | None, Node]]:
-    own: dict[Any, tuple[Node | None, Node]] = {}
+    places: dict[Any, tuple[Node | None, Node]] = {}
     merged: dict[Any, tuple[Node | None, Node]] = {}
     for key_node, value_node in node.value:
         if key_node.tag == MERGE:
-            for source in value_node.value if isinstance(value_node, SequenceNode) else [value_node]:
+            for source in _merge_sources(value_node):
                 if isinstance(source, MappingNode):
-                    merged = {**_places(source), **merged}
+                    for key, place in _places(source).items():
+                        merged.setdefault(key, place)
         elif isinstance(key_node, ScalarNode):
-            key = key_node.value if key_node.tag == STR else _scalar(key_node, [])
-            own.setdefault(key, (key_node, value_node))
-    return {**merged, **own}
+            key = construct(key_node, [])
+            places.setdefault(key, (key_node, value_node))
+    return {**merged, **places}

@@ -1,10 +1,13 @@
-"""Reading a file of a known or a recognised kind into a `Document`."""
+"""Reading files: one of a known or a recognised kind into a `Document`, many for their problems, or one into
+its current form.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -12,39 +15,19 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 from yaml.nodes import Node
 
+from aigo_bridge.access.grants import VariableUse, record_variables, recording
+from aigo_bridge.access.opening import root_of, root_of_folder
+from aigo_bridge.access.presence import is_folder
 from aigo_bridge.errors import Issue, Severity, SpecError
 from aigo_bridge.reading.checks import check
+from aigo_bridge.reading.checks.tasks import relation_issues
+from aigo_bridge.reading.deprecated import Rewriter, apply, rewrite
 from aigo_bridge.reading.dialects import refuse_wide_forms
-from aigo_bridge.reading.document import Dialect, Document
-from aigo_bridge.reading.edits import Rewriter
-from aigo_bridge.reading.kinds import (
-    MODELS,
-    WORDS,
-    Kind,
-    is_part,
-    other_document,
-    recognise,
-    told_kind,
-)
-from aigo_bridge.reading.loading import Loader, Unreadable
+from aigo_bridge.reading.document import Dialect, Document, place_at
+from aigo_bridge.reading.kinds import KINDS, Kind, is_part, other_document, recognise, told_kind
+from aigo_bridge.reading.loading import Loader, Unreadable, with_line_feeds
+from aigo_bridge.reading.messages import MOST_ISSUES, issues_from_validation, nearest
 from aigo_bridge.reading.nodes import construct
-from aigo_bridge.reading.old_forms import rewrite
-from aigo_bridge.reading.places import place_at
-from aigo_bridge.reading.relations import relation_issues
-from aigo_bridge.reading.wording import MOST_ISSUES, issues_from_validation, nearest
-from aigo_bridge.roots import root_of
-from aigo_bridge.spec import (
-    AdapterSpec,
-    AppSpec,
-    AssessmentPlanSpec,
-    DatasetGeneratorSpec,
-    DatasetSpec,
-    EvaluationSpec,
-    ModelSpec,
-    PolicySpec,
-    RunSpec,
-    TaskSpec,
-)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -53,188 +36,84 @@ class UnknownKindError(SpecError):
     """YAML, but nothing in it tells which kind of AI GO file it is."""
 
 
-def read_task(
+def read(
+    model: type[M],
     path: Path,
     *,
     root: Path | None = None,
     dialect: Dialect = "default",
     env: Mapping[str, str] | None = None,
-) -> Document[TaskSpec]:
-    """A task from its YAML file, with everything that it includes and refers to.
+    config: Mapping[str, Any] | None = None,
+    text: str | None = None,
+) -> Document[M]:
+    """A specification from its YAML file, with everything that it includes and refers to.
 
     Args:
+        model: class of the specification; `BaseModel`: that of a file of any kind, recognised by its content.
         path: the file.
-        root: folder that no other file of the task may leave; `None`: the project of `path`, see `roots`.
+        root: folder that no other file of the document may leave; `None`: its project (`access.opening`).
         dialect: see `Dialect`.
         env: environment variables; `None`: those of the process.
+        config: values of the parameters of a run file's evaluation that stand in place of the file's own.
+        text: stands in place of the file's, which need not exist; `None`: the file is read.
 
     Raises:
         SpecError: anything is wrong; carries every problem of every file.
     """
-    return _read("task", TaskSpec, path, root, dialect, env)
-
-
-def read_dataset(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[DatasetSpec]:
-    """A data set from its YAML file; as `read_task`."""
-    return _read("dataset", DatasetSpec, path, root, dialect, env)
-
-
-def read_generator(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[DatasetGeneratorSpec]:
-    """A data set generator from its YAML file; as `read_task`."""
-    return _read("generator", DatasetGeneratorSpec, path, root, dialect, env)
-
-
-def read_model(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[ModelSpec]:
-    """A model from its YAML file; as `read_task`."""
-    return _read("model", ModelSpec, path, root, dialect, env)
-
-
-def read_adapter(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[AdapterSpec]:
-    """A model adapter from its YAML file; as `read_task`."""
-    return _read("adapter", AdapterSpec, path, root, dialect, env)
-
-
-def read_evaluation(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[EvaluationSpec]:
-    """An evaluation from its YAML file; as `read_task`."""
-    return _read("evaluation", EvaluationSpec, path, root, dialect, env)
-
-
-def read_run(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-    config: Mapping[str, Any] | None = None,
-) -> Document[RunSpec]:
-    """A run file with all entities that it refers to; as `read_task`.
-
-    `config` has values of the evaluation's parameters that stand in place of the file's own.
-    """
-    return _read("run", RunSpec, path, root, dialect, env, config)
-
-
-def read_plan(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[AssessmentPlanSpec]:
-    """An assessment plan from its YAML file; as `read_task`."""
-    return _read("plan", AssessmentPlanSpec, path, root, dialect, env)
-
-
-def read_app(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[AppSpec]:
-    """An app from its YAML file; as `read_task`."""
-    return _read("app", AppSpec, path, root, dialect, env)
-
-
-def read_policy(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[PolicySpec]:
-    """A policy from its YAML file; as `read_task`."""
-    return _read("policy", PolicySpec, path, root, dialect, env)
-
-
-def read_any(
-    path: Path,
-    *,
-    root: Path | None = None,
-    dialect: Dialect = "default",
-    env: Mapping[str, str] | None = None,
-) -> Document[BaseModel]:
-    """A file of any kind, recognised by its content, as `read_task`; the type of `spec` tells which."""
-    return _read(None, BaseModel, path, root, dialect, env)
-
-
-def _read(
-    kind: Kind | None,
-    model: type[M],
-    path: Path,
-    root: Path | None,
-    dialect: Dialect,
-    env: Mapping[str, str] | None,
-    config: Mapping[str, Any] | None = None,
-) -> Document[M]:
+    expected = next((kind for kind, about in KINDS.items() if about.spec is model), None)
     loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
-    node, kind, rewriter = open_nodes(loader, path, kind, dialect)
-    problems = loader.issues + rewriter.issues
+    if text is not None:
+        loader.unsaved[str(path.absolute())] = with_line_feeds(text)
+    node, kind, rewriter = open_nodes(loader, path, expected, dialect)
+    problems = rewriter.issues
     data = construct(node, problems)
+    variables = loader.variables
+    if loader.has_variables:
+        variables.put_in(kind, node, data, str(path))
+    record_variables(variables.uses)
     document: Document[Any] = Document(
-        None, data, path, loader.root, dialect=dialect, node=node, texts=loader.texts
+        None,
+        data,
+        path,
+        loader.root,
+        dialect=dialect,
+        variables=tuple(variables.uses),
+        node=node,
+        texts=loader.texts,
     )
     if not isinstance(data, dict):
-        problems.append(document.place(Issue(f"expected {WORDS[kind]} (a mapping), found something else")))
-        raise SpecError([_shown(issue, loader.texts) for issue in problems])
+        problems.append(
+            document.place(Issue(f"expected {KINDS[kind].noun} (a mapping), found something else"))
+        )
+        raise SpecError([_shown(issue, loader.texts) for issue in (*loader.issues, *problems)])
     if config:
-        own = data.get("config")
-        data["config"] = {**(own if isinstance(own, dict) else {}), **config}
+        file_config = data.get("config")
+        data["config"] = {**(file_config if isinstance(file_config, dict) else {}), **config}
     spec: BaseModel | None = None
     try:
-        spec = MODELS[kind].model_validate(data)
+        spec = KINDS[kind].spec.model_validate(data)
     except ValidationError as error:
-        found = issues_from_validation(error, document, MODELS[kind])
-        said = {(issue.path, issue.message) for issue in found}
+        invalid = issues_from_validation(error, document, KINDS[kind].spec)
+        worded = {(issue.path, issue.message) for issue in invalid}
         relations = (
-            issue for issue in relation_issues(kind, data) if (issue.path, issue.message) not in said
+            issue for issue in relation_issues(kind, data) if (issue.path, issue.message) not in worded
         )
-        problems += [*found, *map(document.place, relations)]
+        problems += [*invalid, *map(document.place, relations)]
     if dialect == "aigo-3.17":
         problems += islice(refuse_wide_forms(kind, document), MOST_ISSUES)
     problems += islice(check(kind, document), MOST_ISSUES)
+    problems = [_without_secrets(issue, variables.expanded) for issue in problems]
     problems = loader.issues + [issue for issue in problems if not _follows(issue, loader)]
-    problems = [_without_secrets(issue, loader.expanded) for issue in problems]
     problems = _ordered([_shown(issue, loader.texts) for issue in problems], str(path))
     if len(problems) > MOST_ISSUES:
-        rest = problems[MOST_ISSUES:]
-        severity: Severity = "error" if any(issue.severity == "error" for issue in rest) else "warning"
+        more = problems[MOST_ISSUES:]
+        severity: Severity = "error" if any(issue.severity == "error" for issue in more) else "warning"
         problems = problems[:MOST_ISSUES]
         problems.append(Issue("there are more problems than these", file=str(path), severity=severity))
     if spec is None or any(issue.severity == "error" for issue in problems):
-        told = told_kind(data)
-        if told not in (None, kind):
-            message = f"this is {WORDS[told]}, expected {WORDS[kind]}"
+        actual = told_kind(data)
+        if actual not in (None, kind):
+            message = f"this is {KINDS[actual].noun}, expected {KINDS[kind].noun}"
             problems.insert(0, Issue(message, file=str(path)))
         raise SpecError(problems)
     return replace(document, spec=cast("M", spec), issues=tuple(problems))
@@ -248,7 +127,9 @@ def kind_of(path: Path, *, root: Path | None = None, env: Mapping[str, str] | No
 def peek(
     path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[Kind | None, Any]:
-    """What kind of file a YAML file is, and what stands in it, valid or not; `None` twice when it cannot be read or told."""
+    """What kind of file a YAML file is, and what stands in it, valid or not; `None` twice when it cannot be
+    read or told.
+    """
     loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
     try:
         node, kind, _ = open_nodes(loader, path, None, "default")
@@ -274,14 +155,14 @@ def open_nodes(
     except Unreadable as error:
         raise SpecError([_shown(issue, loader.texts) for issue in (*loader.issues, error.issue)]) from error
     if node is None:
-        expected = "a file of AI GO" if kind is None else WORDS[kind]
+        expected = "a file of AI GO" if kind is None else KINDS[kind].noun
         raise SpecError(
             [*loader.issues, Issue("the file is empty", file=str(path), hint=f"expected {expected}")]
         )
-    other = other_document(construct(node, []))
-    if other is not None:
-        what, hint = other
-        expected = "" if kind is None else f", expected {WORDS[kind]}"
+    foreign = other_document(construct(node, []))
+    if foreign is not None:
+        what, hint = foreign
+        expected = "" if kind is None else f", expected {KINDS[kind].noun}"
         raise SpecError([Issue(f"this is {what}{expected}", file=str(path), hint=hint)])
     if kind is None:
         kind = _kind(node, path, loader)
@@ -339,3 +220,104 @@ def _ordered(issues: list[Issue], first: str) -> list[Issue]:
     return sorted(
         unique, key=lambda issue: (issue.file != first, issue.file or "", issue.line or 0, issue.column or 0)
     )
+
+
+def upgrade_text(path: Path, *, root: Path | None = None) -> str:
+    """The text of a YAML file with every old form in its current one; unchanged when there is none.
+
+    Files that it refers to are read, and left alone: each is upgraded by itself.
+
+    Args:
+        path: a file of any kind.
+        root: as for `read`.
+
+    Raises:
+        SpecError: the file cannot be read as YAML, its kind cannot be told, or it holds an old form that
+            has no current one.
+    """
+    loader = Loader(root if root is not None else root_of(path), {})
+    _, _, rewriter = open_nodes(loader, path, None, "default")
+    name = str(path)
+    errors: list[Issue] = [issue for issue in (*loader.issues, *rewriter.issues) if issue.severity == "error"]
+    if errors:
+        raise SpecError(errors)
+    return apply(loader.texts[name], [edit for edit in rewriter.edits if edit.file == name])
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What validation says about one file, and the files that it refers to."""
+
+    file: Path
+    """The file."""
+    kind: Kind | None
+    """What it is; `None` when it could not be read or told."""
+    issues: tuple[Issue, ...]
+    """Errors and warnings, in file order."""
+    skipped: bool = False
+    """Whether it was found in a folder and is no AI GO entity by itself (a part that others refer to, or
+    foreign YAML).
+    """
+    document: Document[Any] | None = field(default=None, repr=False)
+    """What was read; `None` when it is not valid."""
+    variables: tuple[VariableUse, ...] = ()
+    """Environment variables that it names, or what it includes."""
+
+    def is_valid(self, *, strict: bool = False) -> bool:
+        """Whether nothing is wrong; with `strict`, warnings are errors."""
+        return not any(strict or issue.severity == "error" for issue in self.issues)
+
+
+def validate_paths(
+    paths: Iterable[Path],
+    *,
+    root: Path | None = None,
+    dialect: Dialect = "default",
+    env: Mapping[str, str] | None = None,
+) -> Iterator[FileReport]:
+    """One report per file, files of a folder in the order of their names.
+
+    Args:
+        paths: files of any kind, and folders whose `.yaml` and `.yml` files are all looked at.
+        root: folder that includes may not leave; `None`: each file's project, as when it is run.
+        dialect: see `Dialect`.
+        env: environment variables; `None`: those of the process.
+    """
+    roots = cache(root_of_folder)  # looked for once per folder, not once per file
+    for path in paths:
+        if is_folder(path):
+            for file in yaml_files(path):
+                reach = root if root is not None else roots(file.parent)
+                yield _report(file, reach, dialect, env, in_folder=True)
+        else:
+            yield _report(path, root, dialect, env, in_folder=False)
+
+
+def yaml_files(folder: Path) -> Iterator[Path]:
+    """YAML files of a folder and its subfolders, sorted; hidden folders and links to folders are left out."""
+    for directory, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            if name.endswith((".yaml", ".yml")) and not name.startswith("."):
+                yield Path(directory, name)
+
+
+def _report(
+    path: Path, root: Path | None, dialect: Dialect, env: Mapping[str, str] | None, *, in_folder: bool
+) -> FileReport:
+    with recording() as uses:
+        report = _read(path, root, dialect, env, in_folder=in_folder)
+    return replace(report, variables=tuple(uses.variables))
+
+
+def _read(
+    path: Path, root: Path | None, dialect: Dialect, env: Mapping[str, str] | None, *, in_folder: bool
+) -> FileReport:
+    try:
+        document = read(BaseModel, path, root=root, dialect=dialect, env=env)
+    except UnknownKindError as error:
+        return FileReport(path, None, () if in_folder else error.issues, skipped=in_folder)
+    except SpecError as error:
+        return FileReport(path, None, error.issues)
+    kind = next(kind for kind, about in KINDS.items() if type(document.spec) is about.spec)
+    return FileReport(path, kind, document.issues, document=document)

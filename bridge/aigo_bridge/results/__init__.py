@@ -1,8 +1,7 @@
 """Task results: from what happened to the samples to a result log on disk, and back."""
 
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart, read_log
-from aigo_bridge.results.schema import schema_for_log
-from aigo_bridge.results.validating import validate_log
+from aigo_bridge.results.validating import schema_for_log, validate_log
 from aigo_bridge.results.writing import write_log
 
 __all__ = [

@@ -1,14 +1,15 @@
 """From trial records to a task result: samples are streamed, metrics follow at the end.
 
-The numbers come from here and nowhere else: an engine delivers scores per trial, and aggregation and metrics are computed by the same
-code for every engine. Only the score values of all samples are held in memory, never the samples.
+The numbers come from here and nowhere else: an engine delivers scores per trial, and aggregation and metrics
+are computed by the same code for every engine. Only the score values of all samples are held in memory, never
+the samples.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from aigo_bridge.dtypes import (
     TaskResultFailures,
 )
 from aigo_bridge.metrics import (
+    NUM_TRIALS,
     Exclusion,
     MetricResult,
     NoAggregate,
@@ -35,18 +37,17 @@ from aigo_bridge.metrics import (
     excluded,
     metric_keys,
     metrics_of,
-    value_name,
 )
-from aigo_bridge.plan import TaskPlan
+from aigo_bridge.plan.logged_plan import AnyPlan
+from aigo_bridge.plan.outline import CodeMetric, Outline, OutlineMetric
+from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.doubts import Doubts
-from aigo_bridge.results.faults import bare_sample, error_of, explained
-from aigo_bridge.results.first_errors import FirstError, note_error
-from aigo_bridge.results.trials import TrialRecord
-from aigo_bridge.scoring.keys import scorer_keys
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.results.faults import FirstError, bare_sample, error_of, explained, note_error
+from aigo_bridge.results.records import HINT, UNKNOWN_EXCLUSIONS, UNSTORED, StoredNumbers, TrialRecord
+from aigo_bridge.scoring.python import SCORER_KEY, metric_data
+from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.spec.metrics import Metric
-from aigo_bridge.system_tasks import SCORER_KEY, metric_data
+from aigo_bridge.spec.metric import MetricSpec
 
 
 @dataclass(frozen=True)
@@ -57,22 +58,32 @@ class MetricRow:
     name: str
     value: float | int | None
     """`None` when it could not be computed; `problem` says why."""
-    num_scored: int
-    """Samples that are in the number."""
+    num_scored: int | None
+    """Samples that are in the number; `None`: an engine does not say of its own."""
     problem: str | None = None
     metric_key: str = ""
-    """The metric's key: values of several metrics of a scorer may have the same name."""
+    """The metric's key: values of several metrics of a scorer may have the same name. Numbers of an engine's
+    own have none.
+    """
+
+
+MOST_SHARED = 1_000
+"""Different scores that are kept once."""
 
 
 @dataclass
 class Tally:
     """What the samples add up to; filled while they stream by."""
 
-    plan: TaskPlan
+    plan: AnyPlan
+    """The user's own, or what a log says of it: then code and rules are not at hand, and what they gave is
+    taken from `stored`."""
+    stored: StoredNumbers | None = None
+    """What a log has of them; `None`: nothing."""
     num_samples: int = 0
     """Samples of the plan that were run."""
     num_failed: int = 0
-    """Those of them that a scorer, or the solver, failed on in every trial; with a post-processor on one of its rows."""
+    """Those that a scorer, or the solver, failed on in every trial; or on a row of a post-processor."""
     num_rows: int = 0
     """What was scored: samples, or the rows that a post-processor made of them."""
     num_failed_rows: int = 0
@@ -84,13 +95,33 @@ class Tally:
     """The same with metadata, for scorers whose `python` metrics see it."""
     first_errors: list[FirstError] = field(default_factory=list)
     """The first few kinds of errors, for the terminal."""
+    exclusions: dict[int, Exclusion] = field(default_factory=dict)
+    """Number of a row → what action rules say of it, where they say anything."""
+    outline: Outline = field(init=False)
+    """What of the plan the scores are read with."""
     doubts: Doubts = field(default_factory=Doubts)
     """What counts against the model, and may be no fault of its answers."""
+    _shared: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.outline = self.plan.outline
+
+    def shared(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same values, of which there is one object for all samples that have them."""
+        text = repr(values)
+        if text not in self._shared and len(self._shared) >= MOST_SHARED:
+            return values
+        return self._shared.setdefault(text, values)
 
     @property
     def failures(self) -> TaskResultFailures:
         """Counts as AI GO keeps them."""
         return TaskResultFailures(num_errors=self.num_failed_rows, num_total=self.num_rows)
+
+    @property
+    def knows_exclusions(self) -> bool:
+        """Whether it is known which rows stay out of the metrics."""
+        return isinstance(self.plan, TaskPlan) or self.stored is not None or not self.outline.rules
 
 
 MAX_FIRST_ERRORS = 5
@@ -123,7 +154,7 @@ _CountedRow = tuple[list[TrialRecord], list[ScoresData], Exclusion]
 
 
 def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_CountedRow]:
-    detailed = _scorers_with_python_metrics(tally.plan)
+    detailed = _scorers_with_python_metrics(tally)
     taken: set[str | int] = set()
     for planned_id, group in itertools.groupby(
         trials, key=lambda trial: (type(trial.planned_id), trial.planned_id)
@@ -139,7 +170,8 @@ def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_Coun
 def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
     """The trials of each row that was made of a sample, in the order of the first trial that has it.
 
-    A trial without rows (it failed, say) is a trial of all of them; when there is no row at all, the sample stands for itself.
+    A trial without rows (it failed, say) is a trial of all of them; when there is no row at all, the sample
+    stands for itself.
     """
     ordered = sorted(records, key=lambda record: record.index)
     without = [record for record in ordered if record.source_id is None]
@@ -149,12 +181,12 @@ def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
             rows.setdefault(record.sample_id, []).append(record)
     if not rows:
         yield without
-    for row_id, found in rows.items():
+    for row_id, row_records in rows.items():
         missing = [
-            replace(record, sample_id=row_id, source_id=found[0].source_id, data=found[0].data)
+            replace(record, sample_id=row_id, source_id=row_records[0].source_id, data=row_records[0].data)
             for record in without
         ]
-        yield sorted([*found, *missing], key=lambda record: record.index)
+        yield sorted([*row_records, *missing], key=lambda record: record.index)
 
 
 def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str | int]) -> list[TrialRecord]:
@@ -169,12 +201,14 @@ def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str 
 
 def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str]) -> _CountedRow:
     """One row from its trials, counted."""
-    aggregated, missing, exclusion = _result_of(records, tally.plan)
+    aggregated, missing, exclusion = _result_of(records, tally)
+    if exclusion.records or exclusion.errors:
+        tally.exclusions[tally.num_rows] = exclusion
     tally.num_rows += 1
     tally.num_excluded += exclusion.excluded
-    if (first := _first_error(records, exclusion)) is not None:
-        note_error(tally.first_errors, first, MAX_FIRST_ERRORS)
-    tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.plan)
+    if (error := _first_error(records, exclusion)) is not None:
+        note_error(tally.first_errors, error, MAX_FIRST_ERRORS)
+    tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.outline)
     for score in aggregated:
         tally.doubts.note_names(
             score.scorer_key, score.values.keys() | missing.get(score.scorer_key, {}).keys()
@@ -184,22 +218,34 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
         for record in records:
             tally.doubts.note(record)
         for score in aggregated:
-            tally.scores.setdefault(score.scorer_key, []).append(
-                {**score.values, **missing.get(score.scorer_key, {})}
-            )
+            values = {**score.values, **missing.get(score.scorer_key, {})}
+            tally.scores.setdefault(score.scorer_key, []).append(tally.shared(values))
             if score.scorer_key in detailed:
-                kept = SampleScore(values=score.values, metadata=score.metadata, direct_ios=score.direct_ios)
-                tally.samples.setdefault(score.scorer_key, []).append(kept)
+                tally.samples.setdefault(score.scorer_key, []).append(_sample_score(score, records))
     return records, aggregated, exclusion
 
 
+def _sample_score(score: ScoresData, records: Sequence[TrialRecord]) -> SampleScore:
+    """What `python` metrics see of a score; of several trials also how many of them it comes from."""
+    metadata = score.metadata
+    if len(records) > 1:
+        keys = [{each.scorer_key for each in record.scores} for record in records]
+        metadata = {**(metadata or {}), NUM_TRIALS: sum(score.scorer_key in scored for scored in keys)}
+    return SampleScore(values=score.values, metadata=metadata, direct_ios=score.direct_ios)
+
+
 def _result_of(
-    records: list[TrialRecord], plan: TaskPlan
+    records: list[TrialRecord], tally: Tally
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]], Exclusion]:
-    """What the scores of a row come to, and what action rules say of it; a row of which that cannot be told is in no number."""
+    """What the scores of a row come to, and what action rules say of it; a row of which that cannot be told
+    is in no number.
+    """
     try:
-        aggregated, missing = _aggregated(records, plan)
-        return aggregated, missing, _exclusion(records, aggregated, plan)
+        aggregated, missing = _aggregated(records, tally.outline)
+        if isinstance(tally.plan, TaskPlan):
+            return aggregated, missing, _exclusion(records, aggregated, tally.plan)
+        exclusions = {} if tally.stored is None else tally.stored.exclusions
+        return aggregated, missing, exclusions.get(tally.num_rows, Exclusion())
     except Exception as error:  # noqa: BLE001  # one row's fault takes no other with it
         fault = error_of("its scores could not be put together", "metric", error)
         return [], {}, Exclusion(errors=(fault,))
@@ -214,47 +260,51 @@ def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstE
 
 
 def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
-    """Whether a row is in no metric, because an action rule says so or could not be evaluated; from its trials, in order."""
-    exclusion = _exclusion(records, _aggregated(records, plan)[0], plan)
+    """Whether a row is in no metric: an action rule says so, or could not be evaluated; from its trials."""
+    exclusion = _exclusion(records, _aggregated(records, plan.outline)[0], plan)
     return exclusion.excluded or bool(exclusion.errors)
 
 
-def _failed(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], plan: TaskPlan) -> bool:
+def _failed(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], outline: Outline) -> bool:
     """Whether some scorer has nothing to say of a sample because of errors, in any of its trials."""
     if not any(record.errors for record in records):
         return False
-    if plan.entity == "system" or not plan.benchmark.scorers:
+    if not outline.scorers:
         return all(record.errors for record in records)
-    return len(aggregated) < len(plan.benchmark.scorers)
+    return len(aggregated) < len(outline.scorers)
 
 
 def _aggregated(
-    records: Sequence[TrialRecord], plan: TaskPlan
+    records: Sequence[TrialRecord], outline: Outline
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]]]:
-    """One score per scorer: that of the only trial, or what several trials come to; and by scorer what has no aggregate."""
+    """One score per scorer, of the only trial or over several; and by scorer what has no aggregate."""
     if len(records) == 1:
         return list(records[0].scores), {}
-    rules = plan.benchmark.trials.score_aggregators if plan.benchmark.trials is not None else None
     by_scorer: dict[str, list[ScoresData | None]] = {}
     for number, record in enumerate(records):
         for score in record.scores:
             by_scorer.setdefault(score.scorer_key, [None] * len(records))[number] = score
-    found: list[ScoresData] = []
+    aggregated: list[ScoresData] = []
     missing: dict[str, Mapping[str, NoAggregate]] = {}
     for key, scores in by_scorer.items():
         first = next(score for score in scores if score is not None)
-        result = aggregate_trials([None if score is None else score.values for score in scores], rules)
+        result = aggregate_trials(
+            [None if score is None else score.values for score in scores], outline.aggregators
+        )
         missing[key] = result.missing
         metadata = {"problems": list(result.problems)} if result.problems else {}
-        found.append(scores_data(key, first.scorer_purpose.value, first.scorer_name, result.values, metadata))
-    return found, missing
+        aggregated.append(
+            scores_data(key, first.scorer_purpose.value, first.scorer_name, result.values, metadata)
+        )
+    return aggregated, missing
 
 
 def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], plan: TaskPlan) -> Exclusion:
     """What the task's action rules say.
 
-    Of several trials, expressions see the aggregated scores, and for scores that have no aggregate (labels), as for the solver's output, the
-    first trial's: an undefined name would make `not_equals` exclude every sample.
+    Of several trials, expressions see the aggregated scores, and for scores that have no aggregate (labels),
+    as for the solver's output, the first trial's: an undefined name would make `not_equals` exclude every
+    sample.
     """
     if plan.entity == "system" or not plan.benchmark.actions:
         return Exclusion()
@@ -267,14 +317,14 @@ def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData],
     return excluded(plan.benchmark.actions, records[0].data, records[0].solver, scores)
 
 
-def _scorers_with_python_metrics(plan: TaskPlan) -> frozenset[str]:
-    if plan.entity == "system":
+def _scorers_with_python_metrics(tally: Tally) -> frozenset[str]:
+    """Keys of the scorers whose scores the author's code will see; of what a log says it sees none."""
+    if not isinstance(tally.plan, TaskPlan):
         return frozenset()
-    scorers = plan.benchmark.scorers
     return frozenset(
         key
-        for scorer, key in zip(scorers, scorer_keys(scorers), strict=True)
-        if any(metric.type == "python" for metric in scorer.metrics or ())
+        for scorer, key in zip(tally.outline.scorers, tally.outline.scorer_keys, strict=True)
+        if any(isinstance(metric, CodeMetric) for metric in scorer.metrics or ())
     )
 
 
@@ -325,6 +375,8 @@ class Metrics:
     data: tuple[MetricData, ...]
     rows: tuple[MetricRow, ...]
     errors: tuple[TaskResultError, ...]
+    of_code: Mapping[tuple[str, str], MetricResult] = field(default_factory=dict)
+    """Keys of scorer and metric → what the author's code came to: what scores alone do not tell."""
 
 
 def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
@@ -332,19 +384,24 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
 
     Args:
         tally: filled by `sample_stream`.
-        host: where `python` metrics run; without one they have no value, and say so.
+        host: where `python` metrics of the user's own plan run; without one they have no value, and say so.
+            Those of a log
+            run nowhere: their values are those that it has.
     """
-    plan = tally.plan
     data: list[MetricData] = []
     rows: list[MetricRow] = []
     errors: list[TaskResultError] = []
-    scorers = plan.benchmark.scorers
-    for number, (scorer, scorer_key) in enumerate(zip(scorers, scorer_keys(scorers), strict=True)):
-        given = tally.scores.get(scorer_key, [])
-        metrics = metrics_of(scorer, given)
+    of_code: dict[tuple[str, str], MetricResult] = {}
+    for number, (scorer, scorer_key) in enumerate(
+        zip(tally.outline.scorers, tally.outline.scorer_keys, strict=True)
+    ):
+        scores = tally.scores.get(scorer_key, [])
+        metrics: tuple[OutlineMetric, ...] = metrics_of(scorer, scores)
         for position, (metric, key) in enumerate(zip(metrics, metric_keys(metrics), strict=True)):
-            place = plan.snippet_place("scorers", number, "metrics", position, "compute_metrics_snippet")
-            result = _computed(metric, given, tally.samples.get(scorer_key, []), host, place)
+            if isinstance(metric, CodeMetric):
+                result = of_code[scorer_key, key] = _of_code(tally, number, position, (scorer_key, key), host)
+            else:
+                result = _computed(tally, metric, scores)
             if result.problem is not None:
                 message = f"metric {key!r} of scorer {scorer_key!r}: {result.problem}"
                 errors.append(
@@ -357,7 +414,7 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
                 for name, value in result.values.items()
             ]
             if not result.values:
-                rows.append(MetricRow(scorer_key, value_name(metric) or key, None, 0, result.problem, key))
+                rows.append(MetricRow(scorer_key, metric.value_name or key, None, 0, result.problem, key))
                 continue
             data.append(
                 MetricData(
@@ -369,25 +426,42 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
                     scorer_purpose=ScorerPurpose(scorer.purpose),
                 )
             )
-    return Metrics(tuple(data), tuple(rows), tuple(errors))
+    return Metrics(tuple(data), tuple(rows), tuple(errors), of_code)
 
 
-def _computed(
-    metric: Metric,
-    given: Sequence[Mapping[str, Any]],
-    samples: Sequence[SampleScore],
-    host: SnippetHost | None,
-    place: tuple[str, int] | None,
+def _computed(tally: Tally, metric: MetricSpec, scores: Sequence[Mapping[str, Any]]) -> MetricResult:
+    """One metric of our own formulas; what fails in it is its own problem."""
+    if not tally.knows_exclusions:
+        return MetricResult({}, 0, len(scores), f"{UNKNOWN_EXCLUSIONS}; {HINT}")
+    return _contained(scores, lambda: compute_metric(metric, scores))
+
+
+def _of_code(
+    tally: Tally, number: int, position: int, keys: tuple[str, str], host: SnippetHost | None
 ) -> MetricResult:
-    """One metric; what fails in it is its own problem."""
+    """One metric of the author's code: run where it is the user's own, else as the log has it."""
+    scores = tally.scores.get(keys[0], [])
+    if not isinstance(tally.plan, TaskPlan):
+        stored = None if tally.stored is None else tally.stored.metrics.get(keys)
+        return stored or MetricResult({}, 0, len(scores), f"{UNSTORED}; {HINT}")
+    plan = tally.plan
+    metric = (plan.benchmark.scorers[number].metrics or ())[position]
+    samples = tally.samples.get(keys[0], [])
+    place = plan.snippet_place("scorers", number, "metrics", position, metric.snippet or "")
+    return _contained(
+        scores, lambda: compute_metric(metric, scores, host=host, samples=samples, snippet_place=place)
+    )
+
+
+def _contained(scores: Sequence[Mapping[str, Any]], compute: Callable[[], MetricResult]) -> MetricResult:
     try:
-        return compute_metric(metric, given, host=host, samples=samples, snippet_place=place)
+        return compute()
     except Exception as error:  # noqa: BLE001  # a metric that fails takes no other with it
-        return MetricResult({}, 0, len(given), f"could not be computed: {explained(error)}")
+        return MetricResult({}, 0, len(scores), f"could not be computed: {explained(error)}")
 
 
 def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:
-    """Metrics of a system task, from the samples (one, if it did not fail) in which the engine logged them."""
+    """Metrics of a system task, from the samples (one, if it did not fail) in which they were logged."""
     trials = [trial for sample in samples for trial in sample.trials]
     outcomes = [
         Outcome(score.values, score.metadata or {}) for trial in trials for score in trial.scores or []
@@ -407,7 +481,8 @@ def scores_data(
 ) -> ScoresData:
     """A scorer's result on one trial.
 
-    Evidence has no word for infinity and writes null. Metrics see it (a mean has no value then, and says so); the metadata spells it out.
+    Evidence has no word for infinity and writes null. Metrics see it (a mean has no value then, and says so);
+    the metadata spells it out.
     """
     infinite = {
         name: str(value) for name, value in values.items() if isinstance(value, float) and math.isinf(value)

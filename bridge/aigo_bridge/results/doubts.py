@@ -1,8 +1,9 @@
-"""What counted against the model and may be no fault of its answers: empty answers, labels nobody asked for, right choices that are none, and
-rules that read scores which nobody gave.
+"""What counted against the model and may be no fault of its answers: empty answers, those of which a secret
+was taken out, labels nobody asked for, right choices that are none, and rules that read scores which nobody
+gave.
 
-The numbers stay AI GO's. What is counted here stands in the evidence sample by sample (answers, and the metadata of scores); a run says it
-in one line each.
+The numbers stay AI GO's. What is counted here stands in the evidence sample by sample (answers, and the
+metadata of scores); a run says it in one line each.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ from aigo_bridge.dtypes import (
     SolverOutput,
     SolverTrace,
 )
-from aigo_bridge.metrics.numbers import short
-from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.metrics.metric import short
+from aigo_bridge.redaction.secrets import MASK
+from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
 from aigo_bridge.scoring.strings import NO_CHOICE
-from aigo_bridge.spec.filters import ActionRule
+from aigo_bridge.spec.task import ActionRule
 from aigo_bridge.templates import SampleTemplate
+
+_REDACTED = "[redacted: "
+"""Begins what an import leaves in the place of what looks like a key."""
 
 SHOWN = 3
 """Different values that a line names."""
@@ -43,6 +48,9 @@ class Doubts:
     """Answers of the evaluated model that are texts."""
     num_empty: int = 0
     """Those of them that hold nothing but white space, and no function call or refusal beside it."""
+    num_masked: int = 0
+    """Trials of whose answer or row a secret, or what looks like one, was taken out: their scores may be
+    others than those of what stood there."""
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     """Scorer key → labels that its judge gave though they are not among the allowed ones."""
     choices: dict[str, Counter[str]] = field(default_factory=dict)
@@ -57,10 +65,14 @@ class Doubts:
 
     def note(self, record: TrialRecord) -> None:
         """Count one trial."""
-        for output in _single(record.solver):
+        outputs = _single(record.solver)
+        for output in outputs:
             empty = is_empty(output)
             self.num_answers += empty is not None
             self.num_empty += empty is True
+        self.num_masked += any(_is_masked(text) for output in outputs for text in _texts(output)) or any(
+            isinstance(value, str) and _is_masked(value) for value in record.data.values()
+        )
         for score in record.scores:
             metadata: Mapping[str, Any] = score.metadata or {}
             if metadata.get(UNEXPECTED_LABEL) is True:
@@ -69,36 +81,49 @@ class Doubts:
                 truth = str(metadata.get("ground_truth_correct_choice"))
                 self.choices.setdefault(score.scorer_key, Counter())[truth] += 1
 
-    def lines(self, told: Collection[str] = (), rules: Sequence[ActionRule] = ()) -> Iterator[str]:
+    def lines(self, planned: Collection[str] = (), rules: Sequence[ActionRule] = ()) -> Iterator[str]:
         """What there is to say, one line each; nothing for a sound run.
 
         Args:
-            told: keys of scorers of whose right choices planning has told already.
+            planned: keys of scorers of whose right choices planning has told already.
             rules: the task's action rules.
         """
         if self.num_empty:
             answers = "answer" if self.num_answers == 1 else "answers"
             verb, pronoun = ("is", "it is") if self.num_empty == 1 else ("are", "they are")
             yield f"{self.num_empty} of {self.num_answers} {answers} {verb} empty, and scored as {pronoun}"
+        if self.num_masked:
+            trials = "trial has" if self.num_masked == 1 else "trials have"
+            yield (
+                f"{self.num_masked} {trials} {MASK} or [redacted: …] in the answer or the row, where"
+                " something was taken for a key: "
+                "what stood there may score otherwise (docs/models.md, secrets, says what is taken out)"
+            )
         for key, labels in self.labels.items():
-            yield f"judge of {key!r} gave a label outside the allowed ones {_times(labels)}, which counts as incorrect"
+            yield (
+                f"judge of {key!r} gave a label outside the allowed ones {_times(labels)}, which counts as"
+                " incorrect"
+            )
         for key, truths in self.choices.items():
-            if key in told:
+            if key in planned:
                 continue
             yield f"{key!r}: the right choice is none of the choices {_times(truths)}, which counts as wrong"
         for rule in rules:
             yield from self._unknown_scores(rule)
 
     def _unknown_scores(self, rule: ActionRule) -> Iterator[str]:
-        """Scores that a rule reads and that a scorer never gave; which ones Python gives, only its run tells."""
+        """Scores that a rule reads and a scorer never gave; which ones Python gives, only its run tells."""
         if rule.filter.op in ("exists", "not_exists"):
             return
         for name in sorted(SampleTemplate(rule.filter.expression).reads):
-            given = self.scores.get(name[1]) if name[0] == "scores" and len(name) > 2 else None
-            if given and name[2] not in given and name[2].split(".")[0] not in given:
+            names = self.scores.get(name[1]) if name[0] == "scores" and len(name) > 2 else None
+            if names and name[2] not in names and name[2].split(".")[0] not in names:
                 selects = "every" if rule.filter.op in ("not_equals", "not_in") else "no"
-                known = ", ".join(map(repr, sorted(given)[:SHOWN]))
-                yield f"action rule {rule.key!r} selects {selects} sample: {name[1]!r} never gave a score {name[2]!r} (it gave {known})"
+                listed = ", ".join(map(repr, sorted(names)[:SHOWN]))
+                yield (
+                    f"action rule {rule.key!r} selects {selects} sample: {name[1]!r} never gave a score"
+                    f" {name[2]!r} (it gave {listed})"
+                )
 
 
 def is_empty(output: SingleSolverOutput | SolverTrace) -> bool | None:
@@ -115,8 +140,19 @@ def is_empty(output: SingleSolverOutput | SolverTrace) -> bool | None:
     return None if isinstance(output, SolverTrace) and _has_called(output) else True
 
 
+def _texts(output: SingleSolverOutput | SolverTrace) -> Iterator[str]:
+    """What the model said last, in each of its choices."""
+    answer = output.output
+    if isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput):
+        yield from (choice.message.content for choice in answer.choices)
+
+
+def _is_masked(text: str) -> bool:
+    return MASK in text or _REDACTED in text
+
+
 def _has_called(output: SolverTrace) -> bool:
-    """Whether the model called functions after the last message of the user, so that its text may be empty."""
+    """Whether the model called functions after the user's last message, so that its text may be empty."""
     for item in reversed(output.items):
         if isinstance(item, FunctionCall):
             return True

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import gzip
 import io
+import mmap
 import os
-import secrets
+import shutil
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
+from aigo_bridge.access.opening import open_regular
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.process.temporary import draft_of
+from aigo_bridge.redaction.secrets import clean_file
 
 FIRST_LINE = b'{"evidence":{"samples":[\n'
 """How a `.json` log begins that was written here and has samples; one sample per line follows."""
@@ -48,8 +53,12 @@ def is_json_lines(path: Path) -> bool:
 
 
 @contextmanager
-def open_for_reading(path: Path) -> Iterator[BinaryIO]:
+def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]:
     """The content of a file, decompressed.
+
+    Args:
+        path: the file.
+        root: folder that it, all links followed, must lie in; `None`: anywhere.
 
     Raises:
         EvidenceError: The file cannot be opened, or its compressed form is damaged.
@@ -57,7 +66,7 @@ def open_for_reading(path: Path) -> Iterator[BinaryIO]:
     import zstandard
 
     try:
-        with path.open("rb") as file:
+        with open_regular(path, root) as file:
             if path.suffix.lower() == ".gz":
                 with gzip.GzipFile(fileobj=file, mode="rb") as unzipped:
                     yield cast("BinaryIO", unzipped)
@@ -77,36 +86,84 @@ def open_for_reading(path: Path) -> Iterator[BinaryIO]:
         raise EvidenceError([Issue(f"cannot read: {error.strerror or error}", file=str(path))]) from error
 
 
+def mapped(path: Path, root: Path | None = None) -> tuple[bytes | mmap.mmap, EvidenceError | None]:
+    """The content of a file without reading it into memory, and what is wrong with its compressed form: then
+    it ends before that place.
+
+    What is compressed is unpacked into a temporary file, which nobody else sees. `root` is as for
+    `open_for_reading`.
+
+    Raises:
+        EvidenceError: The file cannot be opened.
+    """
+    if path.suffix.lower() not in COMPRESSIONS:
+        with open_for_reading(path, root) as file:
+            return _map(file), None
+    with tempfile.TemporaryFile() as unpacked:
+        damage = None
+        try:
+            with open_for_reading(path, root) as file:
+                shutil.copyfileobj(file, unpacked, 1 << 16)
+        except EvidenceError as error:
+            damage = error
+        unpacked.flush()
+        return _map(unpacked), damage
+
+
+def _map(file: BinaryIO) -> bytes | mmap.mmap:
+    # A mapping outlives its file, and is gone with what last refers to it. Of nothing there is none.
+    size = os.fstat(file.fileno()).st_size
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+
+
 @contextmanager
-def open_for_replacing(path: Path) -> Iterator[BinaryIO]:
+def open_for_replacing(path: Path, *, clean: bool = True) -> Iterator[BinaryIO]:
     """A file to write that appears under its name when the block ends well, and not at all otherwise.
 
     The content is on disk before the name points to it, so that a crash or a full disk leaves the old file.
-    """
-    import zstandard
+    Every write is without what the process knows to be secret.
 
+    Args:
+        path: its name.
+        clean: `False` for the user's own file written anew, and for archives whose members are clean.
+    """
+    with _open_for_replacing(path) as file:
+        yield clean_file(file, path) if clean else file
+
+
+@contextmanager
+def _open_for_replacing(path: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))  # a link stays a link
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    done = False
-    try:
-        with draft.open("xb", buffering=1 << 20) as file:
-            if path.suffix.lower() == ".gz":
-                # No name and no time inside: equal logs are equal files.
-                with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as zipped:
-                    yield cast("BinaryIO", zipped)
-            elif path.suffix.lower() == ".zst":
-                with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as writer:
-                    yield cast("BinaryIO", writer)
-            else:
-                yield file
+    with draft_of(target) as draft:
+        # Of a call of several megabytes Linux makes huge pages, for which it may have to look long.
+        with draft.open("wb", buffering=1 << 18) as file:
+            with _compressed(file, path.suffix.lower()) as content:
+                yield content
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
-        done = True
-    finally:
-        if not done:
-            draft.unlink(missing_ok=True)
     _flush_folder(target.parent)
+
+
+@contextmanager
+def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    """A file that compresses what is written to it as its suffix says; equal contents are equal files."""
+    if suffix == ".gz":
+        from zlib_ng import gzip_ng
+
+        gzip_file: Any = gzip_ng.GzipNGFile
+        # Without a name and a time.
+        writer = gzip_file(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
+    elif suffix == ".zst":
+        import zstandard
+
+        writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    else:
+        yield file
+        return
+    # Buffered: what compresses takes its time for every call.
+    with writer, io.BufferedWriter(writer, 1 << 17) as content:
+        yield cast("BinaryIO", content)
 
 
 def _flush_folder(folder: Path) -> None:

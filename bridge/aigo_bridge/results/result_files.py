@@ -5,11 +5,12 @@
 | `<key>.tasklog.json` | the first run of the task in the folder, and of whoever runs the same again |
 | `<key>@<model>.tasklog.json` | a run with another model |
 | `<key>@<engine>.tasklog.json` | a run on another engine |
-| `<key>@<8 digits>.tasklog.json` | a run with another config, other judges or another `--dataset`; the digits are made of these |
+| `<key>@<8 digits>.tasklog.json` | a run with other config, judges or `--dataset`, in digits |
 | `<key>@<model>@<8 digits>.tasklog.json` | both |
 
-The same is: task, evaluated model, engine, other models, config and the files that were named as data sets. How many samples or trials are run, and
-what has been written into the task or its rows since, makes no other run: it is repeated, and its result replaced.
+The same is: task, evaluated model, engine, other models, config and the files that were named as data sets.
+How many samples or trials are run, and what has been written into the task or its rows since, makes no other
+run: it is repeated, and its result replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from aigo_bridge.dtypes import StoredDataset, StoredModel, TaskResultLog, TaskResultSpecification
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.fingerprints import sha256_of
+from aigo_bridge.plan.plan import sha256_of
 from aigo_bridge.results.reading import LogReader
 
 SUFFIX = ".tasklog.json"
@@ -52,22 +53,22 @@ class RunIdentity:
     engine: str | None = None
     """That asked the model; `None`: unknown, and equal to any."""
 
-    def has_same_settings(self, other: RunIdentity) -> bool:
+    def has_same_settings(self, run: RunIdentity) -> bool:
         """Whether two runs differ in nothing but what they evaluate."""
         return (
-            self.task == other.task
-            and dict(self.config) == dict(other.config)
-            and _equal(self.others, other.others)
-            and _equal(self.datasets, other.datasets)
+            self.task == run.task
+            and dict(self.config) == dict(run.config)
+            and _equal(self.others, run.others)
+            and _equal(self.datasets, run.datasets)
         )
 
-    def is_same(self, other: RunIdentity) -> bool:
+    def is_same(self, run: RunIdentity) -> bool:
         """Whether one run repeats the other."""
-        return self.entity == other.entity and self.has_same_engine(other) and self.has_same_settings(other)
+        return self.entity == run.entity and self.has_same_engine(run) and self.has_same_settings(run)
 
-    def has_same_engine(self, other: RunIdentity) -> bool:
+    def has_same_engine(self, run: RunIdentity) -> bool:
         """Whether both may have run on one engine."""
-        return self.engine == other.engine or None in (self.engine, other.engine)
+        return self.engine == run.engine or None in (self.engine, run.engine)
 
     @property
     def digits(self) -> str:
@@ -92,7 +93,8 @@ class LoggedRun:
     def is_of(self, frame: TaskResultLog) -> bool:
         """Whether a result is of this run, by its task and its times.
 
-        A log in whole seconds does not say how long a run within one second took; its result has that from the samples.
+        A log in whole seconds does not say how long a run within one second took; its result has that from
+        the samples.
         """
         began, ended = self.times
         execution = frame.execution
@@ -104,21 +106,21 @@ class LoggedRun:
         )
 
 
-def _equal(one: Names, other: Names) -> bool:
-    return one is None or other is None or dict(one) == dict(other)
+def _equal(names: Names, counterparts: Names) -> bool:
+    return names is None or counterparts is None or dict(names) == dict(counterparts)
 
 
 Read = Callable[[TaskResultLog], RunIdentity | None]
 """Says which run a result log, without its samples, is of; `None`: of none that could be the same."""
 
 
-def identity_of(specification: TaskResultSpecification, others: Names, datasets: Names) -> RunIdentity:
+def identity_of(specification: TaskResultSpecification, models: Names, datasets: Names) -> RunIdentity:
     """Which run a result of ours is of."""
     return RunIdentity(
         specification.task.key,
         _entity_name(specification.evaluated_entity),
         specification.config,
-        others,
+        models,
         datasets,
         getattr(specification.evaluated_entity, "adapter_id", None),
     )
@@ -135,7 +137,7 @@ def _entity_name(entity: StoredModel | StoredDataset | None) -> str | None:
 
 
 def with_logs(logged: Callable[[], Iterable[LoggedRun]]) -> Read:
-    """How results of ours are read, with what only their native logs say; `logged` is asked when there is a result."""
+    """The reader of our results, with what only native logs say; `logged` is asked when there is a result."""
     runs: list[LoggedRun] = []
 
     def read(frame: TaskResultLog) -> RunIdentity:
@@ -161,13 +163,13 @@ def result_file(out: Path, name: str, run: RunIdentity, read: Read) -> Path:
     folder = _Folder(out, read)
     if folder.takes(name, run):
         return out / f"{name}{SUFFIX}"
-    first = folder.identity(name)
+    earlier = folder.identity(name)
     model = [_file_part(run.entity)] if run.entity is not None else []
-    differs = first is None or first.entity != run.entity
-    engine = [run.engine] if run.engine and first is not None and not first.has_same_engine(run) else []
-    settings = first is None or not first.has_same_settings(run)
-    told = (model if differs else []) + engine
-    parts = told + ([run.digits] if settings or not told else [])
+    differs = earlier is None or earlier.entity != run.entity
+    engine = [run.engine] if run.engine and earlier is not None and not earlier.has_same_engine(run) else []
+    settings = earlier is None or not earlier.has_same_settings(run)
+    marks = (model if differs else []) + engine
+    parts = marks + ([run.digits] if settings or not marks else [])
     candidates = ["@".join([name, *parts]), "@".join([name, *model, *engine, run.digits])]
     for candidate in candidates:
         if folder.takes(candidate, run):
@@ -179,7 +181,7 @@ def result_file(out: Path, name: str, run: RunIdentity, read: Read) -> Path:
 
 
 class _Folder:
-    """The results in a folder. Names that differ in case only are one name: on some machines they are one file."""
+    """The results in a folder. Names that differ in case only are one name: on some machines one file."""
 
     def __init__(self, out: Path, read: Read):
         names = [path.name for path in out.iterdir()] if out.is_dir() else []
@@ -190,26 +192,26 @@ class _Folder:
     def takes(self, name: str, run: RunIdentity) -> bool:
         """Whether a name is free for a run, or has its earlier result."""
         file = f"{name}{SUFFIX}"
-        there = self._names.get(file.casefold())
-        if there is None or not (self._out / there).is_file():
+        existing = self._names.get(file.casefold())
+        if existing is None or not (self._out / existing).is_file():
             return True  # where something else stands, writing says so
-        found = self.identity(name) if there == file else None
-        return found is not None and found.is_same(run)
+        identity = self.identity(name) if existing == file else None
+        return identity is not None and identity.is_same(run)
 
     def identity(self, name: str) -> RunIdentity | None:
         """Which run the result of a name is of; `None`: there is none, or it is no result log."""
-        there = self._names.get(f"{name}{SUFFIX}".casefold())
-        if there is None:
+        existing = self._names.get(f"{name}{SUFFIX}".casefold())
+        if existing is None:
             return None
         try:
-            return self._read(LogReader(self._out / there).frame())
+            return self._read(LogReader(self._out / existing).frame())
         except EvidenceError:
             return None
 
 
 def _file_part(entity: str) -> str:
     """A model in a file's name: of a file its name alone."""
-    provider, _, rest = entity.partition("/")
+    provider, _, path = entity.partition("/")
     local = provider in ("scripted", "aigo_bridge") or "\\" in entity or entity.startswith((".", "/"))
-    text = re.split(r"[/\\]", rest)[-1] if local and rest else entity
+    text = re.split(r"[/\\]", path)[-1] if local and path else entity
     return _OTHER.sub("-", text).strip("-._")[:_LONGEST] or "other"

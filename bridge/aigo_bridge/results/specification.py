@@ -1,4 +1,8 @@
-"""The specification part of a result log: what was evaluated, and how, from a plan."""
+"""The specification part of a result log: what was evaluated, and how, from a plan.
+
+Entities of AI GO (model, data set) need ids and adapters, also where they live in no AI GO workspace; what we
+write is derived from names, so it is the same in every run.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,92 @@ from aigo_bridge.dtypes import (
     TaskResultSpecification,
     TrialsConfig,
 )
-from aigo_bridge.dtypes.other_releases import LATER_PARAMETER_FIELDS
-from aigo_bridge.plan import TaskPlan, document_of
-from aigo_bridge.results.entities import slug, stored_dataset, stored_model
+from aigo_bridge.dtypes.task_result import LATER_PARAMETER_FIELDS
+from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
+
+PROVIDERS = frozenset(
+    {"anthropic", "fireworks", "gemini", "latticeflow", "novita", "openai", "sambanova", "together"}
+)
+"""The providers that AI GO knows (`dtypes.ModelProviderId`)."""
+
+_OTHER = re.compile(r"[^a-z0-9_]+")
+
+
+def slug(text: str) -> str:
+    """A text as (part of) an AI GO key: lower case, other characters as `-`; `x` if nothing is left."""
+    return _OTHER.sub("-", text.lower()).strip("-")[:200] or "x"
+
+
+def model_key(name: str) -> str:
+    """The AI GO key of a model by its engine name: `openai/gpt-4.1-nano` → `openai$gpt-4-1-nano`.
+
+    Providers that AI GO does not know become part of the key: `scripted/answers.jsonl` →
+    `scripted-answers-jsonl`.
+    """
+    provider, _, model = name.partition("/")
+    if model and provider in PROVIDERS:
+        return f"{provider}${slug(model)}"
+    return slug(name)
+
+
+def _stored_key(key: str) -> str:
+    """A key as stored models may have it: `$` stands behind a known provider only."""
+    provider, dollar, model = key.partition("$")
+    if not dollar or (provider in PROVIDERS and "$" not in model):
+        return key
+    return key.replace("$", "-")
+
+
+def model_entity(
+    name: str, *, engine: str, key: str | None = None, display_name: str | None = None
+) -> dict[str, Any]:
+    """A model entity for an engine's model name.
+
+    Args:
+        name: the engine's name, e.g. `openai/gpt-4.1-nano`.
+        engine: the engine that reached the model; stands in the URL of models of no known provider.
+        key: AI GO key of the model, where it is declared under one; `None`: made from the name.
+        display_name: its shown name; `None`: the name.
+    """
+    key = _stored_key(key) if key else model_key(name)
+    provider, _, model = name.partition("/")
+    if model and provider in PROVIDERS:
+        config = {"connection_type": "provider_connection", "provider_id": provider, "model_key": model}
+    else:
+        config = {
+            "connection_type": "custom_connection",
+            "adapter_id": engine,
+            "url": f"{engine}://{name}",
+            "model_key": name,
+        }
+    return {
+        "id": key,
+        "display_name": display_name or name,
+        "key": key,
+        "task": "chat_completion",
+        "config": config,
+        "adapter_id": engine,
+    }
+
+
+def dataset_entity(key: str, display_name: str) -> dict[str, Any]:
+    """A data set entity."""
+    return {"display_name": display_name, "key": key, "id": key}
+
+
+def stored_model(
+    name: str, *, engine: str, key: str | None = None, display_name: str | None = None
+) -> StoredModel:
+    """A model entity for an engine's model name; arguments as for `model_entity`."""
+    entity = model_entity(name, engine=engine, key=key, display_name=display_name)
+    return StoredModel.model_validate(entity)
+
+
+def stored_dataset(key: str, display_name: str) -> StoredDataset:
+    """A data set entity."""
+    return StoredDataset.model_validate(dataset_entity(key, display_name))
+
 
 _ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
 
@@ -33,7 +119,7 @@ TAG_COLOR = "#808080"
 """Tags need a colour in AI GO; files give none."""
 
 
-def specification_of(plan: TaskPlan, *, model: str | None, engine: str) -> TaskResultSpecification:
+def specification_of(plan: AnyPlan, *, model: str | None, engine: str) -> TaskResultSpecification:
     """The specification of a run.
 
     Args:
@@ -46,12 +132,12 @@ def specification_of(plan: TaskPlan, *, model: str | None, engine: str) -> TaskR
         run_config |= {"num_samples": plan.num_samples, "subsampling": plan.subsampling}
     if plan.num_trials > 1:
         run_config["trials_config"] = TrialsConfig(num_trials=plan.num_trials)
-    own = plan.specification
+    specified = plan.specification
     if plan.cache != "reuse":
         run_config["cache_policy"] = CachePolicy(plan.cache)
     repeated: dict[str, Any] = {}
-    if own is not None and own.num_runs > 1:
-        repeated["repeatability_config"] = RepeatabilityConfig(num_runs=own.num_runs)
+    if specified is not None and specified.num_runs > 1:
+        repeated["repeatability_config"] = RepeatabilityConfig(num_runs=specified.num_runs)
     return TaskResultSpecification(
         display_name=plan.display_name,
         task=_stored_task(plan),
@@ -62,7 +148,7 @@ def specification_of(plan: TaskPlan, *, model: str | None, engine: str) -> TaskR
     )
 
 
-def _entity(plan: TaskPlan, model: str | None, engine: str) -> StoredModel | StoredDataset | None:
+def _entity(plan: AnyPlan, model: str | None, engine: str) -> StoredModel | StoredDataset | None:
     if plan.stored_entity is not None:
         return _ENTITY.validate_python(plan.stored_entity)
     if plan.entity == "model":
@@ -77,13 +163,13 @@ def _entity(plan: TaskPlan, model: str | None, engine: str) -> StoredModel | Sto
     return None
 
 
-def bare_specification(plan: TaskPlan) -> TaskResultSpecification:
+def bare_specification(plan: AnyPlan) -> TaskResultSpecification:
     """What can be said of every plan: its task by name, without parameters and definition."""
     definition: dict[str, Any] = {"type": "system_task", "compute_evidence_snippet": ""}
     if plan.entity != "system":
         definition = {"type": "benchmark_task", "evaluated_entity_type": plan.entity, "scorers": []}
-    names = {name: getattr(plan.task, name) for name in ("key", "display_name", "description")}
-    task = {**names, "id": plan.task.key, "config_spec": [], "tags": [], "provider": "user"}
+    names = {name: plan.document[name] for name in ("key", "display_name", "description")}
+    task = {**names, "id": names["key"], "config_spec": [], "tags": [], "provider": "user"}
     return TaskResultSpecification.model_validate(
         {
             "display_name": plan.display_name,
@@ -95,7 +181,9 @@ def bare_specification(plan: TaskPlan) -> TaskResultSpecification:
 
 
 def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A declared parameter as AI GO stores it: less may stand in it than in files, and what is more would cost it other fields."""
+    """A declared parameter as AI GO stores it: less may stand in it than in files, and what is more would
+    cost it other fields.
+    """
     stored = {key: value for key, value in document.items() if key not in LATER_PARAMETER_FIELDS}
     if stored.get("examples"):
         stored["examples"] = [
@@ -119,8 +207,8 @@ def _tags(values: Iterable[str]) -> list[StoredTag]:
     return [StoredTag(id=slug(value), value=value, color=TAG_COLOR) for value in dict.fromkeys(values)]
 
 
-def _stored_task(plan: TaskPlan) -> StoredTask:
-    document = document_of(plan.task)
+def _stored_task(plan: AnyPlan) -> StoredTask:
+    document = plan.document
     definition = dict(document["definition"])
     if plan.entity != "system":
         definition["type"] = "benchmark_task"
@@ -130,11 +218,9 @@ def _stored_task(plan: TaskPlan) -> StoredTask:
             definition["dataset"] = {"id": plan.dataset.key}
     return StoredTask.model_validate(
         {
-            "id": plan.task.key,
-            "key": plan.task.key,
-            "display_name": plan.task.display_name,
-            "description": plan.task.description,
-            "config_spec": [_parameter(each) for each in document.get("config_spec", [])],
+            "id": document["key"],
+            **{name: document[name] for name in ("key", "display_name", "description")},
+            "config_spec": [_parameter(parameter) for parameter in document.get("config_spec", [])],
             "definition": definition,
             "provider": "user",
             "tags": _tags(plan.tags),

@@ -1,7 +1,7 @@
-"""Result logs, written while the samples are made.
+"""Result logs, written while the samples are made: those of runs, of imports and of what is scored again.
 
-In a `.json` log the samples stand first, one per line, and everything that is known only at the end stands behind
-them. The order of keys means nothing to readers of JSON.
+In a `.json` log the samples stand first, one per line, and everything that is known only at the end stands
+behind them. The order of keys means nothing to readers of JSON.
 """
 
 from __future__ import annotations
@@ -15,18 +15,24 @@ from typing import Any, BinaryIO
 import orjson
 from pydantic_core import PydanticSerializationError, to_json
 
-from aigo_bridge.dtypes import MetricData, SampleEvidence, TaskResultLog
-from aigo_bridge.dtypes.dumping import sparse_serializer
-from aigo_bridge.dtypes.explicit import make_explicit
-from aigo_bridge.dtypes.json_text import read_json
+from aigo_bridge.dtypes import MetricData, RunEvidence, SampleEvidence, TaskResultLog
+from aigo_bridge.dtypes.base import make_explicit, sparse_serializer
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.results.log_files import FIRST_LINE, is_json_lines, open_for_replacing
-from aigo_bridge.secrets import redact_json
+from aigo_bridge.text.json_text import read_json
 
 Sample = SampleEvidence | Mapping[str, Any] | orjson.Fragment | bytes
 """A sample to write: typed, as plain data (which may hold encoded parts), or encoded as a whole."""
 
+Piece = bytes | memoryview
+"""A part of a JSON text."""
+
 _Finish = TaskResultLog | Callable[[], TaskResultLog]
+
+Run = tuple[int, Iterable[Sample], Callable[[], RunEvidence]]
+"""A run of a repeated task: its number, its samples, and what is called for its evidence after the last of
+them.
+"""
 
 
 def write_log(
@@ -34,47 +40,119 @@ def write_log(
     samples: Iterable[Sample],
     *,
     finish: _Finish,
+    runs: Iterable[Run] | None = None,
 ) -> None:
     """Write a result log, one sample after the other; memory is bounded by the largest sample.
 
-    The file takes its place at once, when everything is written: an exception, a crash or a full disk leaves what
-    was there before, and nothing besides.
+    The file takes its place at once, when everything is written: an exception, a crash or a full disk leaves
+    what was there before, and nothing besides.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals")
+    outcome = aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl")
+    log = aigo_bridge.read_log(outcome.result)
+    aigo_bridge.write_log("copy.tasklog.jsonl.zst", log, finish=log.frame())
+    assert aigo_bridge.read_log("copy.tasklog.jsonl.zst").load() == log.load()
+    ```
 
     Args:
         path: Ends in `.json` or `.jsonl`, with `.gz` or `.zst` behind it for a compressed log.
-        samples: In the order in which they are to stand. Encoded ones are taken at their word; in typed ones types,
+        samples: In the order in which they are to stand. Encoded ones are taken at their word; in typed ones
+            types,
             roles and identifiers count as set from then on.
         finish: The log without its samples, or a function that is called for it after the last sample.
+        runs: Of a repeated task (in a `.json` log), written before the samples, which may be made of them.
 
     Raises:
         UsageError: The suffix is none of these.
-        EvidenceError: The log has samples of its own, has no evidence to hold the samples, or has a metric that is
+        EvidenceError: The log has samples of its own, has no evidence to hold the samples, or has a metric
+            that is
             not a number: JSON has no word for it, and the log would not be readable.
         OSError: The file cannot be written.
     """
     path = Path(path)
     by_line = is_json_lines(path)
     with open_for_replacing(path) as file:
-        if by_line:
+        if runs is not None:
+            _write_repeated(file, runs, samples, finish)
+        elif by_line:
             _write_lines(file, samples, finish)
         else:
             _write_document(file, samples, finish)
 
 
 def _write_document(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> None:
-    separator = FIRST_LINE
-    any_samples = False
+    writer = DocumentWriter(file)
     for sample in samples:
-        file.write(separator)
-        file.write(encoded_sample(sample))
-        separator, any_samples = b",\n", True
-    frame = _checked(finish, any_samples=any_samples)
-    if any_samples:
+        writer.sample(encoded_sample(sample))
+    frame = _checked(finish, any_samples=writer.num_samples > 0)
+    if writer.num_samples:
         evidence = {key: value for key, value in frame.pop("evidence").items() if key != "samples"}
-        own, rest = redact_json(_encoded(evidence)), redact_json(_encoded(frame))
-        file.write(b"\n]," + own[1:] + b"," + rest[1:] + b"\n")
+        writer.finish(_encoded(evidence), _encoded(frame))
     else:
-        file.write(redact_json(_encoded(frame)) + b"\n")
+        file.write(_encoded(frame) + b"\n")
+
+
+def _write_repeated(file: BinaryIO, runs: Iterable[Run], samples: Iterable[Sample], finish: _Finish) -> None:
+    file.write(b'{"evidence":{"runs":[')
+    separator = b"\n"
+    for index, run_samples, finish_run in runs:
+        file.write(separator + b'{"index":%d,"samples":[' % index)
+        _write_list(file, run_samples)
+        file.write(_behind_list(make_explicit(finish_run()).model_dump(mode="json"), "index", "samples"))
+        separator = b",\n"
+    file.write(b'\n],"samples":[')
+    _write_list(file, samples)
+    frame = _checked(finish, any_samples=True)
+    file.write(_behind_list(frame.pop("evidence"), "samples", "runs") + b"," + _encoded(frame)[1:] + b"\n")
+
+
+def _write_list(file: BinaryIO, samples: Iterable[Sample]) -> None:
+    separator = b"\n"
+    for sample in samples:
+        file.write(separator + encoded_sample(sample))
+        separator = b",\n"
+
+
+def _behind_list(fields: Mapping[str, Any], *written: str) -> bytes:
+    """The rest of an object whose last written member is a list."""
+    return b"\n]," + _encoded({key: value for key, value in fields.items() if key not in written})[1:]
+
+
+class DocumentWriter:
+    """A `.json` result log, of which each part is written as soon as it is known."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self.num_samples = 0
+
+    def sample(self, *pieces: Piece) -> None:
+        """A sample as JSON text, or the beginning of one."""
+        self._file.write(b",\n" if self.num_samples else FIRST_LINE)
+        self.num_samples += 1
+        self.extend(pieces)
+
+    def extend(self, pieces: Iterable[Piece]) -> None:
+        """More of the text of the sample that was begun last."""
+        for piece in pieces:
+            self._file.write(piece)
+
+    def finish(self, evidence: bytes, frame: bytes) -> None:
+        """What stands behind the samples.
+
+        Args:
+            evidence: the evidence as the text of an object, without the samples, if there were any.
+            frame: the log as the text of an object, without the evidence.
+        """
+        if not self.num_samples:
+            self._file.write(b'{"evidence":' + evidence)
+        elif evidence == b"{}":
+            self._file.write(b"\n]}")
+        else:
+            self._file.write(b"\n]," + evidence[1:])
+        self._file.write(b"," + frame[1:] + b"\n")
 
 
 def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> None:
@@ -86,15 +164,11 @@ def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> 
         file.write(line)
         file.write(b"\n")
         any_samples = True
-    file.write(redact_json(_encoded(_checked(finish, any_samples=any_samples))) + b"\n")
+    file.write(_encoded(_checked(finish, any_samples=any_samples)) + b"\n")
 
 
 def encoded_sample(sample: Sample) -> bytes:
-    """A sample as JSON text, without secrets. A typed one is written with its types, roles and identifiers, set or not."""
-    return redact_json(_sample_text(sample))
-
-
-def _sample_text(sample: Sample) -> bytes:
+    """A sample as JSON text. A typed one is written with its types, roles and identifiers, set or not."""
     if isinstance(sample, bytes):
         return sample
     if not isinstance(sample, dict) and isinstance(sample, SampleEvidence):

@@ -6,17 +6,16 @@ The core runs none of it. An engine lends a `CodeRunner`, which runs programs in
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from aigo_bridge.dtypes import SolverOutput
-from aigo_bridge.errors import SampleError
+from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.post_processing import post_process
-from aigo_bridge.models import Models
-from aigo_bridge.plan import Sample
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.models.protocol import Models
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.sandbox.judging import Verdict, judging
+from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult, CodeRunner, Outcome, RunContext, ScorerType
 from aigo_bridge.scoring.variables import answer_text, render, variables
 from aigo_bridge.spec.scorers import CodeExecScorer
 from aigo_bridge.templates import SampleTemplate
@@ -24,69 +23,30 @@ from aigo_bridge.templates import SampleTemplate
 RULES = ("none", "strip_whitespace", "extract_code_block")
 """Ways to take code out of an answer; rules of the JSONL task spec."""
 
-TIME_LIMIT = 30.0
-"""Seconds that one program, the code and its tests, may take."""
-
 SHOWN = 2_000
 """Characters of an error's text that are kept in the metadata, from its end."""
 
 
-@dataclass(frozen=True)
-class CodeResult:
-    """How a program ended."""
-
-    ended: Literal["exit", "time", "memory", "output"]
-    """By itself (a crash is that, too), or by the limit that ended it."""
-    exit_code: int | None
-    """`None` when a limit ended it."""
-    stdout: str
-    stderr: str
-
-
-class CodeRunner(Protocol):
-    """Runs Python programs in a sandbox."""
-
-    async def run(self, code: str, *, stdin: str = "", time_limit: float = TIME_LIMIT) -> CodeResult:
-        """Run a program in a process of its own: no network, nothing of the runner's files or environment, limits on everything.
-
-        Raises:
-            SampleError: the sandbox itself failed (stage `score`); this says nothing about the program.
-        """
-        ...
-
-
-_HARNESS = """\
-import json, os, sys
-answers = os.dup(1)
-given = json.loads(sys.stdin.buffer.read())
-os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-token = given.pop("token")
-scope = {"__name__": "__main__"}
-exec(compile(given["code"], "generated.py", "exec"), scope)
-for number, test in enumerate(given["tests"], 1):
-    exec(compile(test, f"test_{number}.py", "exec"), scope)
-sys.stdout.flush()
-os.write(answers, ("\\n" + token + "\\n").encode())
-"""
-
-
 async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Outcome:
-    """`{"code_exec": 1.0}` if the code runs and then every test after it without an exception, else 0.0; why not in the metadata.
+    """`{"code_exec": 1.0}` if the code runs and then every test after it without an exception, else 0.0; why
+    not in the metadata.
 
-    The code runs once, as `__main__`; the tests run after it in its global names, in order. Code that ends the program before the
-    tests have run has not passed them. A limit that is overrun is a 0.0 as well.
+    The code runs once, as `__main__`, in a process of its own; the tests run after it in another, in order,
+    and find its global names. Code that ends its process before the tests have run has not passed them. A
+    limit that is overrun is a 0.0 as well.
 
     Raises:
-        SampleError: the sandbox itself failed, so that there is no score (stage `score`).
+        SampleError: there is no score: the sandbox itself failed, or nobody but the answer could say whether
+            a test holds (stage
+            `score`).
     """
-    token = secrets.token_hex(16)
-    payload = json.dumps({"code": code, "tests": list(tests), "token": token})
-    result = await runner.run(_HARNESS, stdin=payload, time_limit=TIME_LIMIT)
-    passed = result.ended == "exit" and result.exit_code == 0 and result.stdout.endswith(f"\n{token}\n")
+    programs = judging(code, tests)
+    result = await runner.run(programs, time_limit=TIME_LIMIT)
+    failure = _limit(result) or _failure(programs.verdict(result.stdout), result)
     metadata: dict[str, Any] = {"prediction": code}
-    if not passed:
-        metadata["failure"] = _failure(result)
-    return Outcome({"code_exec": 1.0 if passed else 0.0}, metadata)
+    if failure is not None:
+        metadata["failure"] = failure[-SHOWN:]
+    return Outcome({"code_exec": 1.0 if failure is None else 0.0}, metadata)
 
 
 def check_tests(tests: object) -> list[str]:
@@ -97,7 +57,7 @@ def check_tests(tests: object) -> list[str]:
     """
     if isinstance(tests, str):
         tests = [tests]
-    if not isinstance(tests, list | tuple) or not tests or not all(isinstance(each, str) for each in tests):
+    if not isinstance(tests, list | tuple) or not tests or not all(isinstance(test, str) for test in tests):
         raise SampleError(
             f"found {tests!r:.80} as tests of the code, expected a list of texts",
             stage="score",
@@ -106,17 +66,39 @@ def check_tests(tests: object) -> list[str]:
     return list(tests)
 
 
-def _failure(result: CodeResult) -> str:
+def _limit(result: CodeResult) -> str | None:
     if result.ended == "time":
         return f"took longer than {TIME_LIMIT:g} s"
     if result.ended == "memory":
         return "used more memory than it may"
     if result.ended == "output":
         return "wrote more than it may"
-    said = result.stderr.strip()[-SHOWN:]
-    if result.exit_code == 0:
-        return "ended before all tests had run"
-    return said or f"ended with exit code {result.exit_code}"
+    return None
+
+
+def _failure(verdict: Verdict | None, result: CodeResult) -> str | None:
+    """Why the code has not passed; `None` if it has.
+
+    Raises:
+        SampleError: there is no verdict.
+    """
+    if verdict is None:
+        reason = result.stderr.strip()[-200:] or f"exit code {result.exit_code}"
+        raise SampleError(f"the tests ended without a verdict: {reason}", stage="score", kind="SandboxError")
+    if verdict.verdict == "broken":
+        raise SampleError(f"the sandbox failed: {verdict.reason}", stage="score", kind="SandboxError")
+    if verdict.verdict == "unjudged":
+        raise SampleError(
+            f"the tests cannot judge this code: {verdict.reason}",
+            stage="score",
+            kind="UnjudgedCode",
+            hint="docs/sandbox.md says what tests can do with objects of the code's own classes",
+        )
+    if verdict.verdict == "passed":
+        return None
+    if result.answer_exit:
+        return f"{result.stderr.strip()}\n{verdict.reason}, with exit code {result.answer_exit}".strip()
+    return verdict.reason
 
 
 class CodeExec:
@@ -159,3 +141,12 @@ class CodeExec:
         if self._tests not in sample.data:
             raise SampleError(f"there is no column {self._tests!r}", stage="score", kind="MissingColumn")
         return sample.data[self._tests]
+
+
+def _compile(scorer: CodeExecScorer, context: RunContext) -> CodeExec:
+    if context.code_runner is None:
+        raise UnsupportedPlanError("code_exec: this engine has no sandbox for code that a model wrote")
+    return CodeExec(scorer, context.code_runner)
+
+
+CODE_EXEC = ScorerType(CodeExecScorer, _compile)

@@ -1,8 +1,9 @@
 """`function_call_coverage`: which of the required function calls were made.
 
-As observed with release 3.17: required calls are a JSON list of names or `{name, arguments}`; given arguments must equal those of the call;
-every call counts for one requirement; calls before the first user message are not looked at; nothing required means everything is
-covered. `in_order` changes `all_required_calls_made` alone.
+As observed with release 3.17: required calls are a JSON list of names or `{name, arguments}`; given arguments
+must equal those of the call; every call counts for one requirement; calls before the first user message are
+not looked at; nothing required means everything is covered. `in_order` changes `all_required_calls_made`
+alone.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 
 from aigo_bridge.dtypes import FunctionCall, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
-from aigo_bridge.models import Models
-from aigo_bridge.plan import Sample
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.models.protocol import Models
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring.scorer import Outcome, ScorerType
 from aigo_bridge.scoring.variables import render, variables
 from aigo_bridge.spec.scorers import FunctionCallCoverageScorer, RequiredCall
 from aigo_bridge.templates import SampleTemplate
@@ -29,7 +30,8 @@ class Call:
 
     name: str
     arguments: str | None = None
-    """Canonical JSON text, equal for equal arguments; `None`: required with any, or made with arguments that cannot be read."""
+    """Canonical JSON text, equal for equal arguments; `None`: required with any, or made with arguments that
+    cannot be read."""
 
     @property
     def shown(self) -> str | dict[str, Any]:
@@ -38,13 +40,15 @@ class Call:
             return self.name
         return {"name": self.name, "arguments": json.loads(self.arguments)}
 
-    def met_by(self, made: Call) -> bool:
+    def met_by(self, call: Call) -> bool:
         """Whether a call that was made is the one that is required here."""
-        return self.name == made.name and self.arguments in (None, made.arguments)
+        return self.name == call.name and self.arguments in (None, call.arguments)
 
 
 class FunctionCallCoverage:
-    """Six scores of the calls in a trace; `all_required_calls_made` is a boolean, the coverage a share in [0, 1], the others are counts."""
+    """Six scores of the calls in a trace; `all_required_calls_made` is a boolean, the coverage a share in [0,
+    1], the others are counts.
+    """
 
     def __init__(self, spec: FunctionCallCoverageScorer):
         self._in_order = spec.mode == "in_order"
@@ -60,9 +64,9 @@ class FunctionCallCoverage:
                 kind="MissingTrace",
             )
         required = self._calls(variables(sample, output))
-        made = [_made(call) for call in output.trace.function_calls]
-        matched, unmatched, surplus = match(required, made)
-        complete = is_subsequence(required, made) if self._in_order else not unmatched
+        calls = [_made(call) for call in output.trace.function_calls]
+        matched, unmatched, surplus = match(required, calls)
+        complete = is_subsequence(required, calls) if self._in_order else not unmatched
         return Outcome(
             {
                 "all_required_calls_made": complete,
@@ -74,7 +78,7 @@ class FunctionCallCoverage:
             },
             {
                 "required_calls": [call.shown for call in required],
-                "called": [call.shown for call in made],
+                "called": [call.shown for call in calls],
                 "matched_calls": [call.shown for call in matched],
                 "unmatched_calls": [call.shown for call in unmatched],
                 "unrequired_calls": [call.shown for call in surplus],
@@ -94,30 +98,31 @@ class FunctionCallCoverage:
         return [_required(entry) for entry in listed]
 
 
-def match(required: Sequence[Call], made: Sequence[Call]) -> tuple[list[Call], list[Call], list[Call]]:
+def match(required: Sequence[Call], calls: Sequence[Call]) -> tuple[list[Call], list[Call], list[Call]]:
     """Required calls that were made, those that were not, and calls that no requirement asked for.
 
-    As many requirements as possible are met, whatever the order: those with arguments choose first, since those without can take any call.
+    As many requirements as possible are met, whatever the order: those with arguments choose first, since
+    those without can take any call.
     """
-    left = Counter(made)
+    remaining = Counter(calls)
     by_name: dict[str, deque[Call]] = {}
-    for call in made:
+    for call in calls:
         by_name.setdefault(call.name, deque()).append(call)
     met = [False] * len(required)
     for exact in (True, False):
         for index, call in enumerate(required):
             if (call.arguments is not None) is not exact:
                 continue
-            found = call if exact else _next(by_name.get(call.name, deque()), left)
-            if found is not None and left[found]:
-                left[found] -= 1
+            taken = call if exact else _next(by_name.get(call.name, deque()), remaining)
+            if taken is not None and remaining[taken]:
+                remaining[taken] -= 1
                 met[index] = True
     surplus = []
     for call in reversed(
-        made
+        calls
     ):  # the later of equal calls is the surplus one, as a reader of the trace would say
-        if left[call]:
-            left[call] -= 1
+        if remaining[call]:
+            remaining[call] -= 1
             surplus.append(call)
     return (
         [call for call, is_met in zip(required, met, strict=True) if is_met],
@@ -126,19 +131,19 @@ def match(required: Sequence[Call], made: Sequence[Call]) -> tuple[list[Call], l
     )
 
 
-def _next(calls: deque[Call], left: Counter[Call]) -> Call | None:
+def _next(calls: deque[Call], remaining: Counter[Call]) -> Call | None:
     """The first of the calls that is not taken; taken ones before it are dropped."""
     while calls:
-        if left[calls[0]]:
+        if remaining[calls[0]]:
             return calls[0]
         calls.popleft()
     return None
 
 
-def is_subsequence(required: Iterable[Call], made: Iterable[Call]) -> bool:
+def is_subsequence(required: Iterable[Call], calls: Iterable[Call]) -> bool:
     """Whether the required calls were made in their order, with or without others between them."""
-    rest = iter(made)
-    return all(any(call.met_by(each) for each in rest) for call in required)
+    following = iter(calls)
+    return all(any(call.met_by(following_call) for following_call in following) for call in required)
 
 
 def _made(call: FunctionCall) -> Call:
@@ -195,11 +200,16 @@ def _whole_or_float(text: str) -> int | float:
     return int(number) if number.is_integer() else number
 
 
-def _unreadable(found: str, expected: str, hint: str | None = None) -> SampleError:
-    shown = found if len(found) <= 80 else found[:79] + "…"
+def _unreadable(text: str, expected: str, hint: str | None = None) -> SampleError:
+    shown = text if len(text) <= 80 else text[:79] + "…"
     return SampleError(
         f"function_calls: found {shown!r}, expected {expected}",
         stage="score",
         hint=hint,
         kind="InvalidFunctionCalls",
     )
+
+
+FUNCTION_CALL_COVERAGE = ScorerType(
+    FunctionCallCoverageScorer, lambda scorer, _: FunctionCallCoverage(scorer)
+)

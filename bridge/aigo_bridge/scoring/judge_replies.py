@@ -33,49 +33,51 @@ class Verdict:
     """In [0, 1]; `None` when the judge gave none, or one that is not a share."""
 
 
-def read_label(reply: str, known: Sequence[str]) -> Verdict:
+def read_label(reply: str, labels: Sequence[str]) -> Verdict:
     """The label in a reply.
 
-    In JSON any label is taken; bare text must be one of `known` (unless nothing is known, then the whole text is the
-    label). A reply that says two different things says nothing.
+    In JSON any label is taken; bare text must be one of `known` (unless nothing is known, then the whole text
+    is the label). A reply that says two different things says nothing.
 
     Raises:
         UnreadableReplyError: no label was found, or several.
     """
-    found = _json_with(reply, ("prediction", "label"))
-    if found:
-        verdicts = [Verdict(_label(each), *_explanation(each)) for each in found]
-        meant = {canonical(str(verdict.value), known) or verdict.value for verdict in verdicts}
+    objects = json_with(reply, ("prediction", "label"))
+    if objects:
+        verdicts = [Verdict(_label(content), *_explanation(content)) for content in objects]
+        meant = {canonical(str(verdict.value), labels) or verdict.value for verdict in verdicts}
         if len(meant) > 1:
             raise UnreadableReplyError(f"it holds several verdicts: {_listed(meant)}")
         return verdicts[-1]
     bare = reply.strip()
-    if not known and bare and not _is_broken_json(bare):
+    if not labels and bare and not _is_broken_json(bare):
         return Verdict(bare)
     trimmed = bare.strip(_QUOTES).rstrip(".!").strip(_QUOTES)
     for candidate in (bare, trimmed):
-        if canonical(candidate, known) is not None:
+        if canonical(candidate, labels) is not None:
             return Verdict(candidate)
     if not bare:
         raise UnreadableReplyError("it is empty")
-    one_of = f" nor one of {', '.join(map(repr, known))}" if known else " nor a bare label"
+    one_of = f" nor one of {', '.join(map(repr, labels))}" if labels else " nor a bare label"
     raise UnreadableReplyError(f"it is neither JSON with a prediction{one_of}")
 
 
 def read_number(reply: str) -> Verdict:
     """The number in a reply: `score` of its JSON, else the only number in its text.
 
-    Of several numbers (`4 out of 5`, `0,8`) none is taken: the first one may be the scale, the year, or half of the score.
-    Nor is one taken out of JSON that was cut off: it would come from the reasoning.
+    Of several numbers (`4 out of 5`, `0,8`) none is taken: the first one may be the scale, the year, or half
+    of the score. Nor is one taken out of JSON that was cut off: it would come from the reasoning.
 
     Raises:
         UnreadableReplyError: there is none, or several.
     """
-    found = _json_with(reply, ("score",))
-    if found:
-        verdicts = [Verdict(_score(each), *_explanation(each)) for each in found]
+    objects = json_with(reply, ("score",))
+    if objects:
+        verdicts = [Verdict(_score(content), *_explanation(content)) for content in objects]
         if len({verdict.value for verdict in verdicts}) > 1:
-            raise UnreadableReplyError(f"it holds several scores: {_listed(each.value for each in verdicts)}")
+            raise UnreadableReplyError(
+                f"it holds several scores: {_listed(verdict.value for verdict in verdicts)}"
+            )
         return verdicts[-1]
     if not reply.strip():
         raise UnreadableReplyError("it is empty")
@@ -93,12 +95,12 @@ def _only_number(text: str) -> float | None:
     if len(matches) != 1:
         return None
     (match,) = matches
-    rest = text[: match.start()] + text[match.end() :]
-    return None if _DIGIT.search(rest) else _finite(match.group())
+    remainder = text[: match.start()] + text[match.end() :]
+    return None if _DIGIT.search(remainder) else _finite(match.group())
 
 
-def _label(found: dict[str, object]) -> str:
-    label = found.get("prediction", found.get("label"))
+def _label(content: dict[str, object]) -> str:
+    label = content.get("prediction", content.get("label"))
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     if isinstance(label, bool | int | float):
@@ -108,10 +110,10 @@ def _label(found: dict[str, object]) -> str:
     return label
 
 
-def _score(found: dict[str, object]) -> float:
-    number = _finite(found["score"])
+def _score(content: dict[str, object]) -> float:
+    number = _finite(content["score"])
     if number is None:
-        raise UnreadableReplyError(f"its score is {_shown(found['score'])}, expected a number")
+        raise UnreadableReplyError(f"its score is {_shown(content['score'])}, expected a number")
     return number
 
 
@@ -130,18 +132,18 @@ def _is_broken_json(text: str) -> bool:
     return "{" in text
 
 
-def canonical(label: str, known: Sequence[str]) -> str | None:
-    """The known label that `label` means: the same text, else the same text apart from case and outer blanks."""
-    if label in known:
+def canonical(label: str, labels: Sequence[str]) -> str | None:
+    """The label of `labels` that is meant: the same text, else the same apart from case and outer blanks."""
+    if label in labels:
         return label
     folded = label.strip().casefold()
-    return next((candidate for candidate in known if candidate.strip().casefold() == folded), None)
+    return next((candidate for candidate in labels if candidate.strip().casefold() == folded), None)
 
 
-def _json_with(reply: str, keys: Sequence[str]) -> list[dict[str, object]]:
+def json_with(reply: str, keys: Sequence[str]) -> list[dict[str, object]]:
     """The JSON objects in the text that have one of the keys, none of them inside another."""
     decoder = json.JSONDecoder()
-    found: list[dict[str, object]] = []
+    objects: list[dict[str, object]] = []
     wasted = 0
     position = reply.find("{")
     while position >= 0 and wasted < MAX_WASTED:
@@ -156,17 +158,17 @@ def _json_with(reply: str, keys: Sequence[str]) -> list[dict[str, object]]:
             wasted += len(reply) - position
         else:
             if isinstance(value, dict) and any(key in value for key in keys):
-                found.append(value)
+                objects.append(value)
                 following = end
             else:
                 wasted += end - position
         position = reply.find("{", following)
-    return found
+    return objects
 
 
-def _explanation(found: dict[str, object]) -> tuple[str | None, float | None]:
-    reasoning = found.get("reasoning")
-    confidence = _finite(found.get("confidence"))
+def _explanation(content: dict[str, object]) -> tuple[str | None, float | None]:
+    reasoning = content.get("reasoning")
+    confidence = _finite(content.get("confidence"))
     if confidence is not None and not 0 <= confidence <= 1:
         confidence = None
     return (reasoning if isinstance(reasoning, str) else None), confidence

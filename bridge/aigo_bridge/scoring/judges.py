@@ -1,8 +1,9 @@
 """The three judges: a model that classifies, scores or labels.
 
-The platform adds its own format instruction to the author's prompts and does not publish it; ours stands in `_instruction`. With
-`use_structured_outputs` the same shape is also sent as a JSON schema. A reply that cannot be read is shown to the judge once, with
-the reason; a second one is an error of the sample. Every call is kept in the score's metadata.
+The platform adds its own format instruction to the author's prompts and does not publish it; ours stands in
+`_instruction`. With `use_structured_outputs` the same shape is also sent as a JSON schema. A reply that
+cannot be read is shown to the judge once, with the reason; a second one is an error of the sample. Every call
+is kept in the score's metadata.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from aigo_bridge.dtypes import (
     ChatCompletionInput,
@@ -23,8 +24,8 @@ from aigo_bridge.dtypes import (
     SolverOutput,
 )
 from aigo_bridge.errors import SampleError
-from aigo_bridge.models import ModelRequest, Models
-from aigo_bridge.plan import Sample
+from aigo_bridge.models.protocol import Model, ModelRequest, Models
+from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.judge_replies import (
     UnreadableReplyError,
     Verdict,
@@ -32,7 +33,7 @@ from aigo_bridge.scoring.judge_replies import (
     read_label,
     read_number,
 )
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.scoring.scorer import Outcome, ScorerType
 from aigo_bridge.scoring.variables import render, variables
 from aigo_bridge.spec.scorers import LabelerViaModelScorer, ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer
 from aigo_bridge.templates import SampleTemplate
@@ -44,6 +45,10 @@ MAX_ATTEMPTS = 2
 """Calls per verdict: one, and one more with the reason why the first could not be read."""
 
 JudgeSpec = ModelAsAJudgeClassifierScorer | ModelAsAJudgeScorer | LabelerViaModelScorer
+ChatMessage = ChatCompletionInputMessage | ChatCompletionOutputMessage
+
+T = TypeVar("T")
+J = TypeVar("J", ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer, LabelerViaModelScorer)
 
 
 class Judge(ABC):
@@ -69,40 +74,19 @@ class Judge(ABC):
         """Scores from a verdict; `JudgeError` when it is out of bounds."""
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+        calls: list[dict[str, Any]] = []
         conversation = self._opening(sample, output)
         model = models(self._model_key)
-        calls: list[dict[str, Any]] = []
-        for _ in range(MAX_ATTEMPTS):
-            request = ModelRequest(self._chat_input(conversation))
-            try:
-                response = await model.predict(request)
-            except SampleError as error:
-                message = f"judge {self._model_key!r}: {error.message}"
-                raise JudgeError(message, calls, kind=error.kind, hint=error.hint) from error
-            reply = _text(response)
-            calls.append(_record(model.name, request, reply, response))
-            try:
-                verdict = self.read(reply)
-            except UnreadableReplyError as error:
-                problem = str(error)
-                if reply.strip():  # providers refuse empty messages of an assistant
-                    conversation.append(ChatCompletionOutputMessage(role="assistant", content=reply))
-                again = f"Your answer could not be read: {problem}.{self._instruction()}"
-                conversation.append(ChatCompletionInputMessage(role="user", content=again))
-                continue
-            metadata = {
-                "reasoning": verdict.reasoning,
-                "confidence": verdict.confidence,
-                "model_key": self._model_key,
-                "judge_calls": calls,
-            }
-            return self.outcome(verdict, metadata)
-        raise JudgeError(
-            f"judge {self._model_key!r}: its answer cannot be read after {MAX_ATTEMPTS} attempts: {problem};"
-            f" last answer: {_shortened(reply)!r}",
-            calls,
-            kind="UnreadableJudgeReply",
+        verdict = await ask(
+            model, self._model_key, conversation, self._chat_input, self._instruction(), self.read, calls
         )
+        metadata = {
+            "reasoning": verdict.reasoning,
+            "confidence": verdict.confidence,
+            "model_key": self._model_key,
+            "judge_calls": calls,
+        }
+        return self.outcome(verdict, metadata)
 
     def first_input(self, sample: Sample, output: SolverOutput | None) -> ChatCompletionInput:
         """What the judge is asked first; nothing is called.
@@ -112,9 +96,7 @@ class Judge(ABC):
         """
         return self._chat_input(self._opening(sample, output))
 
-    def _opening(
-        self, sample: Sample, output: SolverOutput | None
-    ) -> list[ChatCompletionInputMessage | ChatCompletionOutputMessage]:
+    def _opening(self, sample: Sample, output: SolverOutput | None) -> list[ChatMessage]:
         values = variables(sample, output)
         system = render(self._system, values) + self._instruction()
         return [
@@ -122,9 +104,7 @@ class Judge(ABC):
             ChatCompletionInputMessage(role="user", content=render(self._user, values)),
         ]
 
-    def _chat_input(
-        self, conversation: Sequence[ChatCompletionInputMessage | ChatCompletionOutputMessage]
-    ) -> ChatCompletionInput:
+    def _chat_input(self, conversation: Sequence[ChatMessage]) -> ChatCompletionInput:
         messages = list(conversation)
         if not self._structured:
             return ChatCompletionInput(messages=messages)
@@ -163,6 +143,55 @@ class JudgeError(SampleError):
         self.calls = calls
 
 
+async def ask(
+    model: Model,
+    key: str,
+    conversation: list[ChatMessage],
+    chat_input: Callable[[Sequence[ChatMessage]], ChatCompletionInput],
+    instruction: str,
+    read: Callable[[str], T],
+    calls: list[dict[str, Any]],
+) -> T:
+    """Ask a judge, and once more with the reason where its reply cannot be read.
+
+    Args:
+        model: the judge.
+        key: its AI GO key, for messages.
+        conversation: what is asked; unreadable replies are added to it.
+        chat_input: the request for a conversation.
+        instruction: how to answer, repeated behind the reason.
+        read: the verdict in a reply; raises `UnreadableReplyError` when there is none.
+        calls: takes a record of every call.
+
+    Raises:
+        JudgeError: the model failed, or gave no verdict.
+    """
+    for _ in range(MAX_ATTEMPTS):
+        request = ModelRequest(chat_input(conversation))
+        try:
+            response = await model.predict(request)
+        except SampleError as error:
+            raise JudgeError(
+                f"judge {key!r}: {error.message}", calls, kind=error.kind, hint=error.hint
+            ) from error
+        reply = _text(response)
+        calls.append(_record(model.name, request, reply, response))
+        try:
+            return read(reply)
+        except UnreadableReplyError as error:
+            problem = str(error)
+        if reply.strip():  # providers refuse empty messages of an assistant
+            conversation.append(ChatCompletionOutputMessage(role="assistant", content=reply))
+        again = f"Your answer could not be read: {problem}.{instruction}"
+        conversation.append(ChatCompletionInputMessage(role="user", content=again))
+    raise JudgeError(
+        f"judge {key!r}: its answer cannot be read after {MAX_ATTEMPTS} attempts: {problem};"
+        f" last answer: {_shortened(reply)!r}",
+        calls,
+        kind="UnreadableJudgeReply",
+    )
+
+
 class ClassifierJudge(Judge):
     """`is_correct`: 1.0 when the verdict is one of the correct labels, 0.0 for every other."""
 
@@ -187,7 +216,7 @@ class ClassifierJudge(Judge):
 
 
 class ScoreJudge(Judge):
-    """`score`: the judge's number, moved linearly from its range to [0, 1]; the raw number stays in the metadata."""
+    """`score`: the judge's number, moved linearly from its range to [0, 1]; the metadata has the raw one."""
 
     def __init__(self, spec: ModelAsAJudgeScorer):
         super().__init__(spec)
@@ -234,20 +263,13 @@ class LabelJudge(Judge):
         label = canonical(str(verdict.value), self._labels) if self._labels else str(verdict.value)
         if label is None:
             raise JudgeError(
-                f"judge {self._model_key!r} gave the label {_shortened(str(verdict.value))!r}, expected one of"
+                f"judge {self._model_key!r} gave the label {_shortened(str(verdict.value))!r}, expected"
+                " one of"
                 f" {', '.join(map(repr, self._labels))}",
                 metadata["judge_calls"],
                 kind="UnexpectedLabel",
             )
         return Outcome({"label": label}, metadata)
-
-
-JUDGES: dict[str, Callable[[Any], Judge]] = {
-    "model_as_a_judge_classifier": ClassifierJudge,
-    "model_as_a_judge_scorer": ScoreJudge,
-    "labeler_via_model": LabelJudge,
-}
-"""Scorer type → judge."""
 
 
 def _texts(labels: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -258,8 +280,8 @@ def _texts(labels: str | tuple[str, ...]) -> tuple[str, ...]:
 def _label_schema(labels: tuple[str, ...]) -> dict[str, Any]:
     if not labels:
         return {"type": "string", "description": "a label"}
-    known = ", ".join(json.dumps(label, ensure_ascii=False) for label in labels)
-    return {"type": "string", "enum": list(dict.fromkeys(labels)), "description": f"one of {known}"}
+    allowed = ", ".join(json.dumps(label, ensure_ascii=False) for label in labels)
+    return {"type": "string", "enum": list(dict.fromkeys(labels)), "description": f"one of {allowed}"}
 
 
 def _text(response: ModelResponse) -> str:
@@ -292,3 +314,16 @@ def _plain(number: float) -> str:
 
 def _shortened(text: str, length: int = 200) -> str:
     return text if len(text) <= length else text[:length] + "…"
+
+
+def _judge_type(spec: type[J], judge: Callable[[J], Judge]) -> ScorerType[J]:
+    return ScorerType(
+        spec,
+        lambda scorer, _: judge(scorer),
+        lambda scorer, sample, output: judge(scorer).first_input(sample, output),
+    )
+
+
+CLASSIFIER_JUDGE = _judge_type(ModelAsAJudgeClassifierScorer, ClassifierJudge)
+SCORE_JUDGE = _judge_type(ModelAsAJudgeScorer, ScoreJudge)
+LABEL_JUDGE = _judge_type(LabelerViaModelScorer, LabelJudge)

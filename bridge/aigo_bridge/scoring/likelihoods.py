@@ -1,9 +1,12 @@
-"""`string_equals_mcqa` by likelihoods: the prediction is the choice whose continuation the model finds the most likely.
+"""`string_equals_mcqa` by likelihoods: the prediction is the choice whose continuation the model finds the
+most likely.
 
-The solver asks for the likelihoods (only engines whose models tell them can) and leaves them in the raw outputs; scoring is arithmetic on
-what stands there, so stored outputs can be scored again, with another normalisation too.
+The solver asks for the likelihoods (only engines whose models tell them can) and leaves them in the raw
+outputs; scoring is arithmetic on what stands there, so stored outputs can be scored again, with another
+normalisation too.
 
-Ties go to the first of the best choices, as `numpy.argmax` and with it lighteval's `loglikelihood_acc` decide; the metadata says so.
+Ties go to the first of the best choices, as `numpy.argmax` and with it lighteval's `loglikelihood_acc`
+decide; the metadata says so.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from typing import Any, TypeGuard
 
 from aigo_bridge.dtypes import SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError, Stage, TemplateError
-from aigo_bridge.models import Models
-from aigo_bridge.plan import Sample
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.models.protocol import Models
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.scoring.variables import render_compared
-from aigo_bridge.spec.scorers import Scorer, StringEqualsMCQAScorer
+from aigo_bridge.spec.scorer import ScorerSpec
+from aigo_bridge.spec.scorers import StringEqualsMCQAScorer
 from aigo_bridge.templates import SampleTemplate, as_list
 
 RAW_KEY = "log_likelihoods"
@@ -51,31 +55,22 @@ class Likelihood:
         }
 
 
-def by_likelihood(scorers: Iterable[Scorer]) -> tuple[StringEqualsMCQAScorer, ...]:
+def by_likelihood(scorers: Iterable[ScorerSpec]) -> tuple[ScorerSpec, ...]:
     """The scorers that compare likelihoods."""
-    return tuple(
-        scorer
-        for scorer in scorers
-        if isinstance(scorer, StringEqualsMCQAScorer) and scorer.method == "loglikelihood"
-    )
+    return tuple(scorer for scorer in scorers if scorer.compares_likelihoods)
 
 
 def raw_output(likelihoods: Sequence[Likelihood], key: str = RAW_KEY) -> dict[str, Any]:
     """What a solver leaves of one question for likelihoods."""
-    return {key: [each.to_json() for each in likelihoods]}
-
-
-def is_weighed_alone(scorer: StringEqualsMCQAScorer) -> bool:
-    """Whether a scorer that compares likelihoods needs those behind the unconditioned query, too."""
-    return scorer.length_normalisation == "pmi"
+    return {key: [likelihood.to_json() for likelihood in likelihoods]}
 
 
 class Choices:
     """The choices of a sample, and the texts that stand for them."""
 
-    def __init__(self, spec: StringEqualsMCQAScorer):
-        self._choices = _listed(spec.choices)
-        self._continuations = None if spec.continuations is None else _listed(spec.continuations)
+    def __init__(self, spec: ScorerSpec):
+        self._choices = _listed(spec.answer_choices or ())
+        self._continuations = None if spec.answer_texts is None else _listed(spec.answer_texts)
 
     def of(self, row: Mapping[str, Any], stage: Stage) -> tuple[list[str], list[str]]:
         """Choices and continuations, of the same number.
@@ -90,7 +85,10 @@ class Choices:
             continuations = _texts("continuations", self._continuations, row, stage)
         problem: str | None = None
         if len(choices) != len(continuations):
-            problem = f"continuations: found {len(continuations)}, expected one for each of the {len(choices)} choices"
+            problem = (
+                f"continuations: found {len(continuations)}, expected one for each of the {len(choices)}"
+                " choices"
+            )
         elif len(choices) < 2:
             problem = f"choices: found {choices!r}, expected two or more"
         elif len(set(choices)) < len(choices):
@@ -109,7 +107,7 @@ class MostLikelyChoice:
         self._truth = SampleTemplate(spec.ground_truth_choice)
         self._choices = Choices(spec)
         self._normalisation = spec.length_normalisation
-        self._is_weighed_alone = is_weighed_alone(spec)
+        self._is_weighed_alone = spec.weighs_unconditioned
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         truth = render_compared(self._truth, {"sample": sample.data}, "ground_truth_choice")
@@ -121,15 +119,17 @@ class MostLikelyChoice:
                 kind="InvalidChoices",
             )
         likelihoods = _likelihoods(output, continuations)
-        scores = [self._score(each) for each in likelihoods]
+        scores = [self._score(likelihood) for likelihood in likelihoods]
         listed = [
-            {"choice": choice, **each.to_json()} for choice, each in zip(choices, likelihoods, strict=True)
+            {"choice": choice, **likelihood.to_json()}
+            for choice, likelihood in zip(choices, likelihoods, strict=True)
         ]
         if self._is_weighed_alone:
-            alone = [each.log_likelihood for each in _likelihoods(output, continuations, UNCONDITIONED_KEY)]
-            scores = [score - each for score, each in zip(scores, alone, strict=True)]
-            for entry, each in zip(listed, alone, strict=True):
-                entry["unconditioned_log_likelihood"] = each
+            unconditioned = _likelihoods(output, continuations, UNCONDITIONED_KEY)
+            logarithms = [likelihood.log_likelihood for likelihood in unconditioned]
+            scores = [score - logarithm for score, logarithm in zip(scores, logarithms, strict=True)]
+            for entry, logarithm in zip(listed, logarithms, strict=True):
+                entry["unconditioned_log_likelihood"] = logarithm
         best = max(scores)
         predicted = choices[scores.index(best)]
         metadata = {
@@ -146,13 +146,28 @@ class MostLikelyChoice:
         return Outcome({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
 
     def _score(self, likelihood: Likelihood) -> float:
-        """What is compared; lighteval divides in the same way (`LogProbCharNorm`, `LogProbTokenNorm`), but counts padding as tokens."""
+        """What is compared; lighteval divides in the same way (`LogProbCharNorm`, `LogProbTokenNorm`), but
+        counts padding as tokens.
+        """
         match self._normalisation:
             case "characters":
                 return likelihood.log_likelihood / len(likelihood.continuation)
             case "tokens":
                 return likelihood.log_likelihood / likelihood.num_tokens
         return likelihood.log_likelihood
+
+
+def preview(scorer: StringEqualsMCQAScorer, row: Mapping[str, Any]) -> dict[str, str]:
+    """What is compared, and how; nothing for scorers that compare letters."""
+    if not scorer.compares_likelihoods:
+        return {}
+    choices, continuations = Choices(scorer).of(row, "score")
+    compared = dict(zip(choices, continuations, strict=True))
+    return {
+        "continuations": json.dumps(compared, ensure_ascii=False),
+        "method": scorer.method,
+        "length_normalisation": scorer.length_normalisation,
+    }
 
 
 def _likelihoods(
@@ -165,14 +180,16 @@ def _likelihoods(
     """
     for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
         stored = raw.get(key) if isinstance(raw, dict) else None
-        if not isinstance(stored, list) or [_text(each) for each in stored] != list(continuations):
+        if not isinstance(stored, list) or [_text(entry) for entry in stored] != list(continuations):
             continue
-        return [_stored(each) for each in stored]
+        return [_stored(entry) for entry in stored]
     behind = " behind the unconditioned query" if key == UNCONDITIONED_KEY else ""
     raise SampleError(
         f"the solver's output holds no log-likelihoods of these continuations{behind}",
         stage="score",
-        hint="they come from a run with a model that tells them: --engine lighteval --model transformers/PATH",
+        hint=(
+            "they come from a run with a model that tells them: --engine lighteval --model transformers/PATH"
+        ),
         kind="MissingLikelihoods",
     )
 
@@ -190,7 +207,8 @@ def _stored(raw: Mapping[str, Any]) -> Likelihood:
     text, value, count = raw["continuation"], raw.get("log_likelihood"), raw.get("num_tokens")
     if not _is_number(value) or not math.isfinite(value) or not _is_number(count) or count < 1:
         raise SampleError(
-            f"the log-likelihood of {text!r} is stored as {value!r} over {count!r} tokens, which compares with nothing",
+            f"the log-likelihood of {text!r} is stored as {value!r} over {count!r} tokens, which compares"
+            " with nothing",
             stage="score",
             kind="InvalidLikelihood",
         )
@@ -201,22 +219,22 @@ def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _listed(given: str | tuple[str, ...]) -> SampleTemplate | tuple[str, ...]:
-    return SampleTemplate(given) if isinstance(given, str) else given
+def _listed(field: str | tuple[str, ...]) -> SampleTemplate | tuple[str, ...]:
+    return SampleTemplate(field) if isinstance(field, str) else field
 
 
 def _texts(
-    name: str, given: SampleTemplate | tuple[str, ...], row: Mapping[str, Any], stage: Stage
+    name: str, field: SampleTemplate | tuple[str, ...], row: Mapping[str, Any], stage: Stage
 ) -> list[str]:
-    if isinstance(given, tuple):
-        return list(given)
+    if isinstance(field, tuple):
+        return list(field)
     try:
-        found = as_list(given.evaluate(sample=row))
+        texts = as_list(field.evaluate(sample=row))
     except TemplateError as error:
         raise SampleError(f"{name}: {error}", stage=stage, kind="TemplateError") from error
-    if not all(isinstance(text, str) for text in found):
-        shown = json.dumps(found, default=str)[:200]
+    if not all(isinstance(text, str) for text in texts):
+        shown = json.dumps(texts, default=str)[:200]
         raise SampleError(
             f"{name}: found {shown}, expected a list of texts", stage=stage, kind="InvalidChoices"
         )
-    return found
+    return texts

@@ -1,26 +1,41 @@
-"""Scorers that the author writes in Python; they run in the snippet worker."""
+"""Scores that the author computes in Python, which runs in the snippet worker: scorers, and system tasks.
+
+A system task computes metrics by itself, without a model or a data set. Its snippet defines
+`compute_evidence()` and returns `{"metrics": {name: {"value": number, "reason": text}}}`; `reason` may be
+missing. It may use the network (it often looks at a running system).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
 
-from aigo_bridge.dtypes import SolverOutput
-from aigo_bridge.errors import SampleError, SnippetError
-from aigo_bridge.models import Models
-from aigo_bridge.plan import Sample
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.dtypes import MetricData, SolverOutput
+from aigo_bridge.errors import SampleError, SnippetError, Stage
+from aigo_bridge.models.protocol import Models
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.scoring.scorer import Outcome, RunContext, ScorerType
 from aigo_bridge.scoring.variables import last_call
 from aigo_bridge.snippets import Snippet, SnippetHost
-from aigo_bridge.snippets.signatures import has_old_scores
+from aigo_bridge.snippets.snippet import has_old_scores
+from aigo_bridge.spec import SystemDefinition
+from aigo_bridge.spec.scorers import PythonAllSamplesScorer, PythonScorer
+
+SCORER_KEY = "compute_evidence"
+"""Name under which engines log what a system task computed."""
+
+SAMPLE_ID = "system"
+"""Id of the one sample that engines see of a system task."""
 
 
 class PythonScores:
     """`compute_scores(sample, solver_output)`, or `compute_scores(sample)` for tasks without a solver.
 
-    In the older form it is `compute_scores(sample, model_input, model_output)`: what the model was given last, and what it gave.
+    In the older form it is `compute_scores(sample, model_input, model_output)`: what the model was given
+    last, and what it gave.
     """
 
     def __init__(self, snippet: Snippet, host: SnippetHost):
@@ -64,9 +79,9 @@ class PythonAllSamplesScores:
         where = self._snippet.where
         entries = await _call(self._host, self._snippet, [sample.data for sample in self._samples])
         if not isinstance(entries, list) or len(entries) != len(self._samples):
-            found = f"{len(entries)} entries" if isinstance(entries, list) else f"a {type(entries).__name__}"
+            kind = f"{len(entries)} entries" if isinstance(entries, list) else f"a {type(entries).__name__}"
             raise SampleError(
-                f"{where}: compute_scores returned {found}, expected a list with one entry for each of the"
+                f"{where}: compute_scores returned {kind}, expected a list with one entry for each of the"
                 f" {len(self._samples)} samples",
                 stage="score",
                 kind="InvalidScores",
@@ -74,11 +89,11 @@ class PythonAllSamplesScores:
         return {str(sample.id): entry for sample, entry in zip(self._samples, entries, strict=True)}
 
 
-async def _call(host: SnippetHost, snippet: Snippet, *arguments: Any) -> Any:
+async def _call(host: SnippetHost, snippet: Snippet, *arguments: Any, stage: Stage = "score") -> Any:
     try:
         return await host.call(snippet, *arguments)
     except SnippetError as error:
-        raise SampleError(str(error), stage="score", kind="SnippetError") from error
+        raise SampleError(str(error), stage=stage, kind="SnippetError") from error
 
 
 def _entry(entry: Any, label: str) -> Outcome:
@@ -103,3 +118,73 @@ def _entry(entry: Any, label: str) -> Outcome:
             kind="InvalidScores",
         )
     return Outcome(dict(entry))
+
+
+def _snippet(source: str, context: RunContext) -> Snippet:
+    return Snippet(source, "compute_scores", "compute_scores_snippet").at(context.snippet_place)
+
+
+def _preview(scorer: PythonScorer | PythonAllSamplesScorer, row: Mapping[str, Any]) -> dict[str, str]:
+    lines = len(scorer.compute_scores_snippet.splitlines())
+    return {"compute_scores": f"{lines} lines of the author's code; not run here"}
+
+
+PYTHON = ScorerType(
+    PythonScorer,
+    lambda scorer, context: PythonScores(_snippet(scorer.compute_scores_snippet, context), context.host),
+    preview=_preview,
+)
+PYTHON_ALL_SAMPLES = ScorerType(
+    PythonAllSamplesScorer,
+    lambda scorer, context: PythonAllSamplesScores(
+        _snippet(scorer.compute_scores_snippet, context), context.host, context.samples
+    ),
+    preview=_preview,
+)
+
+
+async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Outcome:
+    """Run a system task's snippet: metric name → number as values, reasons as metadata.
+
+    Raises:
+        SampleError: the snippet failed, or did not return metrics (stage `metric`).
+    """
+    assert isinstance(plan.definition, SystemDefinition)
+    snippet = Snippet(
+        plan.definition.compute_evidence_snippet, "compute_evidence", "compute_evidence_snippet"
+    ).at(plan.snippet_place("compute_evidence_snippet"))
+    output = await _call(host, snippet, stage="metric")
+    metrics = output.get("metrics") if isinstance(output, Mapping) else None
+    if not isinstance(metrics, Mapping):
+        raise _wrong(snippet, f"returned {output!r:.80}, expected a mapping with 'metrics'")
+    values: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    for name, entry in metrics.items():
+        value = entry.get("value") if isinstance(entry, Mapping) else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise _wrong(
+                snippet, f"metric {name!r} is {entry!r:.80}, expected a mapping with a number as 'value'"
+            )
+        values[str(name)] = value
+        if isinstance(entry.get("reason"), str):
+            reasons[str(name)] = entry["reason"]
+    metadata = output.get("metadata")
+    return Outcome(values, {"reasons": reasons, **({"metadata": metadata} if metadata else {})})
+
+
+def _wrong(snippet: Snippet, message: str) -> SampleError:
+    return SampleError(snippet.told(message), stage="metric", kind="InvalidEvidence")
+
+
+def metric_data(outcome: Outcome) -> list[MetricData]:
+    """What a system task computed, as AI GO keeps it: one entry per metric, with its reason."""
+    reasons = outcome.metadata.get("reasons") or {}
+    return [
+        MetricData(
+            values={name: value},
+            metric_key=name,
+            metric_type="system_task",
+            **({"reason": reasons[name]} if name in reasons else {}),
+        )
+        for name, value in outcome.values.items()
+    ]

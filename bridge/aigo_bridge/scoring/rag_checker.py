@@ -1,27 +1,42 @@
 """`rag_checker`: how good retrieval and answer are, claim by claim.
 
-The answer and the target are split into claims; a judge says which claims of the one hold in the other and in the retrieved chunks (the
-`references` of the model's output); the scores follow by counting (`rag_scores`). Only what the wanted scores need is asked.
+The answer and the target are split into claims; a judge says which claims of the one hold in the other and in
+the retrieved chunks (the `references` of the model's output); the scores follow by counting (`rag_scores`).
+Only what the wanted scores need is asked.
 
-AI GO names the fields and publishes no rules for them. Ours: `mode` says which claims count, those of the target and those of the answer alike.
-`required_only` keeps claims labelled `required`, `required_and_optional` drops those labelled `irrelevant`; labels come from the label columns,
-else from the judge. The whole target decides what is correct in every mode.
+AI GO names the fields and publishes no rules for them. Ours: `mode` says which claims count, those of the
+target and those of the answer alike. `required_only` keeps claims labelled `required`,
+`required_and_optional` drops those labelled `irrelevant`; labels come from the label columns, else from the
+judge. The whole target decides what is correct in every mode.
+
+The judge's three questions are those of the RAGChecker framework (claim extraction and checking follow
+RefChecker: entailment, neutral, contradiction; five claims per question); the wording is ours, as AI GO
+publishes none. Texts go to the judge as JSON, so that nothing in a document can pass for a part of the
+question.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from aigo_bridge.dtypes import RAGCompletionOutput, SolverOutput
+from aigo_bridge.dtypes import (
+    ChatCompletionInput,
+    ChatCompletionInputMessage,
+    RAGCompletionOutput,
+    SolverOutput,
+)
 from aigo_bridge.errors import SampleError, SpecError, TemplateError
-from aigo_bridge.models import Models
-from aigo_bridge.plan import Sample
-from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.scoring.rag_claims import LABELS, ClaimsJudge
+from aigo_bridge.models.protocol import Model, Models
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring.judge_replies import UnreadableReplyError, json_with
+from aigo_bridge.scoring.judges import ChatMessage, ask
 from aigo_bridge.scoring.rag_scores import CHECKS, Check, Entailments, rag_score
+from aigo_bridge.scoring.scorer import Outcome, ScorerType
 from aigo_bridge.scoring.variables import answer_text
 from aigo_bridge.spec.scorers import RagCheckerScorer
 from aigo_bridge.templates import as_list, text_of
@@ -51,13 +66,15 @@ class Side:
     given: tuple[str, ...] | None
     """Claims that the data set has for it; `None`: the judge extracts them."""
     labels: tuple[str, ...] | None
-    """Labels that the data set has for these claims; `None`: the judge gives them, where the mode asks for any."""
+    """Labels that the data set has for these claims; `None`: the judge gives them, where the mode asks."""
 
 
 class RagChecker:
-    """The scores of `scores_to_compute`; without it all eleven, or `faithfulness` alone when there is no target to compare with.
+    """The scores of `scores_to_compute`; without it all eleven, or `faithfulness` alone when there is no
+    target to compare with.
 
-    A score of which nothing can be measured (no claims, no chunks, no target in this row) is `None` and in no metric.
+    A score of which nothing can be measured (no claims, no chunks, no target in this row) is `None` and in no
+    metric.
 
     Raises:
         SpecError: a score needs a target column, or labels stand without their claims.
@@ -98,40 +115,40 @@ class RagChecker:
             whose, where = _PLACES[check]
             if claims.get(whose) and texts.get(where):
                 verdicts[check] = await _look_up(judge, claims[whose], texts[where])
-        found = _entailments(verdicts)
+        entailments = _entailments(verdicts)
         return Outcome(
-            {name: rag_score(name, found) for name in self._wanted},
+            {name: rag_score(name, entailments) for name in self._wanted},
             {**record, "verdicts": verdicts, "judge_calls": judge.calls},
         )
 
     def _target(self, sample: Sample) -> Side | None:
         """The target; `None` when the row has none."""
         spec = self._spec
-        given = _texts(sample, spec.target_claims_column)
+        claims = _texts(sample, spec.target_claims_column)
         text = _text(sample, spec.target_column)
-        if (text is None or not text.strip()) and given:
-            text = "\n".join(given)
+        if (text is None or not text.strip()) and claims:
+            text = "\n".join(claims)
         if text is None or not text.strip():
             return None
-        return Side("target", text, given, _labels(sample, spec.target_labels_column, given))
+        return Side("target", text, claims, _labels(sample, spec.target_labels_column, claims))
 
     def _response(self, sample: Sample, output: SolverOutput | None) -> Side:
         spec = self._spec
-        given = _texts(sample, spec.response_claims_column)
+        claims = _texts(sample, spec.response_claims_column)
         return Side(
-            "response", answer_text(output), given, _labels(sample, spec.response_labels_column, given)
+            "response", answer_text(output), claims, _labels(sample, spec.response_labels_column, claims)
         )
 
     async def _claims(self, judge: ClaimsJudge, side: Side) -> tuple[list[str], dict[str, Any]]:
         """The claims that count, and a record of all."""
         spec = self._spec
-        given = side.given
+        known_claims = side.given
         claims = (
             await judge.claims(side.text, spec.claim_extraction_instructions)
-            if given is None
-            else list(given)
+            if known_claims is None
+            else list(known_claims)
         )
-        record: dict[str, Any] = {"from": "judge" if given is None else "data set", "claims": claims}
+        record: dict[str, Any] = {"from": "judge" if known_claims is None else "data set", "claims": claims}
         counted = _COUNTED.get(spec.mode)
         if counted is None:
             return claims, record
@@ -153,12 +170,11 @@ def _entailments(verdicts: Mapping[Check, Sequence[Sequence[str]]]) -> Entailmen
         check: [[verdict == "entailment" for verdict in row] for row in rows]
         for check, rows in verdicts.items()
     }
-    in_response, in_target = holds.get("target_in_response"), holds.get("response_in_target")
     return Entailments(
-        target_in_response=None if in_response is None else [row[0] for row in in_response],
-        response_in_target=None if in_target is None else [row[0] for row in in_target],
-        target_in_chunks=holds.get("target_in_chunks"),
-        response_in_chunks=holds.get("response_in_chunks"),
+        target_in_response=[row[0] for row in holds.get("target_in_response", ())],
+        response_in_target=[row[0] for row in holds.get("response_in_target", ())],
+        target_in_chunks=holds.get("target_in_chunks", ()),
+        response_in_chunks=holds.get("response_in_chunks", ()),
     )
 
 
@@ -173,7 +189,8 @@ def _chunks(output: SolverOutput | None) -> list[str]:
 def _value(sample: Sample, column: str) -> Any:
     if column not in sample.data:
         raise SampleError(
-            f"rag_checker: there is no column {column!r}, expected one of {', '.join(map(repr, sample.data))}",
+            f"rag_checker: there is no column {column!r},"
+            f" expected one of {', '.join(map(repr, sample.data))}",
             stage="score",
             kind="MissingColumn",
         )
@@ -218,3 +235,164 @@ def _labels(sample: Sample, column: str | None, claims: Sequence[str] | None) ->
 
 def _unreadable(message: str) -> SampleError:
     return SampleError(f"rag_checker: {message}", stage="score", kind="InvalidClaims")
+
+
+CLAIMS_PER_CALL = 5
+"""Claims that are checked in one call; RAGChecker's own default."""
+
+LABELS = ("required", "optional", "irrelevant")
+"""What a claim is to the answer of the question."""
+
+VERDICTS = ("entailment", "neutral", "contradiction")
+"""What a text says about a claim."""
+
+T = TypeVar("T")
+
+_EXTRACT = (
+    "Split a text into the claims that it makes. A claim is one short sentence that states a single fact,"
+    " can be checked on its own and"
+    " is understood without the text: names instead of pronouns. Take every fact that the text states and"
+    " none that it does not;"
+    " `question` is given only to make the text understandable. A text that states nothing, such as a"
+    " refusal, has no claims."
+)
+_CHECK = (
+    "Judge for each numbered claim what a text says about it, by the text alone and not by what you know"
+    " otherwise."
+    " `entailment`: the text states it, or it follows from the text. `contradiction`: the text says"
+    " otherwise."
+    " `neutral`: neither. `question` is given only to make the claims understandable."
+)
+_LABEL = (
+    "Label each numbered claim of an answer to a question. `required`: without it the question is not"
+    " answered correctly and completely."
+    " `optional`: it helps, but the question is answered without it. `irrelevant`: it has nothing to do"
+    " with the question."
+)
+
+
+class ClaimsJudge:
+    """Asks one judge model about one sample and keeps every call."""
+
+    def __init__(self, model: Model, key: str, question: str):
+        self._model = model
+        self._key = key
+        self._question = question
+        self.calls: list[dict[str, Any]] = []
+        """The calls made so far, as the judges keep them."""
+
+    async def claims(self, text: str, instructions: str | None = None) -> list[str]:
+        """The claims in a text, in its order; none, and no call, when it is empty."""
+        if not text.strip():
+            return []
+        shape = '{"claims": ["<claim>", …]}, or {"claims": []} when there are none'
+        return await self._ask(_EXTRACT, instructions, {"text": text}, shape, read_claims)
+
+    async def labels(self, claims: Sequence[str], text: str, instructions: str | None = None) -> list[str]:
+        """One of `LABELS` for each claim of a text."""
+        return await self._of_each(_LABEL, instructions, claims, text, LABELS)
+
+    async def entailed(self, claims: Sequence[str], text: str) -> list[str]:
+        """For each claim whether a text entails or contradicts it, or is neutral; nothing entails from an
+        empty text, without a call.
+        """
+        if not text.strip():
+            return ["neutral"] * len(claims)
+        return await self._of_each(_CHECK, None, claims, text, VERDICTS)
+
+    async def _of_each(
+        self,
+        task: str,
+        instructions: str | None,
+        claims: Sequence[str],
+        text: str,
+        allowed: Sequence[str],
+    ) -> list[str]:
+        shape = (
+            f'{{"labels": [{{"claim": <number>, "label": <{" | ".join(allowed)}>}}, …]}} with one entry'
+            f" per claim"
+        )
+        labels: list[str] = []
+        for start in range(0, len(claims), CLAIMS_PER_CALL):
+            part = claims[start : start + CLAIMS_PER_CALL]
+            numbered = [{"claim": number, "text": claim} for number, claim in enumerate(part, 1)]
+            data = {"text": text, "claims": numbered}
+            read = partial(read_labels, count=len(part), allowed=allowed)
+            labels += await self._ask(task, instructions, data, shape, read)
+        return labels
+
+    async def _ask(
+        self,
+        task: str,
+        instructions: str | None,
+        data: dict[str, Any],
+        shape: str,
+        read: Callable[[str], T],
+    ) -> T:
+        instruction = f"\n\nAnswer with one JSON object and nothing else: {shape}"
+        further = f"\n\n{instructions}" if instructions else ""
+        question = json.dumps({"question": self._question, **data}, ensure_ascii=False)
+        conversation: list[ChatMessage] = [
+            ChatCompletionInputMessage(role="system", content=f"{task}{further}{instruction}"),
+            ChatCompletionInputMessage(role="user", content=question),
+        ]
+        return await ask(
+            self._model,
+            self._key,
+            conversation,
+            lambda messages: ChatCompletionInput(messages=list(messages)),
+            instruction,
+            read,
+            self.calls,
+        )
+
+
+def read_claims(reply: str) -> list[str]:
+    """The claims in a judge's reply; blank ones are dropped.
+
+    Raises:
+        UnreadableReplyError: there is no list of claims, or there are two different ones.
+    """
+    listed = _only(reply, "claims")
+    if not isinstance(listed, list) or not all(isinstance(claim, str) for claim in listed):
+        raise UnreadableReplyError("its claims are not a list of texts")
+    return [claim.strip() for claim in listed if claim.strip()]
+
+
+def read_labels(reply: str, count: int, allowed: Sequence[str]) -> list[str]:
+    """One label for each of `count` claims, in their order, whatever the order in the reply.
+
+    Raises:
+        UnreadableReplyError: a claim has no label or two different ones, or a label is not allowed.
+    """
+    listed = _only(reply, "labels")
+    if not isinstance(listed, list):
+        raise UnreadableReplyError("its labels are not a list")
+    labels: dict[int, str] = {}
+    for entry in listed:
+        number = entry.get("claim") if isinstance(entry, dict) else None
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
+            raise UnreadableReplyError(f"an entry of its labels names no claim from 1 to {count}")
+        label = str(entry.get("label")).strip().casefold()
+        if label not in allowed:
+            raise UnreadableReplyError(f"the label of claim {number} is not one of {', '.join(allowed)}")
+        if labels.setdefault(number, label) != label:
+            raise UnreadableReplyError(f"claim {number} has two different labels")
+    missing = [str(number) for number in range(1, count + 1) if number not in labels]
+    if missing:
+        raise UnreadableReplyError(f"there is no label for claim {', '.join(missing)}")
+    return [labels[number] for number in range(1, count + 1)]
+
+
+def _only(reply: str, key: str) -> Any:
+    objects = json_with(reply, (key,))
+    if not objects:
+        raise UnreadableReplyError(
+            f"there is no JSON object with {key!r} in it" if reply.strip() else "it is empty"
+        )
+    if any(content[key] != objects[0][key] for content in objects):
+        raise UnreadableReplyError(f"it holds several JSON objects with different {key!r}")
+    return objects[0][key]
+
+
+RAG_CHECKER = ScorerType(RagCheckerScorer, lambda scorer, _: RagChecker(scorer))

@@ -1,8 +1,9 @@
 """The eleven scores of RAGChecker, from which claims hold where.
 
-Source: Ru et al., "RagChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented Generation" (2024, arXiv 2408.08067), section 3.3, and the
-authors' implementation where the paper leaves a case open. A claim is *correct* when the target entails it, *faithful* when a chunk
-does; a chunk is *relevant* when it entails a claim of the target.
+Source: Ru et al., "RagChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented Generation" (2024,
+    arXiv 2408.08067), section 3.3, and the authors' implementation where the paper leaves a case open. A
+    claim is *correct* when the target entails it, *faithful* when a chunk does; a chunk is *relevant* when it
+    entails a claim of the target.
 
 ```text
                                share of                  that
@@ -19,167 +20,128 @@ self_knowledge                 response claims           are correct, and entail
 faithfulness                   response claims           some chunk entails
 ```
 
-So precision, both noise sensitivities and hallucination add up to 1, and so do faithfulness, self-knowledge and hallucination. The authors' code gives 0
-where there is nothing to take a share of (no claims, no chunks); here the score is `None`, as nothing was measured.
+So precision, both noise sensitivities and hallucination add up to 1, and so do faithfulness, self-knowledge
+and hallucination. The authors' code gives 0 where there is nothing to take a share of (no claims, no chunks);
+here the score is `None`, as nothing was measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
-
-T = TypeVar("T")
+from typing import Literal
 
 Check = Literal["target_in_response", "response_in_target", "target_in_chunks", "response_in_chunks"]
 """Which claims are looked up in what."""
 
-_TARGET_IN_RESPONSE: Check = "target_in_response"
-_RESPONSE_IN_TARGET: Check = "response_in_target"
-_TARGET_IN_CHUNKS: Check = "target_in_chunks"
-_RESPONSE_IN_CHUNKS: Check = "response_in_chunks"
-
 
 @dataclass(frozen=True)
 class Entailments:
-    """Which claims hold where; `None` for what was not looked at or cannot be (no target, no chunks)."""
+    """Which claims hold where; empty for what was not looked at or cannot be (no target, no chunks)."""
 
-    target_in_response: Sequence[bool] | None = None
+    target_in_response: Sequence[bool] = ()
     """Per claim of the target: whether the response entails it."""
-    response_in_target: Sequence[bool] | None = None
-    """Per claim of the response: whether the target entails it."""
-    target_in_chunks: Sequence[Sequence[bool]] | None = None
+    response_in_target: Sequence[bool] = ()
+    """Per claim of the response: whether the target entails it, so that it is correct."""
+    target_in_chunks: Sequence[Sequence[bool]] = ()
     """Per claim of the target, per chunk: whether the chunk entails it."""
-    response_in_chunks: Sequence[Sequence[bool]] | None = None
+    response_in_chunks: Sequence[Sequence[bool]] = ()
     """Per claim of the response, per chunk: whether the chunk entails it."""
+
+    @property
+    def is_retrieved(self) -> list[bool]:
+        """Per claim of the target: whether some chunk entails it."""
+        return [any(row) for row in self.target_in_chunks]
+
+    @property
+    def is_faithful(self) -> list[bool]:
+        """Per claim of the response: whether some chunk entails it."""
+        return [any(row) for row in self.response_in_chunks]
+
+    @property
+    def is_relevant(self) -> list[bool]:
+        """Per chunk: whether it entails a claim of the target."""
+        return [any(column) for column in zip(*self.target_in_chunks, strict=True)]
+
+    def is_from(self, *, relevant: bool) -> list[bool]:
+        """Per claim of the response: whether a relevant (or an irrelevant) chunk entails it."""
+        counts = [is_relevant is relevant for is_relevant in self.is_relevant]
+        return [
+            any(holds and count for holds, count in zip(row, counts, strict=True))
+            for row in self.response_in_chunks
+        ]
 
 
 CHECKS: Mapping[str, frozenset[Check]] = {
-    "recall": frozenset({_TARGET_IN_RESPONSE}),
-    "precision": frozenset({_RESPONSE_IN_TARGET}),
-    "f1_score": frozenset({_TARGET_IN_RESPONSE, _RESPONSE_IN_TARGET}),
-    "claim_recall": frozenset({_TARGET_IN_CHUNKS}),
-    "context_precision": frozenset({_TARGET_IN_CHUNKS}),
-    "context_utilization": frozenset({_TARGET_IN_CHUNKS, _TARGET_IN_RESPONSE}),
-    "noise_sensitivity_in_relevant": frozenset({_RESPONSE_IN_CHUNKS, _RESPONSE_IN_TARGET, _TARGET_IN_CHUNKS}),
-    "noise_sensitivity_in_irrelevant": frozenset(
-        {_RESPONSE_IN_CHUNKS, _RESPONSE_IN_TARGET, _TARGET_IN_CHUNKS}
+    "recall": frozenset({"target_in_response"}),
+    "precision": frozenset({"response_in_target"}),
+    "f1_score": frozenset({"target_in_response", "response_in_target"}),
+    "claim_recall": frozenset({"target_in_chunks"}),
+    "context_precision": frozenset({"target_in_chunks"}),
+    "context_utilization": frozenset({"target_in_chunks", "target_in_response"}),
+    "noise_sensitivity_in_relevant": frozenset(
+        {"response_in_chunks", "response_in_target", "target_in_chunks"}
     ),
-    "hallucination": frozenset({_RESPONSE_IN_CHUNKS, _RESPONSE_IN_TARGET}),
-    "self_knowledge": frozenset({_RESPONSE_IN_CHUNKS, _RESPONSE_IN_TARGET}),
-    "faithfulness": frozenset({_RESPONSE_IN_CHUNKS}),
+    "noise_sensitivity_in_irrelevant": frozenset(
+        {"response_in_chunks", "response_in_target", "target_in_chunks"}
+    ),
+    "hallucination": frozenset({"response_in_chunks", "response_in_target"}),
+    "self_knowledge": frozenset({"response_in_chunks", "response_in_target"}),
+    "faithfulness": frozenset({"response_in_chunks"}),
 }
 """Score → the checks that it is computed from."""
 
 
-def rag_score(name: str, found: Entailments) -> float | None:
+def rag_score(name: str, entailments: Entailments) -> float | None:
     """One of the eleven scores, in [0, 1]; `None` when there is nothing that it could be a share of."""
-    needed = [getattr(found, check) for check in CHECKS[name]]
+    needed = [getattr(entailments, check) for check in CHECKS[name]]
     # No claims, or claims and no chunks.
     if any(not rows or rows[0] in ([], ()) for rows in needed):
         return None
-    return _FORMULAS[name](found)
+    return _f1_score(entailments) if name == "f1_score" else _share(_HOLDS[name](entailments))
 
 
-def _recall(found: Entailments) -> float | None:
-    return _share(_given(found.target_in_response))
-
-
-def _precision(found: Entailments) -> float | None:
-    return _share(_given(found.response_in_target))
-
-
-def _f1_score(found: Entailments) -> float | None:
-    recall, precision = _recall(found), _precision(found)
+def _f1_score(entailments: Entailments) -> float | None:
+    recall, precision = _share(entailments.target_in_response), _share(entailments.response_in_target)
     if recall is None or precision is None:
         return None
     return 2 * recall * precision / (recall + precision) if recall + precision else 0.0
 
 
-def _claim_recall(found: Entailments) -> float | None:
-    return _share(_anywhere(_given(found.target_in_chunks)))
+def _used(entailments: Entailments) -> list[bool]:
+    pairs = zip(entailments.target_in_response, entailments.is_retrieved, strict=True)
+    return [is_used for is_used, is_retrieved in pairs if is_retrieved]
 
 
-def _context_precision(found: Entailments) -> float | None:
-    return _share(_relevant(found))
+def _noise_in_relevant(entailments: Entailments) -> list[bool]:
+    pairs = zip(entailments.response_in_target, entailments.is_from(relevant=True), strict=True)
+    return [not correct and misled for correct, misled in pairs]
 
 
-def _context_utilization(found: Entailments) -> float | None:
-    retrieved = _anywhere(_given(found.target_in_chunks))
-    used = _given(found.target_in_response)
-    return _share([is_used for is_used, is_there in zip(used, retrieved, strict=True) if is_there])
+def _noise_in_irrelevant(entailments: Entailments) -> list[bool]:
+    relevant, irrelevant = entailments.is_from(relevant=True), entailments.is_from(relevant=False)
+    triples = zip(entailments.response_in_target, irrelevant, relevant, strict=True)
+    return [not correct and misled and not supported for correct, misled, supported in triples]
 
 
-def _noise_in_relevant(found: Entailments) -> float | None:
-    return _share(
-        [not correct and noisy for correct, noisy in zip(_correct(found), _from(found, True), strict=True)]
-    )
+def _from_nowhere(entailments: Entailments, *, correct: bool) -> list[bool]:
+    pairs = zip(entailments.response_in_target, entailments.is_faithful, strict=True)
+    return [is_correct is correct and not is_faithful for is_correct, is_faithful in pairs]
 
 
-def _noise_in_irrelevant(found: Entailments) -> float | None:
-    relevant, irrelevant = _from(found, True), _from(found, False)
-    return _share(
-        [
-            not correct and misled and not supported
-            for correct, misled, supported in zip(_correct(found), irrelevant, relevant, strict=True)
-        ]
-    )
-
-
-def _hallucination(found: Entailments) -> float | None:
-    faithful = _anywhere(_given(found.response_in_chunks))
-    return _share(
-        [not correct and not there for correct, there in zip(_correct(found), faithful, strict=True)]
-    )
-
-
-def _self_knowledge(found: Entailments) -> float | None:
-    faithful = _anywhere(_given(found.response_in_chunks))
-    return _share([correct and not there for correct, there in zip(_correct(found), faithful, strict=True)])
-
-
-def _faithfulness(found: Entailments) -> float | None:
-    return _share(_anywhere(_given(found.response_in_chunks)))
-
-
-_FORMULAS: Mapping[str, Callable[[Entailments], float | None]] = {
-    "recall": _recall,
-    "precision": _precision,
-    "f1_score": _f1_score,
-    "claim_recall": _claim_recall,
-    "context_precision": _context_precision,
-    "context_utilization": _context_utilization,
+_HOLDS: Mapping[str, Callable[[Entailments], Sequence[bool]]] = {
+    "recall": lambda entailments: entailments.target_in_response,
+    "precision": lambda entailments: entailments.response_in_target,
+    "claim_recall": lambda entailments: entailments.is_retrieved,
+    "context_precision": lambda entailments: entailments.is_relevant,
+    "context_utilization": _used,
     "noise_sensitivity_in_relevant": _noise_in_relevant,
     "noise_sensitivity_in_irrelevant": _noise_in_irrelevant,
-    "hallucination": _hallucination,
-    "self_knowledge": _self_knowledge,
-    "faithfulness": _faithfulness,
+    "hallucination": lambda entailments: _from_nowhere(entailments, correct=False),
+    "self_knowledge": lambda entailments: _from_nowhere(entailments, correct=True),
+    "faithfulness": lambda entailments: entailments.is_faithful,
 }
-
-
-def _given(value: T | None) -> T:
-    assert value is not None
-    return value
-
-
-def _correct(found: Entailments) -> Sequence[bool]:
-    return _given(found.response_in_target)
-
-
-def _relevant(found: Entailments) -> list[bool]:
-    """Per chunk: whether it entails a claim of the target."""
-    return [any(column) for column in zip(*_given(found.target_in_chunks), strict=True)]
-
-
-def _from(found: Entailments, relevant: bool) -> list[bool]:
-    """Per claim of the response: whether a relevant (or an irrelevant) chunk entails it."""
-    wanted = [is_relevant is relevant for is_relevant in _relevant(found)]
-    rows = _given(found.response_in_chunks)
-    return [any(holds and counts for holds, counts in zip(row, wanted, strict=True)) for row in rows]
-
-
-def _anywhere(rows: Sequence[Sequence[bool]]) -> list[bool]:
-    return [any(row) for row in rows]
+"""Score → of what it is the share that holds."""
 
 
 def _share(holds: Sequence[bool]) -> float | None:

@@ -1,43 +1,110 @@
-"""Scorers that compare text: `string_equals` and `string_equals_mcqa`."""
+"""Scorers that compare text: `string_equals`, `string_equals_mcqa` and `bleu`.
+
+`bleu` is sentence BLEU, computed by sacrebleu. AI GO documents a score in [0, 1] and neither tokenizer, order
+nor smoothing. Ours are those that sacrebleu advises for single sentences: 13a tokens, n-grams up to 4 and
+never longer than the answer (effective order), exponential smoothing of orders without a match. The signature
+in the metadata names all of it and the version.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from aigo_bridge.dtypes import SolverOutput
-from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.models import Models
-from aigo_bridge.plan import Sample
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.errors import SampleError, TemplateError, UnsupportedPlanError
+from aigo_bridge.models.protocol import Models
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.process import core_command
+from aigo_bridge.scoring.likelihoods import MostLikelyChoice, preview
+from aigo_bridge.scoring.scorer import Outcome, RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text, looks_at_output, render_compared, variables
-from aigo_bridge.spec.scorers import StringEqualsMCQAScorer, StringEqualsScorer
+from aigo_bridge.spec.scorers import BleuScorer, StringEqualsMCQAScorer, StringEqualsScorer
 from aigo_bridge.templates import SampleTemplate, as_list
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 NO_CHOICE = "ground_truth_is_choice"
 """In the metadata of a score, false: the right choice is none of the choices, so that no answer is right."""
 
 
-class StringEquals:
-    """1.0 if the value equals the ground truth, character for character; no trimming, no folding of case."""
+SETTINGS: dict[str, Any] = {
+    "effective_order": True,
+    "tokenize": "13a",
+    "smooth_method": "exp",
+    "max_ngram_order": 4,
+}
+"""Settings of sacrebleu."""
 
-    def __init__(self, spec: StringEqualsScorer):
+
+class _Compared:
+    """The two texts of a sample that are compared: the ground truth, and the value or the answer."""
+
+    def __init__(self, spec: StringEqualsScorer | BleuScorer):
         self._ground_truth = SampleTemplate(spec.ground_truth)
         self._value = None if spec.value is None else SampleTemplate(spec.value)
         self._looks_at_output = looks_at_output(self._ground_truth, self._value)
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    def texts(self, sample: Sample, output: SolverOutput | None) -> tuple[str, str]:
+        """Ground truth and answer."""
         values = variables(sample, output if self._looks_at_output else None)
         truth = render_compared(self._ground_truth, values, "ground_truth")
         answer = answer_text(output) if self._value is None else render_compared(self._value, values, "value")
+        return truth, answer
+
+
+class StringEquals(_Compared):
+    """1.0 if the value equals the ground truth, character for character; no trimming, no folding of case."""
+
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+        truth, answer = self.texts(sample, output)
         return Outcome(
             {"is_correct": 1.0 if answer == truth else 0.0}, {"answer_gt": truth, "answer_pred": answer}
         )
 
 
+class Bleu(_Compared):
+    """`bleu_score` in [0, 1] of the value against the ground truth as its only reference.
+
+    An empty answer scores 0.0; an empty ground truth is an error of the sample, as nothing could ever match
+    it.
+    """
+
+    def __init__(self, spec: BleuScorer):
+        super().__init__(spec)
+        self._bleu = _sentence_bleu()
+
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+        truth, answer = self.texts(sample, output)
+        if not truth.strip():
+            raise SampleError(
+                "the ground truth is empty, expected a text to compare with",
+                stage="score",
+                kind="EmptyGroundTruth",
+            )
+        percent = self._bleu.sentence_score(answer, [truth]).score
+        signature = str(self._bleu.get_signature())
+        metadata = {"answer_gt": truth, "answer_pred": answer, "signature": signature}
+        # Equal texts come out a rounding error above 100.
+        return Outcome({"bleu_score": min(percent / 100, 1.0)}, metadata)
+
+
+def _sentence_bleu() -> BLEU:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise UnsupportedPlanError(
+            f"scorer 'bleu' needs sacrebleu; run: {core_command('sacrebleu')}"
+        ) from error
+    return BLEU(**SETTINGS)
+
+
 class StringEqualsMCQA:
     """1.0 if the answer's first character is the letter of the right choice.
 
-    Nothing is stripped and nothing behind the first character is looked at (observed with release 3.17): `"B) Oslo"`
-    predicts `B`, `" B"` predicts a space, `""` predicts nothing. Whether the letter is one of the choices is metadata and
-    does not change the score.
+    Nothing is stripped and nothing behind the first character is looked at (observed with release 3.17): `"B)
+    Oslo"` predicts `B`, `" B"` predicts a space, `""` predicts nothing. Whether the letter is one of the
+    choices is metadata and does not change the score.
     """
 
     def __init__(self, spec: StringEqualsMCQAScorer):
@@ -74,3 +141,12 @@ class StringEqualsMCQA:
                 f"choices: found {letters!r}, expected a list of texts", stage="score", kind="InvalidChoices"
             )
         return letters
+
+
+def _choice(scorer: StringEqualsMCQAScorer, context: RunContext) -> Score:
+    return MostLikelyChoice(scorer) if scorer.compares_likelihoods else StringEqualsMCQA(scorer)
+
+
+STRING_EQUALS = ScorerType(StringEqualsScorer, lambda scorer, _: StringEquals(scorer))
+STRING_EQUALS_MCQA = ScorerType(StringEqualsMCQAScorer, _choice, preview=preview)
+SENTENCE_BLEU = ScorerType(BleuScorer, lambda scorer, _: Bleu(scorer))

@@ -1,8 +1,8 @@
-"""What templates of scorers can see."""
+"""What templates of scorers can see, and the answers that they say are right."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aigo_bridge.dtypes import (
@@ -17,8 +17,10 @@ from aigo_bridge.dtypes import (
     SolverTrace,
 )
 from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.metrics.numbers import is_missing
-from aigo_bridge.plan import Sample
+from aigo_bridge.jsonl_spec.conversion import is_of_records
+from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.templates import SampleTemplate
 
 VIEWS = ("solver_output", "messages", "model_output", "input_prompt", "trace")
@@ -53,32 +55,34 @@ def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
 
 
 def last_call(output: SolverOutput) -> tuple[Any, Any]:
-    """What the model was given last and what it gave, as older snippets see them; of a custom task the values themselves.
+    """What the model was given last and what it gave, as older snippets see them; of a custom task the values
+    themselves.
 
     Raises:
         SampleError: the output is a group, of which no answer is the last one.
     """
     if isinstance(output, _GROUPS):
         raise SampleError(
-            f"the solver gave a group of {len(output.solver_outputs)} answers, and the snippet takes a single one",
+            f"the solver gave a group of {len(output.solver_outputs)} answers, and the snippet takes a"
+            " single one",
             stage="score",
             hint="write compute_scores(sample, solver_output), and pick from solver_output.solver_outputs",
             kind="MissingValue",
         )
     messages = output.messages
     if all(isinstance(message, _CHAT) for message in messages):
-        said = [_plain(message) for message in _asked(messages)]
-        return ChatCompletionInput(messages=said), output.output
+        prompt = [_plain(message) for message in _asked(messages)]
+        return ChatCompletionInput(messages=prompt), output.output
     # A custom task's conversation is inputs and outputs in turn, an embedding's the texts and their vectors.
     return messages[-2] if len(messages) > 1 else messages[-1], output.output
 
 
 def _asked(messages: Sequence[Any]) -> Sequence[Any]:
     """Chat messages before the model's last answer."""
-    last = max(
+    answer = max(
         (i for i, message in enumerate(messages) if message.role == "assistant"), default=len(messages)
     )
-    return messages[:last]
+    return messages[:answer]
 
 
 def _plain(
@@ -90,13 +94,13 @@ def _plain(
 
 
 def looks_at_output(*templates: SampleTemplate | None) -> bool:
-    """Whether a template may look at more than the row, and so has to be given the views on the solver's output."""
-    given = [template for template in templates if template is not None]
+    """Whether a template may look at more than the row, so that it has to be given views on the output."""
+    value = [template for template in templates if template is not None]
     return any(
         # A name that a template sets somewhere is in no `reads`, and may be read where it is not set.
         any(view in template.source for view in VIEWS)
         or any(path[0] != "sample" for path in template.reads | template.optional_reads)
-        for template in given
+        for template in value
     )
 
 
@@ -113,7 +117,8 @@ _NULLS = ("None", "nan")
 
 
 def render_compared(template: SampleTemplate, values: dict[str, Any], field: str) -> str:
-    """Render a text that is compared with another: a null or missing value has none, and is never the text `None` or `nan`.
+    """Render a text that is compared with another: a null or missing value has none, and is never the text
+    `None` or `nan`.
 
     Raises:
         SampleError: the template is one expression without a value, or cannot be rendered.
@@ -121,9 +126,13 @@ def render_compared(template: SampleTemplate, values: dict[str, Any], field: str
     text = render(template, values)
     if text.strip() in _NULLS and not template.is_constant and is_missing(template.evaluate(**values)):
         raise SampleError(
-            f"{field}: {template.source.strip()} is {'null' if 'None' in text else 'missing'} in this sample, expected a value to compare",
+            f"{field}: {template.source.strip()} is {'null' if 'None' in text else 'missing'} in this"
+            " sample, expected a value to compare",
             stage="score",
-            hint="fill in the cell, or say what stands for a missing one, e.g. {{ sample.x if sample.x is string else '' }}",
+            hint=(
+                "fill in the cell, or say what stands for a missing one, e.g. {{ sample.x if sample.x is"
+                " string else '' }}"
+            ),
             kind="MissingValue",
         )
     return text
@@ -152,3 +161,49 @@ def answer_text(output: SolverOutput | None) -> str:
         hint="give the scorer a `value`, e.g. '{{ sample.answer }}'",
         kind="MissingValue",
     )
+
+
+Row = Mapping[str, Any]
+Answers = Callable[[Row], tuple[str, ...]]
+"""Row → the different texts that scorers compare with, in their order; empty where the row tells none."""
+
+
+def right_answers(scorers: Sequence[ScorerSpec]) -> Answers:
+    """What the rows say is right, before a model is called: for viewers, never for scores."""
+    sources = [answers for scorer in scorers if (answers := _answers(scorer)) is not None]
+
+    def answers_of(row: Row) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(text for answers in sources for text in answers(row)))
+
+    return answers_of
+
+
+def _answers(scorer: ScorerSpec) -> Answers | None:
+    column = scorer.truth_column
+    if column is not None:
+        return lambda row: () if is_missing(row.get(column)) else (str(row[column]),)
+    if is_of_records(scorer):
+        return _targets
+    if scorer.truth is None or scorer.truth_template is None:
+        return None
+    return _rendered(scorer.truth_template, scorer.truth)
+
+
+def _targets(row: Row) -> tuple[str, ...]:
+    """Each target of a task record is right."""
+    targets = row.get("targets")
+    return tuple(map(str, targets)) if isinstance(targets, list | tuple) else ()
+
+
+def _rendered(source: str, field: str) -> Answers | None:
+    template = SampleTemplate(source)
+    if any(name[0] != "sample" for name in template.reads | template.optional_reads):
+        return None
+
+    def answers(row: Row) -> tuple[str, ...]:
+        try:
+            return (render_compared(template, {"sample": row}, field),)
+        except SampleError:
+            return ()  # an error of the sample, when it is scored
+
+    return answers

@@ -1,7 +1,21 @@
 """Running the Python that task authors write, in a process of its own."""
 
-from aigo_bridge.snippets.encoding import InOut, Remote
-from aigo_bridge.snippets.host import SnippetHost, run_in_process
-from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aigo_bridge.snippets.host import SnippetHost, run_in_process
+    from aigo_bridge.snippets.protocol import InOut, Remote
+    from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
 
 __all__ = ["InOut", "Remote", "Snippet", "SnippetHost", "SnippetLimits", "run_in_process"]
+
+
+def __getattr__(name: str) -> Any:
+    """The names above, when they are first asked for: a worker starts without the runner's side."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from aigo_bridge.snippets import host, protocol, snippet
+
+    return next(getattr(module, name) for module in (snippet, protocol, host) if hasattr(module, name))

@@ -1,127 +1,330 @@
 """The side of the runner: sends calls to worker processes, and stops those that nobody waits for.
 
-A snippet comes with a task file, and task files travel. So a snippet never runs in the runner's process (`process` says what it
-has there), and it is killed when it overruns its time. What comes back is JSON, never a pickle.
+A snippet comes with a task file, and task files travel. So a snippet never runs in the runner's process
+(`process` says what it has there), and it is killed when it overruns its time. What comes back is JSON, never
+a pickle.
 
-Plain calls each have a worker to themselves while they run (`pool`). Calls that call back wait for somebody else most of their
-time: those share a worker of their own, on its event loop (`conversing`). `in_process` is for debugging alone.
+Each call has a worker to itself while it runs (`Pool`), and a thread of the runner talks to it (`channel`). A
+worker costs some 20 MB, and its start a quarter of a second of processor time. So a call waits a moment for
+one that is busy before another is started; thousands of quick calls share one, and a slow one holds nobody
+up. `in_process` is for debugging alone.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
+import os
+import threading
+import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
 from aigo_bridge.errors import SnippetError
-from aigo_bridge.snippets.conversing import Callback, Conversations
-from aigo_bridge.snippets.encoding import encode
-from aigo_bridge.snippets.pool import MOST_WORKERS, Job, Pool
+from aigo_bridge.snippets.channel import Callback, Callbacks, Channel
+from aigo_bridge.snippets.process import choose, chosen
+from aigo_bridge.snippets.protocol import Failure, encode, line
 from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
 
-_DEFAULT = {"in_process": False}
+MOST_WORKERS = max(4, min(os.cpu_count() or 1, 16))
+"""Workers of one host that work at the same time: its processors, but at least 4, as snippets also wait; at
+most 16."""
+
+MOST_STARTING = os.cpu_count() or 1
+"""Workers that are started at the same time: more than the processors would hinder each other and the
+runner."""
+
+MOST_WAITING = 64
+"""Calls that may call back at the same time: while they wait for the runner their workers do not count as
+working."""
+
+PATIENCE = 0.25
+"""Seconds that a call waits for a busy worker before another one is started."""
+
+QUICK = 0.05
+"""Seconds of a call that calls back within which no other worker is started for its like: a worker costs more
+than such calls wait."""
+
+State = Literal["starting", "working", "waiting"]
+"""What the worker of a call does; `waiting`: it waits for a callback."""
+
+
+class Job:
+    """One call, which anybody may stop. Thread-safe."""
+
+    def __init__(self, label: str, *, calls_back: bool = False):
+        self.label = label
+        self.calls_back = calls_back
+        self._lock = threading.Lock()
+        self._worker: Channel | None = None
+        self.stopped = False
+        """Nobody waits for it any more."""
+        self.state: State = "working"
+        """What its worker does; guarded by the pool."""
+        self.began = 0.0
+        """When it got its worker; guarded by the pool."""
+
+    def stop(self) -> None:
+        """Kill the worker that serves it, or see to it that none begins to; does not wait."""
+        with self._lock:
+            self.stopped = True
+            if self._worker is not None:
+                self._worker.kill()
+
+    def begin(self, worker: Channel) -> None:
+        """From now on stopping the job kills that worker."""
+        with self._lock:
+            self._worker = worker
+            if self.stopped:
+                worker.kill()
+
+    def finish(self) -> bool:
+        """From now on stopping the job kills nothing; whether nothing has been killed."""
+        with self._lock:
+            self._worker = None
+            return not self.stopped
+
+
+class Pool:
+    """The workers of one host. Thread-safe."""
+
+    def __init__(self) -> None:
+        # Re-entrant: a garbage collection inside may close the pool's owner.
+        self._changed = threading.Condition(threading.RLock())
+        self._free: list[Channel] = []
+        self._jobs: set[Job] = set()
+        self._size = 0
+        """Workers, free ones and those that are being started among them."""
+        self._generation = 0
+
+    @contextmanager
+    def worker(self, job: Job, limits: SnippetLimits) -> Iterator[Channel]:
+        """A worker for one job; one that does not survive the job is taken out of the pool.
+
+        Raises:
+            SnippetError: no process can be started for it, or it was stopped while it waited.
+        """
+        worker, generation = self._take(job, limits)
+        sound = False
+        try:
+            job.begin(worker)
+            yield worker
+            sound = True
+        except SnippetError as error:
+            if job.stopped:
+                raise SnippetError(f"{job.label}: was stopped, as its worker was closed") from error
+            raise
+        finally:
+            is_kept = job.finish() and sound
+            with self._changed:
+                self._jobs.discard(job)
+                is_kept = is_kept and generation == self._generation
+                if is_kept:
+                    self._free.append(worker)
+                elif generation == self._generation:
+                    self._size -= 1
+                self._changed.notify()
+            if not is_kept:
+                worker.end()
+
+    def close(self) -> None:
+        """End all workers at once, busy ones too; a call after that starts anew."""
+        with self._changed:
+            self._generation += 1
+            free, self._free, self._size = self._free, [], 0
+            for job in self._jobs:
+                job.stop()
+            self._changed.notify_all()
+        for worker in free:
+            worker.end()
+
+    def mark(self, job: Job, state: State) -> None:
+        """The worker of a job does something else from now on."""
+        with self._changed:
+            job.state = state
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Let waiting jobs see that they were stopped."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _has_room(self, job: Job) -> bool:
+        """Whether one more worker is worth its start; with the lock held."""
+        states = [neighbour.state for neighbour in self._jobs]
+        if self._size - states.count("waiting") >= MOST_WORKERS or states.count("starting") >= MOST_STARTING:
+            return False
+        recent = time.monotonic() - QUICK
+        return not job.calls_back or not any(
+            neighbour.calls_back and neighbour.began > recent for neighbour in self._jobs
+        )
+
+    def _take(self, job: Job, limits: SnippetLimits) -> tuple[Channel, int]:
+        since = time.monotonic()
+        dead: list[Channel] = []
+        try:
+            with self._changed:
+                while True:
+                    if job.stopped:
+                        raise SnippetError(f"{job.label}: was stopped before it began")
+                    while self._free:
+                        worker = self._free.pop()
+                        if worker.usable:
+                            job.began = time.monotonic()
+                            self._jobs.add(job)
+                            return worker, self._generation
+                        dead.append(worker)
+                        self._size -= 1
+                    patience = PATIENCE - (time.monotonic() - since)
+                    has_room = self._has_room(job)
+                    if self._size == 0 or (has_room and patience <= 0):
+                        self._size += 1
+                        generation = self._generation
+                        job.state, job.began = "starting", time.monotonic()
+                        self._jobs.add(job)
+                        break
+                    self._changed.wait(max(patience, 0.01) if has_room or job.calls_back else None)
+        finally:
+            for worker in dead:
+                worker.end()
+        try:
+            return Channel(limits), generation
+        except OSError as error:
+            with self._changed:
+                self._jobs.discard(job)
+                if generation == self._generation:
+                    self._size -= 1
+                self._changed.notify()
+            raise SnippetError(f"{job.label}: cannot start a process for it: {error}") from error
 
 
 def run_in_process(enabled: bool = True) -> None:
-    """Let hosts that are made from now on run snippets in this process: for debugging, never for strangers' tasks."""
-    _DEFAULT["in_process"] = enabled
+    """Let hosts made from now on run snippets in this process: for debugging, never for strangers' tasks."""
+    choose("in-process" if enabled else None)
 
 
 class SnippetHost:
     """Worker processes, started when first needed and again after a crash or a kill.
 
-    The functions are sync or async. A cancelled call returns at once, and its snippet is stopped. Thread-safe.
-    `close` ends the workers; a host that is garbage collected ends them too.
+    The functions are sync or async. A cancelled call returns at once, and its snippet is stopped.
+    Thread-safe. `close` ends the workers; a host that is garbage collected ends them too.
     """
 
     def __init__(self, limits: SnippetLimits | None = None, *, in_process: bool | None = None):
         """Args:
         limits: what one call may use.
-        in_process: run snippets in this process, so that a debugger's breakpoints work. Nothing is isolated then: they
+        in_process: run snippets in this process, so that a debugger's breakpoints work. Nothing is isolated
+            then: they
             see the keys, can hang or end the process, and have no limits. `None`: as `run_in_process` said.
         """
         self.limits = limits or SnippetLimits()
-        self.in_process = _DEFAULT["in_process"] if in_process is None else in_process
+        self.in_process = (chosen() == "in-process") if in_process is None else in_process
         self._numbers = itertools.count()
         self._pool = Pool()
-        self._conversations = Conversations()
-        self._turns: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("turns")
+        self._turns: anyio.lowlevel.RunVar[tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]]
+        self._turns = anyio.lowlevel.RunVar("turns")
         self._functions: dict[Snippet, Any] = {}
-        weakref.finalize(self, self._conversations.close)
         weakref.finalize(self, self._pool.close)
 
     async def call(
         self, snippet: Snippet, *args: Any, callbacks: Mapping[str, Callback] | None = None, **kwargs: Any
     ) -> Any:
-        """Call the snippet's function with JSON-like arguments (or AI GO types) and return its JSON-like result.
+        """Call the snippet's function with JSON-like arguments (or AI GO types) and return its JSON-like
+        result.
 
-        When it is cancelled, the snippet is stopped: the worker of a plain call is killed; a call with callbacks is cancelled in
-        its worker, and that is killed if it keeps the others from running.
+        When it is cancelled, its worker is killed.
 
         Args:
             snippet: the code and its function.
             args: positional arguments; `Remote` and `InOut` have a meaning in calls with callbacks.
-            callbacks: async functions of the runner that the snippet may call, by name, as methods of a `Remote`. They get
-                JSON and return JSON or AI GO types. A `BridgeError` that one raises is told to the snippet; any other
-                exception ends the call and comes out of it. Waiting for them does not count as the snippet's time.
+            callbacks: async functions of the runner that the snippet may call, by name, as methods of a
+                `Remote`. They get
+                JSON and return JSON or AI GO types. A `BridgeError` that one raises is told to the snippet;
+                any other exception ends the call and comes out of it. Waiting for them does not count as the
+                snippet's time.
             kwargs: keyword arguments.
 
         Raises:
-            SnippetError: the snippet does not compile, raised, returned something that is not JSON, took too long,
+            SnippetError: the snippet does not compile, raised, returned something that is not JSON, took too
+                long,
                 or took its process down; its cause is the callback's error when the snippet let one pass.
         """
         if self.in_process:
             from aigo_bridge.snippets.in_process import call_here
 
             return await call_here(self._functions, snippet, args, kwargs, callbacks)
-        if callbacks is not None:
-            return await self._conversations.call(snippet, args, kwargs, callbacks, self.limits)
-        job = Job(snippet.where)
+        if callbacks is None:
+            return await self._in_thread(snippet, args, kwargs, None)
+        failure: Exception | None = None
+        value = None
+        async with anyio.create_task_group() as group:
+            answering = Callbacks(callbacks, group)
+            try:
+                value = await self._in_thread(snippet, args, kwargs, answering)
+            except Exception as error:  # noqa: BLE001  # raised below, not in a group
+                failure = error
+            group.cancel_scope.cancel()
+        if answering.fatal is not None:
+            raise answering.fatal
+        if failure is not None:
+            raise failure
+        return value
+
+    def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` stops it, too."""
+        if self.in_process:
+            # In a thread of its own, as an event loop may be running in this one.
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(anyio.run, lambda: self.call(snippet, *args, **kwargs)).result()
+        return self._work(Job(snippet.where), snippet, args, kwargs, None)
+
+    def close(self) -> None:
+        """End the worker processes, and with them calls in progress; the next call would start another."""
+        self._pool.close()
+
+    async def _in_thread(
+        self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any], callbacks: Callbacks | None
+    ) -> Any:
+        job = Job(snippet.where, calls_back=callbacks is not None)
         try:
             return await anyio.to_thread.run_sync(
-                lambda: self._work(job, snippet, args, kwargs),
+                lambda: self._work(job, snippet, args, kwargs, callbacks),
                 abandon_on_cancel=True,
-                limiter=self._limiter(),
+                limiter=self._limiters()[callbacks is not None],
             )
         except anyio.get_cancelled_exc_class():
             job.stop()
             self._pool.wake()
             raise
 
-    def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` stops the snippet, too."""
-        if self.in_process:
-            # In a thread of its own, as an event loop may be running in this one.
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(anyio.run, lambda: self.call(snippet, *args, **kwargs)).result()
-        return self._work(Job(snippet.where), snippet, args, kwargs)
-
-    def close(self) -> None:
-        """End the worker processes, and with them calls in progress; the next call would start another."""
-        self._conversations.close()
-        self._pool.close()
-
-    def _limiter(self) -> anyio.CapacityLimiter:
-        """As many threads as there are workers: calls wait for their turn without one."""
+    def _limiters(self) -> tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]:
+        """As many threads as there are workers, for plain calls and for those with callbacks: calls wait for
+        their turn without one.
+        """
         try:
             return self._turns.get()
         except LookupError:
-            limiter = anyio.CapacityLimiter(MOST_WORKERS)
-            self._turns.set(limiter)
-            return limiter
+            limiters = anyio.CapacityLimiter(MOST_WORKERS), anyio.CapacityLimiter(MOST_WAITING)
+            self._turns.set(limiters)
+            return limiters
 
-    def _work(self, job: Job, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _work(
+        self,
+        job: Job,
+        snippet: Snippet,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        callbacks: Callbacks | None,
+    ) -> Any:
         number = next(self._numbers)
         try:
-            request = {
-                "id": number,
+            content = {
                 "source": snippet.source,
                 "function": snippet.function,
                 "label": snippet.label,
@@ -129,12 +332,21 @@ class SnippetHost:
                 "first_line": snippet.first_line,
                 "args": [encode(value) for value in args],
                 "kwargs": {name: encode(value) for name, value in kwargs.items()},
+                "callbacks": None if callbacks is None else callbacks.names,
             }
-            line = json.dumps(request).encode() + b"\n"
+            request = line("start", number, content)
         except (TypeError, ValueError, RecursionError) as error:
             raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
         with self._pool.worker(job, self.limits) as worker:
-            reply = worker.exchange(number, line, snippet.where, self.limits.seconds)
-        if "error" in reply:
-            raise SnippetError(snippet.told(reply["error"]))
-        return reply["value"]
+            end = worker.exchange(
+                number,
+                request,
+                snippet.where,
+                self.limits.seconds,
+                callbacks,
+                lambda state: self._pool.mark(job, state),
+            )
+        if isinstance(end, Failure):
+            cause = None if callbacks is None or end.question is None else callbacks.errors.get(end.question)
+            raise SnippetError(snippet.told(end.problem)) from cause
+        return end.value

@@ -1,4 +1,6 @@
-"""Snippets in the runner's own process, for debugging: a breakpoint in one works. Nothing is isolated or limited."""
+"""Snippets in the runner's own process, for debugging: a breakpoint in one works. Nothing is isolated or
+limited.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aigo_bridge.errors import BridgeError, SnippetError
-from aigo_bridge.snippets.aliases import install_aliases
-from aigo_bridge.snippets.conversing import Callback
-from aigo_bridge.snippets.encoding import InOut, Remote, decode, encode, plain
-from aigo_bridge.snippets.snippet import Snippet
-from aigo_bridge.snippets.worker import Place, describe, load
+from aigo_bridge.snippets.channel import Callback
+from aigo_bridge.snippets.protocol import InOut, Remote, decode, encode, plain
+from aigo_bridge.snippets.snippet import Snippet, install_aliases
+from aigo_bridge.snippets.worker import Place, describe, lend, load
 
 
 async def call_here(
@@ -22,31 +23,32 @@ async def call_here(
     kwargs: Mapping[str, Any],
     callbacks: Mapping[str, Callback] | None,
 ) -> Any:
-    """As `SnippetHost.call`; `functions` keeps what was compiled. Values pass through JSON, as on the way to a worker.
+    """As `SnippetHost.call`; `functions` keeps what was compiled. Values pass through JSON, as on the way to
+    a worker.
 
     Raises:
         SnippetError: as there.
     """
     install_aliases()
-    known = snippet.origin is not None
-    place = Place(snippet.source, snippet.origin or snippet.label, snippet.first_line, known)
-    kept: list[Any] = []
+    is_file = snippet.origin is not None
+    place = Place(snippet.source, snippet.origin or snippet.label, snippet.first_line, is_file)
+    inout: list[Any] = []
     failures: list[Exception] = []
     try:
-        given = [_argument(value, callbacks, kept, failures) for value in args]
-        named = {name: _argument(value, callbacks, kept, failures) for name, value in kwargs.items()}
+        arguments = [_argument(value, callbacks, inout, failures) for value in args]
+        named = {name: _argument(value, callbacks, inout, failures) for name, value in kwargs.items()}
     except (TypeError, ValueError, RecursionError) as error:
         raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
     try:
         if snippet not in functions:
             functions[snippet] = load(place, snippet.function)
-        value = functions[snippet](*given, **named)
+        value = functions[snippet](*arguments, **named)
         if inspect.isawaitable(value):
             value = await value
-        if value is None and kept:
-            value = kept[0]
+        if value is None and inout:
+            value = inout[0]
         return json.loads(json.dumps(value, default=plain))
-    # The author's code may raise anything. What is not for the snippet (a limit of the engine) comes out as it is.
+    # The author's code may raise anything; what is not for the snippet (an engine's limit) passes as it is.
     except Exception as error:
         if error in failures and not isinstance(error, BridgeError):
             raise
@@ -54,32 +56,24 @@ async def call_here(
 
 
 def _argument(
-    value: Any, callbacks: Mapping[str, Callback] | None, kept: list[Any], failures: list[Exception]
+    value: Any, callbacks: Mapping[str, Callback] | None, inout: list[Any], failures: list[Exception]
 ) -> Any:
     if isinstance(value, Remote):
-        return _remote(value, callbacks or {}, failures)
+        methods = {name: _method(callback, failures) for name, callback in (callbacks or {}).items()}
+        return lend(value.attributes, methods)
     if isinstance(value, InOut):
-        kept.append(decode(json.loads(json.dumps(encode(value.value)))))
-        return kept[-1]
+        inout.append(decode(json.loads(json.dumps(encode(value.value)))))
+        return inout[-1]
     return decode(json.loads(json.dumps(encode(value))))
 
 
-def _remote(remote: Remote, callbacks: Mapping[str, Callback], failures: list[Exception]) -> Any:
-    class Lent:
-        """What the runner lends to the snippet."""
+def _method(callback: Callback, failures: list[Exception]) -> Any:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        sent = json.loads(json.dumps([args, kwargs], default=plain))
+        try:
+            return decode(json.loads(json.dumps(encode(await callback(*sent[0], **sent[1])))))
+        except Exception as error:
+            failures.append(error)
+            raise
 
-    def method(callback: Callback) -> Any:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            sent = json.loads(json.dumps([args, kwargs], default=plain))
-            try:
-                return decode(json.loads(json.dumps(encode(await callback(*sent[0], **sent[1])))))
-            except Exception as error:
-                failures.append(error)
-                raise
-
-        return call
-
-    lent = Lent()
-    lent.__dict__.update(remote.attributes)
-    lent.__dict__.update({name: method(callback) for name, callback in callbacks.items()})
-    return lent
+    return call

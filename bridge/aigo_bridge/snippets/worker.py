@@ -1,50 +1,155 @@
-"""The side of the snippet: a process that reads calls as JSON lines and answers with JSON lines.
+"""The side of the snippet: a process that takes one call at a time (`protocol` says in which words).
 
-Started by `aigo_bridge.snippets.host` and by nothing else. Snippets are compiled once and keep their module globals between
-calls, as published snippets expect.
+Started by `aigo_bridge.snippets.host` and by nothing else. Snippets are compiled once and keep their module
+globals between calls, as published snippets expect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import inspect
 import io
+import itertools
 import json
 import linecache
 import os
-import resource
+import signal
 import sys
 import threading
 import time
 import traceback
+from collections import deque
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, NoReturn
 
-from aigo_bridge.snippets.aliases import install_aliases
-from aigo_bridge.snippets.confining import die_with, give_up_privileges
-from aigo_bridge.snippets.encoding import decode, plain
+from aigo_bridge.sandbox.levels import REFUSAL, REFUSED, NotConfinedError, confine
+from aigo_bridge.snippets.protocol import decode, plain
+from aigo_bridge.snippets.snippet import install_aliases
+
+_NETWORK = "the network is not there for snippets: declare `needs: network` in the task, see docs/snippets.md"
+_FILES = (
+    "snippets run in a jail and reach only the system, the installed packages and a temporary folder of"
+    " their own"
+)
+_FOLDER = (
+    "snippets work in an empty folder, not in the task's, whose files they cannot read: data belongs into"
+    " the data set"
+)
+_CALLS = "this is not there for snippets, which run in a jail"
+_MORE = "docs/snippets.md says what works, and what `--snippets worker` allows"
+
+_NETWORK_FILES = ("socket.py", "selector_events.py", "base_events.py", "http/client.py", "ssl.py")
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+def hint(error: BaseException) -> str | None:
+    """The wall that an exception, or one that led to it, comes from; `None` if it comes from none."""
+    for link in _chain(error):
+        if type(link).__name__ in ("gaierror", "herror"):
+            return _NETWORK
+        if isinstance(link, FileNotFoundError) and _is_name_here(link.filename):
+            return f"{_FOLDER}; {_MORE}"
+        if not isinstance(link, OSError) or link.errno not in _DENIED:
+            continue
+        if link.filename is None:
+            return _NETWORK if _in_network(link) else f"{_CALLS}; {_MORE}"
+        return f"{_FILES}; {_MORE}"
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those behind it, the outermost first; libraries also keep them in `reason`."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        link = waiting.pop(0)
+        if id(link) in seen or len(seen) > 100:
+            continue
+        seen.add(id(link))
+        yield link
+        origins = [link.__cause__, link.__context__, *link.args]
+        with suppress(Exception):  # an author's exception may have attributes that fail themselves
+            origins += [getattr(link, "reason", None), *getattr(link, "exceptions", ())]
+        waiting += [origin for origin in origins if isinstance(origin, BaseException)]
+
+
+def _is_name_here(name: object) -> bool:
+    """Whether it is the name of a file in the current folder or below, such as one of the task's folder;
+    commands have no suffix.
+    """
+    return isinstance(name, str) and not name.startswith("/") and ("." in name or "/" in name)
+
+
+def _in_network(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename.replace(os.sep, "/")
+        if file.endswith(_NETWORK_FILES):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def confine_worker(level: str, *, network: bool) -> None:
+    """Confine this process as `sandbox.levels` says, or end it: no code of an author has run by then."""
+    try:
+        confine(level, os.getcwd(), network=network)  # noqa: PTH109  # pathlib is not worth its import here
+    except NotConfinedError as error:
+        refuse(str(error))
+
+
+def refuse(reason: str) -> None:
+    """End this process, and leave word why."""
+    with suppress(OSError), open(REFUSAL, "w", encoding="utf-8") as file:  # noqa: PTH123  # as above
+        file.write(reason)
+    os._exit(REFUSED)
+
+
+def die_with(lifeline: int) -> None:
+    """Let the kernel kill this process's group when the other end of a pipe is closed, in any case."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            import fcntl
+
+            fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+            fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_RDONLY | os.O_ASYNC)
+
 
 MAX_MESSAGE = 10_000
 """Characters of an exception's message that are sent back."""
 
-MAX_STDOUT = 64 * 1024
-"""Characters of printed output that are sent back."""
+_JAILED: list[bool] = []
+"""Whether this process is in the jail, once it has settled; empty in the runner."""
 
 
 def main() -> None:
     """Serve calls until standard input ends."""
     requests, answers = settle(int(sys.argv[1]), int(sys.argv[2]))
-    serve(
-        os.fdopen(requests, "r", encoding="utf-8", newline="\n"),
-        os.fdopen(answers, "w", encoding="utf-8", newline="\n"),
-    )
+    os.register_at_fork(after_in_child=lambda: _cut_off(requests, answers))
+    with asyncio.Runner() as runner:
+        _Worker(requests, answers, runner).serve()
+
+
+def _cut_off(requests: int, answers: int) -> None:
+    """A copy that a snippet forked reads no request and gives no answer; they are the original's."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, requests)
+    os.dup2(nowhere, answers)
 
 
 def settle(memory_bytes: int, lifeline: int) -> tuple[int, int]:
-    """Make this process fit for snippets; returns the descriptors of requests and answers."""
+    """Make this process fit for snippets; returns the descriptors of requests and answers.
+
+    The arguments after those two are the level of confinement, and whether it may use the network.
+    """
     die_with(lifeline)
-    give_up_privileges()
+    level, network = sys.argv[3:5]
+    confine_worker(level, network=network == "1")
+    _JAILED.append(level == "jailed")
     limit_resources(memory_bytes)
     # Whatever a snippet or a C library prints to descriptor 1 must not end up among the answers.
     answers = os.dup(1)
@@ -52,12 +157,17 @@ def settle(memory_bytes: int, lifeline: int) -> tuple[int, int]:
     requests = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
-    install_aliases()
+    try:
+        install_aliases()
+    except (ImportError, OSError) as error:
+        refuse(f"the installation cannot be read: {error}")
     return requests, answers
 
 
 def limit_resources(memory_bytes: int) -> None:
     """Cap the address space and forbid core files."""
+    import resource
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(ValueError, OSError):  # a container may allow less than we ask for
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
@@ -70,46 +180,180 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(3)
 
 
-def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer every request line with one reply line."""
-    functions: dict[tuple[Place, str], Any] = {}
-    process = os.getpid()
-    with asyncio.Runner() as runner:
-        for line in requests:
-            request = json.loads(line)
-            reply = _answer(request, functions, runner)
-            if os.getpid() != process:
-                # A copy that the snippet forked came back here; the answer is the original's to give.
-                os._exit(0)
-            answers.write(f'{{"id": {request["id"]:d}, {reply[1:]}\n')
-            answers.flush()
+class CallbackError(RuntimeError):
+    """A function of the runner, such as `model.predict`, failed; the snippet may catch it and go on."""
+
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.number = number
 
 
-def _answer(request: dict[str, Any], functions: dict[tuple[Place, str], Any], runner: asyncio.Runner) -> str:
-    place = Place.of(request)
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            key = (place, request["function"])
-            if key not in functions:
-                functions[key] = load(*key)
-            args = [decode(value) for value in request["args"]]
-            kwargs = {name: decode(value) for name, value in request["kwargs"].items()}
-            value = functions[key](*args, **kwargs)
-            if inspect.isawaitable(value):
-                value = runner.run(_await(value))
-        return json.dumps({"value": value, "stdout": printed.getvalue()[:MAX_STDOUT]}, default=plain)
-    except MemoryError:
-        return json.dumps({"error": "ran out of memory"})
-    except RecursionError:
-        return json.dumps({"error": "recursed too deeply, or returned something nested too deeply"})
-    # The one boundary of this process: whatever an author's code raises, SystemExit included, is its answer.
-    except BaseException as error:  # noqa: BLE001
-        return json.dumps({"error": describe(error, place)})
+class _Worker:
+    """The pipes to the runner, and the call that is served."""
+
+    def __init__(self, requests: int, answers: int, runner: asyncio.Runner):
+        self._requests = requests
+        self._answers = answers
+        self._runner = runner
+        self._loop = runner.get_loop()
+        self._functions: dict[tuple[Place, str], Any] = {}
+        self._call: int | None = None
+        """The call that is served."""
+        self._questions: dict[int, asyncio.Future[Any]] = {}
+        """Those that wait for an answer."""
+        self._numbers = itertools.count()
+        self._lines: deque[bytes] = deque()
+        self._parts: list[bytes] = []
+        """Beginning of a line that is not complete."""
+
+    def serve(self) -> NoReturn:
+        """Answer calls until there are no more."""
+        self._say('["ready"]')
+        while True:
+            while not self._lines:
+                self._read()
+            kind, number, content = json.loads(self._lines.popleft())
+            if kind == "start":  # answers to questions of calls that have ended are nobody's
+                self._call = number
+                answer = self._answer(number, content)
+                self._call = None
+                self._say(answer)
+
+    def _read(self) -> None:
+        part = os.read(self._requests, 1 << 16)
+        if not part:
+            # Not waiting for threads that a snippet left behind.
+            os._exit(0)
+        *lines, remainder = part.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._parts, lines[0]])
+            self._parts = []
+            self._lines.extend(lines)
+        if remainder:
+            self._parts.append(remainder)
+
+    def _hear(self) -> None:
+        """Answers to questions have come."""
+        self._read()
+        while self._lines:
+            kind, number, content = json.loads(self._lines.popleft())
+            future = self._questions.get(number)
+            if future is not None and not future.done():
+                future.set_result((kind, content))
+
+    def _say(self, message: str) -> None:
+        view = memoryview(message.encode() + b"\n")
+        while view:
+            view = view[os.write(self._answers, view) :]
+
+    def _answer(self, number: int, request: dict[str, Any]) -> str:
+        place = Place.of(request)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                if request["callbacks"] is None:
+                    value = self._start(request, place)
+                    if inspect.isawaitable(value):
+                        value = self._run(_await(value))
+                else:
+                    value = self._run(self._with_callbacks(request, place), self._requests)
+            return json.dumps(["value", number, value], default=plain)
+        except MemoryError:
+            problem, question = "ran out of memory", None
+        except RecursionError:
+            problem, question = "recursed too deeply, or returned something nested too deeply", None
+        # The one boundary of this process: whatever the code raises, SystemExit included, is its answer.
+        except BaseException as error:  # noqa: BLE001
+            problem = describe(error, place)
+            question = error.number if isinstance(error, CallbackError) else None
+        return json.dumps(["error", number, problem, question])
+
+    def _run(self, work: Coroutine[Any, Any, Any], listening: int | None = None) -> Any:
+        """Run a coroutine, with an ear for what comes through a descriptor."""
+        if listening is not None:
+            self._loop.add_reader(listening, self._hear)
+        try:
+            return self._runner.run(work)
+        finally:
+            if listening is not None:
+                self._loop.remove_reader(listening)
+            # What a call leaves behind ends with it.
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+
+    def _start(self, request: dict[str, Any], place: Place, inout: list[Any] | None = None) -> Any:
+        key = (place, request["function"])
+        if key not in self._functions:
+            self._functions[key] = load(*key)
+        inout = [] if inout is None else inout
+        args = [self._argument(value, request, inout) for value in request["args"]]
+        kwargs = {name: self._argument(value, request, inout) for name, value in request["kwargs"].items()}
+        return self._functions[key](*args, **kwargs)
+
+    async def _with_callbacks(self, request: dict[str, Any], place: Place) -> Any:
+        inout: list[Any] = []
+        value = self._start(request, place, inout)
+        if inspect.isawaitable(value):
+            value = await value
+        return inout[0] if value is None and inout else value
+
+    def _argument(self, value: dict[str, Any], request: dict[str, Any], inout: list[Any]) -> Any:
+        if "__aigo_remote__" in value:
+            methods = {name: self._question(name) for name in request["callbacks"]}
+            return lend(value["__aigo_remote__"], methods)
+        if "__aigo_inout__" in value:
+            inout.append(decode(value["__aigo_inout__"]))
+            return inout[-1]
+        return decode(value)
+
+    def _question(self, name: str) -> Any:
+        call = self._call
+
+        async def remote(*args: Any, **kwargs: Any) -> Any:
+            return await self._ask(call, name, args, kwargs)
+
+        return remote
+
+    async def _ask(self, call: int | None, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function of the runner and wait for its result."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(
+                f"{name} must be awaited on the event loop that runs the snippet, not on another"
+            )
+        if call != self._call:
+            raise RuntimeError(f"{name} was called after the call that it belongs to")
+        number = next(self._numbers)
+        message = json.dumps(["call", call, number, name, args, kwargs], default=plain)
+        future = self._questions[number] = self._loop.create_future()
+        self._say(message)
+        try:
+            kind, result = await future
+        except asyncio.CancelledError:
+            if call == self._call:
+                self._say(json.dumps(["drop", call, number]))
+            raise
+        finally:
+            del self._questions[number]
+        if kind == "fail":
+            raise CallbackError(result, number)
+        return decode(result)
 
 
 async def _await(value: Any) -> Any:
     return await value
+
+
+def lend(attributes: Mapping[str, Any], methods: Mapping[str, Any]) -> Any:
+    """An object with the runner's functions as async methods."""
+
+    class Remote:
+        """What the runner lends to the snippet."""
+
+    remote = Remote()
+    remote.__dict__.update(attributes)
+    for name, method in methods.items():
+        method.__name__ = name
+        remote.__dict__[name] = method
+    return remote
 
 
 @dataclass(frozen=True)
@@ -152,19 +396,19 @@ def load(place: Place, function: str) -> Any:
         "__builtins__": __builtins__,
     }
     exec(compile(source, place.file, "exec", dont_inherit=True), scope)  # noqa: S102  # made for it
-    found = scope.get(function)
-    if not callable(found):
+    defined_function = scope.get(function)
+    if not callable(defined_function):
         defined = sorted(name for name, value in scope.items() if inspect.isfunction(value))
         raise NameError(  # noqa: TRY004  # the name is missing, or it is not the function
             f"must define a function `{function}`; it defines {', '.join(defined) or 'none'}"
         )
-    return found
+    return defined_function
 
 
 def _show(place: Place) -> None:
     """Let tracebacks and debuggers show the code; that of other snippets of the same file stays."""
-    known = linecache.cache.get(place.file) if place.known else None
-    lines = list(known[2]) if known is not None and len(known) == 4 else []
+    cached = linecache.cache.get(place.file) if place.known else None
+    lines = list(cached[2]) if cached is not None and len(cached) == 4 else []
     code = [f"{line}\n" for line in place.source.split("\n")]
     start = place.first_line - 1
     lines += ["\n"] * (start - len(lines))
@@ -173,6 +417,14 @@ def _show(place: Place) -> None:
 
 
 def describe(error: BaseException, place: Place) -> str:
+    """As `_described`, and what of it is the jail's doing."""
+    wall = hint(error) if any(_JAILED) else None
+    # Without the line itself: long messages are cut where they are shown, and what helps stands behind it.
+    text = _described(error, place, with_code=wall is None)
+    return text if wall is None else f"{text}; {wall}"
+
+
+def _described(error: BaseException, place: Place, *, with_code: bool) -> str:
     """`ValueError: message (line 3, in compute_scores)`, with the innermost line of the snippet itself."""
     try:
         message = str(error)[:MAX_MESSAGE]
@@ -186,7 +438,7 @@ def describe(error: BaseException, place: Place) -> str:
     if not frames:
         return text
     frame = frames[-1]
-    line = place.code(frame.lineno)
+    line = place.code(frame.lineno) if with_code else None
     code = f": `{line}`" if line else ""
     return f"{text} ({place.line(frame.lineno)}, in {frame.name}{code})"
 

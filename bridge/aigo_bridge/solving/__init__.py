@@ -1,13 +1,7 @@
 """Solvers: from one sample to the trace of what was said, through the Model protocol."""
 
-from aigo_bridge.solving.postprocessing import PostprocessedRow, Postprocessor, compile_postprocessor
-from aigo_bridge.solving.program import Solved, Solver, compile_solver
+from aigo_bridge.solving.python import PostprocessedRow, Postprocessor
+from aigo_bridge.solving.registry import compile_solver
+from aigo_bridge.solving.solver import Solved, Solver
 
-__all__ = [
-    "PostprocessedRow",
-    "Postprocessor",
-    "Solved",
-    "Solver",
-    "compile_postprocessor",
-    "compile_solver",
-]
+__all__ = ["PostprocessedRow", "Postprocessor", "Solved", "Solver", "compile_solver"]

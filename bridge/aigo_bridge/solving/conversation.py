@@ -1,13 +1,17 @@
-"""Between AI GO's two forms of a conversation: chat messages, and trace items.
+"""A conversation in AI GO's two forms, chat messages and trace items, and the requests that are made of it:
+by input builders from one sample, of a body, of items.
 
-Items made here carry `type` and `role` explicitly: unset defaults are left out of AI GO's JSON, and a message without a
-role reads back as something else.
+Items made here carry `type` and `role` explicitly: unset defaults are left out of AI GO's JSON, and a message
+without a role reads back as something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from pydantic import ValidationError
 
 from aigo_bridge.dtypes import (
     ChatCompletionInput,
@@ -28,10 +32,15 @@ from aigo_bridge.dtypes import (
     Trace,
     TraceItem,
 )
-from aigo_bridge.dtypes.content import MessageContent
-from aigo_bridge.dtypes.making import maker
-from aigo_bridge.dtypes.messages import message_text
-from aigo_bridge.models import ModelRequest
+from aigo_bridge.dtypes.base import maker
+from aigo_bridge.dtypes.items import MessageContent, message_text
+from aigo_bridge.errors import SampleError, TemplateError
+from aigo_bridge.models.protocol import GENERATION_OPTIONS, ModelRequest
+from aigo_bridge.spec.solvers import ChatInputBuilder, GenericInputBuilder
+from aigo_bridge.templates import SampleTemplate
+
+BuildInput = Callable[[Mapping[str, Any]], ModelRequest]
+"""Sample data in, request out; raises `SampleError` with stage `solver`."""
 
 COMPLETED = MessageStatus.completed
 
@@ -104,10 +113,11 @@ def output_choice(text: str) -> ChatCompletionModelOutputChoice:
 
 
 def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
-    """Which item was read as opaque content of a custom task only because it fits nothing else; `None`: none was.
+    """Which item was read as opaque content of a custom task only because it fits nothing else; `None`: none
+    was.
 
-    A custom item takes any content and any field, so a chat message in its place would be read without complaint, and
-    the conversation would lose it.
+    A custom item takes any content and any field, so a chat message in its place would be read without
+    complaint, and the conversation would lose it.
     """
     for index, (raw, item) in enumerate(zip(data, items, strict=True)):
         custom = isinstance(item, CustomTaskInputMessage | CustomTaskOutputMessage)
@@ -134,8 +144,8 @@ def empty_trace() -> SolverTrace:
 
 def chat_request(messages: Iterable[tuple[str, str]]) -> ModelRequest:
     """A request of plain messages: the role (`user`, `system` or `assistant`) and the text of each."""
-    found = [_input_message({"role": role, "content": text}) for role, text in messages]
-    return ModelRequest(_chat_input({"messages": found}))
+    chat = [_input_message({"role": role, "content": text}) for role, text in messages]
+    return ModelRequest(_chat_input({"messages": chat}))
 
 
 def request_of_items(items: Iterable[TraceItem], options: Mapping[str, Any] | None = None) -> ModelRequest:
@@ -158,3 +168,112 @@ def _plain_message(item: TraceItem) -> ChatCompletionInputMessage | None:
             return _input_message({"role": role, "content": text})
         case _:
             return None
+
+
+def compile_input(builder: ChatInputBuilder | GenericInputBuilder) -> BuildInput:
+    """The input builder of a solver, templates compiled once."""
+    if isinstance(builder, ChatInputBuilder):
+        return _chat(builder)
+    return _generic(builder)
+
+
+def _chat(builder: ChatInputBuilder) -> BuildInput:
+    messages = [(message.role, SampleTemplate(message.content)) for message in builder.input_messages]
+
+    def build(sample: Mapping[str, Any]) -> ModelRequest:
+        return chat_request((role, render(template, sample)) for role, template in messages)
+
+    return build
+
+
+def _generic(builder: GenericInputBuilder) -> BuildInput:
+    template = SampleTemplate(builder.template)
+
+    def build(sample: Mapping[str, Any]) -> ModelRequest:
+        return request_from_body(body_from_template(template, sample))
+
+    return build
+
+
+def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> Any:
+    """What a template that must give JSON gives for a sample.
+
+    Raises:
+        SampleError: it cannot be rendered, or what it gives is not JSON.
+    """
+    text = render(template, sample)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        shown = text.split("\n")[error.lineno - 1].strip()[:120]
+        raise SampleError(
+            f"the input template did not give JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+            f" ({shown!r})",
+            stage="solver",
+            hint=(
+                "write {{ sample.x | tojson }} without quotes around it, so that quotes and newlines are"
+                " escaped"
+            ),
+            kind="InvalidModelInput",
+        ) from error
+    except (ValueError, RecursionError) as error:  # numbers of too many digits, and lists in lists in lists
+        raise SampleError(
+            f"the input template gave JSON that cannot be read: {error}",
+            stage="solver",
+            kind="InvalidModelInput",
+        ) from error
+
+
+def request_from_body(body: Any, *, source: str = "the input template") -> ModelRequest:
+    """A chat completion body (`messages`, `response_format`, generation options) as a request.
+
+    Args:
+        body: the body as JSON.
+        source: where it comes from, for errors.
+
+    Raises:
+        SampleError: it is not one, or asks for an option that would be lost.
+    """
+    if not isinstance(body, dict) or "messages" not in body:
+        kind = f"an object with {sorted(body)}" if isinstance(body, dict) else f"a {type(body).__name__}"
+        raise SampleError(
+            f'{source} gave {kind}, expected an object with "messages"',
+            stage="solver",
+            kind="InvalidModelInput",
+        )
+    options = {name: value for name, value in body.items() if name not in ("messages", "response_format")}
+    unknown = sorted(set(options) - GENERATION_OPTIONS)
+    if unknown:
+        raise SampleError(
+            f"{source} asks for {', '.join(unknown)}, which would be lost",
+            stage="solver",
+            hint=f"known options: {', '.join(sorted(GENERATION_OPTIONS))}",
+            kind="InvalidModelInput",
+        )
+    try:
+        chat = ChatCompletionInput.model_validate(
+            {name: body[name] for name in ("messages", "response_format") if name in body}
+        )
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise SampleError(
+            f"{source} did not give chat messages: {where}: {problem['msg']}",
+            stage="solver",
+            kind="InvalidModelInput",
+        ) from error
+    return ModelRequest(chat, options)
+
+
+def request_of_value(value: Any) -> ModelRequest:
+    """The request of a model that is not for chat: one input, passed on unchanged."""
+    item = CustomTaskInputMessage(type="custom_task_input_message", content=value)
+    return ModelRequest(ChatCompletionInput(messages=[]), items=(item,))
+
+
+def render(template: SampleTemplate, sample: Mapping[str, Any]) -> str:
+    """A template's text for a sample; one that cannot be rendered is an error of the sample."""
+    try:
+        return template.render(sample=sample)
+    except TemplateError as error:
+        raise SampleError(str(error), stage="solver", kind="TemplateError") from error

@@ -1,19 +1,39 @@
-"""Solvers that the author writes in Python; they run in the snippet worker and call the model from there."""
+"""Code of the author in a solver, which runs in the snippet worker: the `python` solver, which calls the
+model from there, and the post-processor, which turns one solver run into several rows, each scored on its
+own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from aigo_bridge.dtypes import ModelResponse, SolverTrace, TraceItem, make_explicit
-from aigo_bridge.dtypes.problems import problems
+from aigo_bridge.dtypes import (
+    ChatCompletionInputMessage,
+    ChatCompletionOutputMessage,
+    ModelResponse,
+    SingleSolverOutput,
+    SolverOutput,
+    SolverTrace,
+    TraceItem,
+    make_explicit,
+)
+from aigo_bridge.dtypes.validation import problems
 from aigo_bridge.errors import SampleError, SnippetError
-from aigo_bridge.models import GENERATION_OPTIONS, Model, ModelRequest, Models
+from aigo_bridge.models.protocol import GENERATION_OPTIONS, Model, ModelRequest, Models
 from aigo_bridge.snippets import InOut, Remote, Snippet, SnippetHost
-from aigo_bridge.solving.conversation import empty_trace, misread_item, request_of_items
-from aigo_bridge.solving.inputs import request_from_body
+from aigo_bridge.solving.conversation import (
+    empty_trace,
+    input_item,
+    misread_item,
+    request_from_body,
+    request_of_items,
+)
+from aigo_bridge.solving.solver import Place, SolverType
+from aigo_bridge.spec.solvers import Postprocessor as PostprocessorSpec
 from aigo_bridge.spec.solvers import PythonSolver
 
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
@@ -22,15 +42,13 @@ _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 class PythonRun:
     """`run_solver(sample, model, trace)`, sync or async.
 
-    It returns the trace (as `SolverTrace` or as its JSON), or nothing: then the trace that it was given counts.
-    `await model.predict(inputs, **options)` takes items of a trace, chat messages as dictionaries, or one user message as
-    text, and gives a `ModelResponse`; `model.key` and `model.name` tell the model.
+    It returns the trace (as `SolverTrace` or as its JSON), or nothing: then the trace that it was given
+    counts. `await model.predict(inputs, **options)` takes items of a trace, chat messages as dictionaries, or
+    one user message as text, and gives a `ModelResponse`; `model.key` and `model.name` tell the model.
     """
 
-    def __init__(
-        self, spec: PythonSolver, host: SnippetHost, label: str, place: tuple[str, int] | None = None
-    ):
-        self._snippet = Snippet(spec.run_solver_snippet, "run_solver", label).at(place)
+    def __init__(self, spec: PythonSolver, host: SnippetHost, place: Place | None = None):
+        self._snippet = Snippet(spec.run_solver_snippet, "run_solver", "run_solver_snippet").at(place)
         self._host = host
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
@@ -119,11 +137,110 @@ def _is_chat(entries: Sequence[Mapping[str, Any]]) -> bool:
 
 def _kind(inputs: Any) -> str:
     if isinstance(inputs, list):
-        other = next(entry for entry in inputs if not isinstance(entry, dict))
-        return f"a list with a {type(other).__name__}"
+        odd = next(entry for entry in inputs if not isinstance(entry, dict))
+        return f"a list with a {type(odd).__name__}"
     return f"a {type(inputs).__name__}"
 
 
 def _bad_input(message: str) -> SampleError:
     hint = f"options: {', '.join(sorted(GENERATION_OPTIONS))}, response_format"
     return SampleError(f"model.predict {message}", stage="solver", hint=hint, kind="InvalidModelInput")
+
+
+PYTHON = SolverType(PythonSolver, lambda spec, context: PythonRun(spec, context.host, context.snippet_place))
+
+ID_COLUMN = "sample_id"
+"""Column in which a row may name itself."""
+
+
+@dataclass(frozen=True)
+class PostprocessedRow:
+    """One row that is scored on its own."""
+
+    id: str
+    """`<sample_id>#<n>`, n from 0, or the row's own `sample_id` where the post-processor gave it one."""
+    data: Mapping[str, Any]
+    """Column → value."""
+    output: SolverTrace
+    """What the solver said, for this row."""
+
+
+class Postprocessor:
+    """`postprocess(sample, solver_output) -> list of (sample, solver_output)`, sync or async."""
+
+    def __init__(self, spec: PostprocessorSpec, host: SnippetHost, place: Place | None = None):
+        self._snippet = Snippet(spec.postprocess_snippet, "postprocess", "postprocess_snippet").at(place)
+        self._host = host
+
+    async def __call__(
+        self, sample_id: str | int, sample: Mapping[str, Any], output: SolverOutput
+    ) -> list[PostprocessedRow]:
+        """The rows of one solver run, in the author's order; there may be none.
+
+        Raises:
+            SampleError: the code failed, or returned something else (stage `solver`).
+        """
+        try:
+            returned = await self._host.call(self._snippet, dict(sample), output)
+        except SnippetError as error:
+            raise SampleError(str(error), stage="solver", kind="SnippetError") from error
+        if not isinstance(returned, list):
+            raise self._invalid(f"a {type(returned).__name__}, expected a list of (sample, solver_output)")
+        rows: dict[str, PostprocessedRow] = {}
+        for number, pair in enumerate(returned):
+            row = self._row(number, pair, sample_id, sample)
+            if row.id in rows:
+                raise self._invalid(f"two rows with the id {row.id!r}")
+            rows[row.id] = row
+        return list(rows.values())
+
+    def _row(
+        self, number: int, pair: Any, sample_id: str | int, sample: Mapping[str, Any]
+    ) -> PostprocessedRow:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], dict):
+            raise self._invalid(
+                f"something else as entry {number}, expected a pair of sample and solver_output"
+            )
+        data, output = pair
+        written_id = data.get(ID_COLUMN)
+        # A copied sample carries the original's id along: that names the run, not the row.
+        named = written_id not in (None, "") and str(written_id) not in (
+            str(sample.get(ID_COLUMN)),
+            str(sample_id),
+        )
+        row_id = str(written_id) if named else f"{sample_id}#{number}"
+        where = f"{self._snippet.where}: postprocess, entry {number},"
+        trace = _from_chat(output, where) if _is_chat_output(output) else solver_trace(output, where)
+        return PostprocessedRow(row_id, data, trace)
+
+    def _invalid(self, problem: str) -> SampleError:
+        return SampleError(
+            f"{self._snippet.where}: postprocess returned {problem}",
+            stage="solver",
+            kind="InvalidPostprocessorOutput",
+        )
+
+
+def _is_chat_output(output: Any) -> bool:
+    return isinstance(output, dict) and "messages" in output and "trace" not in output
+
+
+def _from_chat(output: Any, where: str) -> SolverTrace:
+    """A `SingleSolverOutput` as a trace, so that scorers see one kind of output."""
+    try:
+        chat = SingleSolverOutput.model_validate(output)
+    except ValidationError as error:
+        raise SampleError(
+            f"{where} returned no solver output: {problems(error)}",
+            stage="solver",
+            kind="InvalidPostprocessorOutput",
+        ) from error
+    trace = empty_trace()
+    for message in chat.messages:
+        if isinstance(message, ChatCompletionInputMessage | ChatCompletionOutputMessage):
+            trace.append(input_item(message))
+        else:
+            trace.append_custom_task_input_message(message)
+    trace.raw_outputs.extend([] if chat.output is None else [chat.output])
+    trace.direct_ios = chat.direct_ios
+    return make_explicit(trace)

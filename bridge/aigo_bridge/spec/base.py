@@ -1,4 +1,6 @@
-"""What all specification models share: closed, frozen, and the field types of AI GO.
+"""Common to all specification models: closed, frozen, the field types of AI GO, filters over samples; how to
+look into a JSON-like tree that may be anything, since checks also run on documents that are not valid; and
+the JSON Schema of all of them, for editors, with the meaning of every field.
 
 The coercions are pydantic's lax ones, which are also AI GO's: `"3"` and `3.0` are integers, `"yes"` and `1`
 are booleans, but a number is never a string.
@@ -6,11 +8,22 @@ are booleans, but a number is never a string.
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+)
 from pydantic_core import CoreSchema, core_schema
+
+from aigo_bridge.errors import Issue
 
 KEY_PATTERN = r"^[a-zA-Z0-9_\-]+$"
 MODEL_KEY_PATTERN = r"^[a-zA-Z0-9_\-$]+$"
@@ -76,7 +89,7 @@ def _as_written(value: Any, serialize: core_schema.SerializerFunctionWrapHandler
 
 T = TypeVar("T")
 Templated = Annotated[Union[T, str], _UntilBound()]  # noqa: UP007  # `T | str` cannot be subscripted on 3.11
-"""A value of type T, or text with a `<< config.x >>` that becomes one when the task's parameters are bound."""
+"""A value of type T, or text with a `<< config.x >>` that becomes one when the parameters are bound."""
 
 TemplatedKey = Annotated[Key, _UntilBound()]
 """Key of a data set or stored result, written out or as `<< config.x >>`."""
@@ -102,3 +115,148 @@ class SpecModel(BaseModel):
 
     # Built on first use: a task needs half of the models, and `import aigo_bridge` none.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, protected_namespaces=())
+
+
+class TypedSpec(SpecModel):
+    """Base of what a task has one of several types of, told apart by `type`: scorers, solvers."""
+
+    if TYPE_CHECKING:
+        # A field of every subclass, at its own place: the order of fields is that of the documents in logs.
+        @property
+        def type(self) -> str:
+            """Name of its type."""
+
+    @classmethod
+    def type_name(cls) -> str:
+        """The `type` of such specifications."""
+        (name,) = get_args(cls.model_fields["type"].annotation)
+        return str(name)
+
+
+class OneOf:
+    """Makes a field that is annotated with it one of several types, as they are when tasks are first read (or
+    `task.rebuild` is called).
+    """
+
+    def __init__(self, types: Mapping[str, type[TypedSpec]]):
+        self.types = types
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        union: Any = Union[tuple(self.types.values())]  # noqa: UP007  # built at run time
+        return handler.generate_schema(Annotated[union, Field(discriminator="type")])
+
+
+UnaryOp = Literal["exists", "not_exists", "is_true", "is_false"]
+ComparisonOp = Literal[
+    "equals", "not_equals", "greater_than", "less_than", "greater_or_equal", "less_or_equal"
+]
+MembershipOp = Literal["in", "not_in"]
+
+
+class FilterUnary(SpecModel):
+    """A question about one value."""
+
+    op: UnaryOp
+    """The question."""
+    expression: str
+    """`{{ }}` expression that is asked about."""
+
+
+class FilterComparison(SpecModel):
+    """A value compared with a constant."""
+
+    op: ComparisonOp
+    """The comparison, read from `expression` to `value`."""
+    expression: str
+    """`{{ }}` expression on the left."""
+    value: Scalar
+    """Constant on the right."""
+
+
+class FilterMembership(SpecModel):
+    """A value looked up in a list of constants."""
+
+    op: MembershipOp
+    """Whether the value must be, or must not be, in the list."""
+    expression: str
+    """`{{ }}` expression that is looked up."""
+    values: tuple[Scalar, ...]
+    """The constants; an empty list holds nothing."""
+
+
+Filter = Annotated[FilterUnary | FilterComparison | FilterMembership, Field(discriminator="op")]
+
+
+Path = tuple[str | int, ...]
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    """The mappings in a list, with their index; none if it is no list."""
+    return (
+        [(index, item) for index, item in enumerate(value) if isinstance(item, dict)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def texts(value: Any) -> list[str]:
+    """The texts in a list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def number(value: Any) -> float | None:
+    """A number, however it is written (`"3"` counts); `None` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def duplicates(
+    entries: list[tuple[int, dict[str, Any]]], path: Path, what: str, name: str = "key"
+) -> Iterator[Issue]:
+    """Entries of a list that share a key."""
+    seen: dict[str, int] = {}
+    for index, entry in entries:
+        key = entry.get(name)
+        if not isinstance(key, str):
+            continue
+        if key in seen:
+            yield Issue(
+                f"{what} {key!r} is given twice; the other is [{seen[key]}]", path=(*path, index, name)
+            )
+        seen.setdefault(key, index)
+
+
+def not_finite(value: Any, path: Path) -> Iterator[Issue]:
+    """Infinity and not-a-number where a number is compared or added."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield Issue(f"{path[-1]!r}: found {value}, expected a finite number", path=path)
+
+
+def texts_of(part: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, str]]:
+    """The texts in a mapping and in its lists: place, key, text."""
+    for name, value in part.items():
+        for index, text in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(text, str):
+                yield (*path, name) if index is None else (*path, name, index), name, text
+
+
+def walk(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every mapping below a value, with its path."""
+    if isinstance(value, dict):
+        yield path, value
+        for key, item in value.items():
+            if isinstance(item, dict | list):
+                yield from walk(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                yield from walk(item, (*path, index))

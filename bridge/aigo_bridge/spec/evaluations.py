@@ -1,4 +1,7 @@
-"""Evaluations (tasks with their configurations), run files and assessment plans."""
+"""Evaluations (tasks with their configurations), run files and assessment plans; policies, which the results
+must satisfy, risk scorers and their methodologies; and apps, the workspaces that evaluations belong to, which
+have no effect on results.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,185 @@ from aigo_bridge.spec.base import (
     TemplatedModelKey,
     tag_of,
 )
-from aigo_bridge.spec.datasets import DatasetSpec
-from aigo_bridge.spec.generators import DatasetGeneratorSpec
+from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec
 from aigo_bridge.spec.models import AdapterSpec, ModelSpec, ProviderModel
-from aigo_bridge.spec.parameters import Parameter
-from aigo_bridge.spec.policies import PolicySpec
-from aigo_bridge.spec.task import TaskSpec
-from aigo_bridge.spec.trials import RepeatabilityConfig, TrialsConfig
+from aigo_bridge.spec.parameters import CategoricalParameter, FloatParameter, IntParameter, Parameter
+from aigo_bridge.spec.task import RepeatabilityConfig, TaskSpec, TrialsConfig
+
+Operator = Literal[">", ">=", "=", "<", "<="]
+
+
+class ThresholdRule(SpecModel):
+    """A metric value must stand in a relation to a number."""
+
+    type: Literal["threshold"]
+    metric: str
+    """Name of the metric value."""
+    operator: Operator
+    """Relation, read from the metric to the threshold."""
+    threshold: float
+    """The number."""
+
+
+class ExistsRule(SpecModel):
+    """A metric value must exist."""
+
+    type: Literal["exists"]
+    metric: str
+    """Name of the metric value."""
+
+
+class ResultScope(SpecModel):
+    """Which results a rule looks at; `None` in a field: all."""
+
+    evaluation_keys: tuple[str, ...] | None = None
+    """Only these evaluations."""
+    task_specification_keys: tuple[str, ...] | None = None
+    """Only these specifications."""
+    scorer_keys: tuple[str, ...] | None = None
+    """Only these scorers."""
+    metric_keys: tuple[str, ...] | None = None
+    """Only these metrics."""
+
+
+Scope = Literal["all_latest"] | ResultScope
+
+
+class PolicyRule(SpecModel):
+    """One rule."""
+
+    key: Key
+    """Unique name within the policy."""
+    display_name: str
+    """Shown name, may be empty."""
+    description: str | None = None
+    """Short text."""
+    definition: Annotated[ThresholdRule | ExistsRule, Field(discriminator="type")]
+    """What must hold."""
+    scope: Scope
+    """Where it must hold."""
+    methodology: str | None = None
+    """Markdown on how the rule came about."""
+
+
+class PolicySpec(SpecModel):
+    """A policy as written."""
+
+    key: Key
+    """Unique name."""
+    display_name: str
+    """Shown name, may be empty."""
+    description: str | None = None
+    """Short text."""
+    rules: tuple[PolicyRule, ...]
+    """All must hold."""
+
+
+class RiskScorerSpec(SpecModel):
+    """A risk score over results."""
+
+    key: Key
+    """Unique name."""
+    display_name: DisplayName
+    """Shown name."""
+    description: str | None = None
+    """Short text."""
+    domain: str | None = None
+    """Area of risk."""
+    risk_scoring_methodology_key: str
+    """The formula."""
+    scope: Scope = "all_latest"
+    """Which results it looks at."""
+    config: JsonMap = Field(default_factory=dict)
+    """Values of the methodology's parameters."""
+    aggregation: Literal["mean", "max", "min"] | None = None
+    """How several values of the metric become one."""
+    metric: str | None = None
+    """Name of the metric value."""
+    tags: tuple[str, ...] = ()
+    """Free labels."""
+
+
+class RiskMethodologySpec(SpecModel):
+    """A formula over a metric and parameters."""
+
+    key: Key
+    """Unique name."""
+    display_name: DisplayName
+    """Shown name."""
+    description: str | None = None
+    """Short text."""
+    function: str
+    """The formula."""
+    metric_key: str
+    """Name of the metric in the formula."""
+    config_spec: tuple[
+        Annotated[FloatParameter | IntParameter | CategoricalParameter, Field(discriminator="type")], ...
+    ] = ()
+    """Parameters of the formula."""
+
+
+class RiskProfile(SpecModel):
+    """How much harm the app could do."""
+
+    deployment_reach: Literal[
+        "internal_restricted", "internal_broad", "external_authenticated", "external_public"
+    ] = "external_authenticated"
+    """Who can use it."""
+    autonomy: Literal["human_in_the_loop", "human_on_the_loop", "fully_autonomous"] = "human_on_the_loop"
+    """How far it acts alone."""
+    data_sensitivity: Literal[
+        "public_data_only", "internal_business_data", "personal_data_pii", "special_category_data"
+    ] = "internal_business_data"
+    """Data that it sees."""
+    action_capability: Literal[
+        "generates_text_advice_only",
+        "read_only_tool_access",
+        "reversible_write_actions",
+        "irreversible_or_high_impact_write_actions",
+    ] = "read_only_tool_access"
+    """What it can change."""
+    untrusted_content_exposure: Literal[
+        "direct_user_input_only",
+        "curated_internal_knowledge_base",
+        "user_uploaded_or_third_party_documents",
+        "live_web_email_or_peer_agent_content",
+    ] = "curated_internal_knowledge_base"
+    """Content that it reads."""
+    domain_criticality: Literal[
+        "general_information", "business_operations", "consequential_decisions", "safety_critical"
+    ] = "business_operations"
+    """What depends on it."""
+    audience_vulnerability: Literal[
+        "internal_experts_trained_operators", "professional_users", "general_public", "vulnerable_groups"
+    ] = "professional_users"
+    """Who is affected."""
+
+
+class AppSpec(SpecModel):
+    """An app as written."""
+
+    key: Key
+    """Unique name."""
+    display_name: DisplayName
+    """Shown name."""
+    description: str | None = None
+    """Short text."""
+    long_description: str | None = None
+    """Markdown."""
+    risk_profile: RiskProfile | None = None
+    """How much harm it could do; `None`: not said."""
+    tags: tuple[str, ...] = ()
+    """Free labels."""
+    model_under_test_key: str | None = None
+    """Model that is evaluated unless a specification names another."""
+    judge_model_key: str | None = None
+    """Model that judges unless a specification names another."""
+    risk_scorers: tuple[str, ...] = ()
+    """Keys of risk scorers."""
+    key_info: JsonMap | None = None
+    """Older form of `risk_profile`; kept as it is."""
+
 
 Subsampling = Literal["head", "random"]
 CachePolicy = Literal["reuse", "update", "no-cache"]

@@ -1,71 +1,70 @@
-"""Metrics: one or more numbers from the scores that one scorer gave to all samples."""
+"""Metrics of AI GO: one or more numbers from the scores that one scorer gave to all samples."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from aigo_bridge.spec.base import Key, SpecModel, Templated
+from aigo_bridge.errors import Issue
+from aigo_bridge.spec.base import OneOf, Path, Templated, has_marker, not_finite
+from aigo_bridge.spec.metric import METRICS, FieldMetric, MetricSpec, NamedMetric
 
 
-class _Metric(SpecModel):
-    key: Key | None = None
-    """Name of the metric in the evidence; `None`: made from its type."""
-
-
-class _NamedMetric(_Metric):
-    name: str | None = None
-    """Name of the value that results; `None`: the metric's own (`{field}_mean`, `precision` …)."""
-
-
-class _FieldMetric(_NamedMetric):
-    field: str
-    """Score that is read, e.g. `is_correct`."""
-
-
-class MeanMetric(_FieldMetric):
+class MeanMetric(FieldMetric):
     """Arithmetic mean; booleans count as 0 and 1."""
 
     type: Literal["mean"]
 
 
-class MinMetric(_FieldMetric):
+class MinMetric(FieldMetric):
     """Smallest value."""
 
     type: Literal["min"]
 
 
-class MaxMetric(_FieldMetric):
+class MaxMetric(FieldMetric):
     """Largest value."""
 
     type: Literal["max"]
 
 
-class StdDevMetric(_FieldMetric):
+class StdDevMetric(FieldMetric):
     """Standard deviation over samples."""
 
     type: Literal["std_dev"]
 
 
-class FrequencyMetric(_Metric):
+class FrequencyMetric(MetricSpec):
     """Share of each distinct value; one result `{field}_{value}` per value, summing to 1."""
+
+    score_fields = ("field",)
 
     type: Literal["frequency"]
     field: str
     """Score that is read."""
 
 
-class WeightedAverageMetric(_FieldMetric):
+class WeightedAverageMetric(FieldMetric):
     """Mean of the weights of the labels that were given."""
 
     type: Literal["weighted_average"]
     weights: Templated[Annotated[dict[str, float], Field(min_length=1)]]
     """Weight of each label; a label without one is an error."""
 
+    @classmethod
+    def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+        """Weights that no mean can be taken of."""
+        weights = document.get("weights")
+        for label, weight in weights.items() if isinstance(weights, dict) else ():
+            yield from not_finite(weight, (*path, "weights", label))
 
-class PrecisionMetric(_NamedMetric):
+
+class PrecisionMetric(NamedMetric):
     """TP / (TP + FP), from counts per sample."""
+
+    score_fields = ("num_true_positives_field", "num_false_positives_field")
 
     type: Literal["precision"]
     num_true_positives_field: str
@@ -74,8 +73,10 @@ class PrecisionMetric(_NamedMetric):
     """Score that counts false positives."""
 
 
-class RecallMetric(_NamedMetric):
+class RecallMetric(NamedMetric):
     """TP / (TP + FN), from counts per sample."""
+
+    score_fields = ("num_true_positives_field", "num_false_negatives_field")
 
     type: Literal["recall"]
     num_true_positives_field: str
@@ -84,8 +85,10 @@ class RecallMetric(_NamedMetric):
     """Score that counts false negatives."""
 
 
-class F1ScoreMetric(_NamedMetric):
+class F1ScoreMetric(NamedMetric):
     """2 TP / (2 TP + FP + FN), from counts per sample."""
+
+    score_fields = ("num_true_positives_field", "num_false_positives_field", "num_false_negatives_field")
 
     type: Literal["f1_score"]
     num_true_positives_field: str
@@ -96,8 +99,10 @@ class F1ScoreMetric(_NamedMetric):
     """Score that counts false negatives."""
 
 
-class BinaryClassificationMetric(_Metric):
+class BinaryClassificationMetric(MetricSpec):
     """Accuracy, precision, recall and F1 over two labels."""
+
+    score_fields = ("field_gt", "field_pred")
 
     type: Literal["binary-classification"]
     field_gt: str
@@ -109,9 +114,19 @@ class BinaryClassificationMetric(_Metric):
     negative_answer: str
     """Text of the negative label; samples with neither label are left out."""
 
+    @classmethod
+    def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+        """Two answers that are one."""
+        positive, negative = document.get("positive_answer"), document.get("negative_answer")
+        if isinstance(positive, str) and positive == negative and not has_marker(positive):
+            message = "'positive_answer' and 'negative_answer' are the same"
+            yield Issue(message, path=(*path, "negative_answer"))
 
-class MulticlassClassificationMetric(_Metric):
+
+class MulticlassClassificationMetric(MetricSpec):
     """Accuracy, and precision and recall per class."""
+
+    score_fields = ("field_gt", "field_pred")
 
     type: Literal["multiclass-classification"]
     field_gt: str
@@ -120,26 +135,32 @@ class MulticlassClassificationMetric(_Metric):
     """Score with the predicted label."""
 
 
-class PythonMetric(_Metric):
+class PythonMetric(MetricSpec):
     """Metrics computed by the author's code."""
+
+    snippet = "compute_metrics_snippet"
 
     type: Literal["python"]
     compute_metrics_snippet: str
     """Defines `compute_metrics(scores: list[SampleScore]) -> dict[str, float]`, sync or async."""
 
 
-Metric = Annotated[
-    MeanMetric
-    | MinMetric
-    | MaxMetric
-    | StdDevMetric
-    | FrequencyMetric
-    | WeightedAverageMetric
-    | PrecisionMetric
-    | RecallMetric
-    | F1ScoreMetric
-    | BinaryClassificationMetric
-    | MulticlassClassificationMetric
-    | PythonMetric,
-    Field(discriminator="type"),
-]
+METRICS |= {
+    spec.type_name(): spec
+    for spec in (
+        MeanMetric,
+        MinMetric,
+        MaxMetric,
+        StdDevMetric,
+        FrequencyMetric,
+        WeightedAverageMetric,
+        PrecisionMetric,
+        RecallMetric,
+        F1ScoreMetric,
+        BinaryClassificationMetric,
+        MulticlassClassificationMetric,
+        PythonMetric,
+    )
+}
+
+Metric = Annotated[MetricSpec, OneOf(METRICS)]

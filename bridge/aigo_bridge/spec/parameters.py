@@ -1,11 +1,18 @@
-"""Parameters that a task (or evaluation, generator, methodology) declares in its `config_spec`."""
+"""Parameters that a task (or evaluation, generator, methodology) declares in its `config_spec`, and values
+for them: defaults, types, limits.
+"""
 
 from __future__ import annotations
 
+import difflib
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import Field
 
+from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.spec.base import DisplayName, JsonMap, Scalar, SpecModel
 
 ItemType = Literal["string", "integer", "float", "boolean"]
@@ -161,3 +168,198 @@ Parameter = Annotated[
     | CategoricalParameter,
     Field(discriminator="type"),
 ]
+
+
+_ITEM_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "float": (int, float),
+    "boolean": (bool,),
+}
+
+
+def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every declared parameter: the given one, else its default, else null where that is
+    allowed.
+
+    Raises:
+        SpecError: values are missing, unknown, of the wrong type or out of their limits; all are listed.
+    """
+    issues: list[Issue] = []
+    config: dict[str, Any] = {}
+    for parameter in parameters:
+        if parameter.key in given:
+            config[parameter.key] = _checked(parameter, given[parameter.key], issues)
+        elif parameter.default_value is not None:
+            config[parameter.key] = _checked(parameter, parameter.default_value, issues)
+        elif parameter.nullable:
+            config[parameter.key] = None
+        else:
+            issues.append(
+                Issue(
+                    f"missing value for the parameter {parameter.key!r} ({parameter.display_name})",
+                    path=("config", parameter.key),
+                    hint=f"give it: --config {parameter.key}=…",
+                    option="--config",
+                )
+            )
+    keys = [parameter.key for parameter in parameters]
+    for key in given:
+        if key not in keys:
+            near = difflib.get_close_matches(key, keys, n=1)
+            listed = ", ".join(keys) or "none"
+            issues.append(
+                Issue(
+                    f"unknown parameter {key!r}",
+                    path=("config", key),
+                    hint=f"did you mean {near[0]!r}?" if near else f"the task's parameters: {listed}",
+                )
+            )
+    if issues:
+        raise SpecError(issues)
+    return config
+
+
+def template_values(parameters: Sequence[Parameter], config: Mapping[str, Any]) -> dict[str, Any]:
+    """What `<< config.x >>` stands for: the value itself, or what a categorical parameter maps it to."""
+    values = dict(config)
+    for parameter in parameters:
+        if (
+            isinstance(parameter, CategoricalParameter)
+            and parameter.values_mapping
+            and parameter.key in values
+        ):
+            mapping, value = parameter.values_mapping, values[parameter.key]
+            if isinstance(value, list):
+                values[parameter.key] = [mapping.get(item, item) for item in value]
+            elif value is not None:
+                values[parameter.key] = mapping.get(value, value)
+    return values
+
+
+def parse_text(parameter: Parameter, text: str) -> Any:
+    """A value typed on a command line: text stays text where the parameter is one, numbers are decimal, lists
+    and mappings are read as YAML. What cannot be read stays text, for `resolve_config` to refuse.
+
+    Raises:
+        SpecError: the text of a list or a mapping is not YAML.
+    """
+    if parameter.nullable and text == "null":
+        return None
+    if isinstance(parameter, IntParameter | FloatParameter):
+        return _typed_number(parameter, text)
+    if (
+        isinstance(parameter, CategoricalParameter)
+        and parameter.multiple
+        and not text.lstrip().startswith("[")
+    ):
+        return [part.strip() for part in text.split(",")] if text.strip() else []
+    wants_yaml = isinstance(parameter, BooleanParameter | ListParameter | DictParameter) or (
+        isinstance(parameter, CategoricalParameter) and parameter.multiple
+    )
+    if not wants_yaml:
+        return text
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or "not YAML"
+        message = f"parameter {parameter.key!r}: cannot read {text!r} as a value: {problem}"
+        raise SpecError([Issue(message, path=("config", parameter.key))]) from error
+
+
+def _typed_number(parameter: IntParameter | FloatParameter, text: str) -> int | float | str:
+    """A typed number, read as people write it: YAML would take `010` for 8 and `1:30` for 90."""
+    kinds = (int, float) if isinstance(parameter, IntParameter) else (float,)
+    for kind in kinds:
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+class _WrongValueError(ValueError):
+    """A value does not fit its parameter; the message says what was expected."""
+
+
+def _checked(parameter: Parameter, value: Any, issues: list[Issue]) -> Any:
+    """The value as the parameter's type; a value that does not fit is an issue and stays as it is."""
+    if value is None and parameter.nullable:
+        return None
+    try:
+        return _fitted(parameter, value)
+    except _WrongValueError as error:
+        message = f"parameter {parameter.key!r}: found {value!r}, expected {error}"
+        issues.append(Issue(message, path=("config", parameter.key)))
+        return value
+
+
+def _fitted(parameter: Parameter, value: Any) -> Any:
+    _require(value, value is not None, "a value (the parameter is not nullable)")
+    match parameter:
+        case IntParameter() | FloatParameter():
+            return _number(parameter, value)
+        case BooleanParameter():
+            return _require(value, isinstance(value, bool), "true or false")
+        case ListParameter():
+            fits = isinstance(value, list | tuple) and all(_is(item, parameter.dtype) for item in value)
+            return list(_require(value, fits, f"a list of {parameter.dtype} values"))
+        case DictParameter():
+            fits = isinstance(value, dict) and all(
+                isinstance(key, str) and _is(item, parameter.value_dtype) for key, item in value.items()
+            )
+            return _require(value, fits, f"a mapping from texts to {parameter.value_dtype} values")
+        case CategoricalParameter():
+            return _choice(parameter, value)
+        case _:
+            return _require(value, isinstance(value, str), "text")
+
+
+def _require(value: Any, fits: bool, expected: str) -> Any:
+    if not fits:
+        raise _WrongValueError(expected)
+    return value
+
+
+def _number(parameter: IntParameter | FloatParameter, value: Any) -> int | float:
+    if isinstance(parameter, IntParameter):
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        _require(value, _is(value, "integer"), "a whole number")
+    else:
+        _require(value, _is(value, "float"), "a finite number")
+    _require(value, _within(value, parameter.min, parameter.max), _range(parameter))
+    fitted: int | float = value
+    return fitted
+
+
+def _choice(parameter: CategoricalParameter, value: Any) -> str | list[str]:
+    allowed = ", ".join(map(repr, parameter.allowed_values))
+    if not parameter.multiple:
+        one: str = _require(value, value in parameter.allowed_values, f"one of {allowed}")
+        return one
+    chosen = [value] if isinstance(value, str) else value
+    fits = isinstance(chosen, list | tuple) and all(item in parameter.allowed_values for item in chosen)
+    return list(_require(chosen, fits, f"any of {allowed}"))
+
+
+def _is(item: object, dtype: str) -> bool:
+    if isinstance(item, bool):
+        return dtype == "boolean"
+    if isinstance(item, float) and not math.isfinite(item):
+        return False  # JSON, and so the evidence, has neither infinity nor NaN
+    if isinstance(item, int) and not -(2**63) <= item < 2**63:
+        return False
+    return isinstance(item, _ITEM_TYPES[dtype])
+
+
+def _within(value: float, low: float | None, high: float | None) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _range(parameter: IntParameter | FloatParameter) -> str:
+    if parameter.min is None:
+        return f"at most {parameter.max}"
+    if parameter.max is None:
+        return f"at least {parameter.min}"
+    return f"a number from {parameter.min} to {parameter.max}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,9 @@ from aigo_bridge.spec.base import SpecModel
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+_KEEPS_ITS_LINE = re.compile(r"\s|[-*+] |\d+[.)] |```|$")
+"""Beginnings of lines that no paragraph goes on with: items of lists, what is indented, code."""
+
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Schema of a file of one kind, e.g. `json_schema(TaskSpec)`, in draft 2020-12.
@@ -22,18 +26,22 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     Text from other files is allowed wherever it can stand: editors see `!include` as a tagged text, and
     `{$ref: file}` in the place of any mapping.
     """
+    # pydantic 2.13.0 writes no default that is a model whose building was put off.
+    for kind in _models(SpecModel):
+        for field in kind.model_fields.values():
+            if isinstance(field.default, BaseModel):
+                type(field.default).model_rebuild()
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.setdefault("$defs", {})
+    unwrap(schema)
     for kind in _models(SpecModel):
-        found = schema if kind is model else definitions.get(kind.__name__)
-        if found is None:
-            continue
-        described = _field_docs(kind)
+        definition = schema if kind is model else definitions.get(kind.__name__, {})
         for name, field in kind.model_fields.items():
-            own = found.get("properties", {}).get(field.alias or name)
-            if own is not None and name in described:
-                own["description"] = described[name]
+            entry = definition.get("properties", {}).get(field.alias or name)
+            if entry is not None and (text := description(kind, name)) is not None:
+                entry["description"] = text
     for name, definition in definitions.items():
+        unwrap(definition)
         if definition.get("type") == "object" and "properties" in definition:
             definitions[name] = _or_reference(definition)
     return {"$schema": _DIALECT, **_any_of(schema)}
@@ -54,10 +62,10 @@ def _or_reference(definition: dict[str, Any]) -> dict[str, Any]:
     }
     with_file = {"type": "object", "required": ["$ref"], "properties": {"$ref": {"type": "string"}}}
     required = definition.get("required", [])
-    rest = {key: value for key, value in definition.items() if key not in {"required", "properties"}}
+    inherited = {key: value for key, value in definition.items() if key not in {"required", "properties"}}
     if not required:
-        return {**rest, "properties": properties}
-    return {**rest, "properties": properties, "anyOf": [{"required": required}, with_file]}
+        return {**inherited, "properties": properties}
+    return {**inherited, "properties": properties, "anyOf": [{"required": required}, with_file]}
 
 
 def _models(base: type[SpecModel]) -> list[type[SpecModel]]:
@@ -65,28 +73,44 @@ def _models(base: type[SpecModel]) -> list[type[SpecModel]]:
 
 
 @cache
-def _field_docs(model: type[SpecModel]) -> dict[str, str]:
-    """The texts under the fields of a class and its bases, in one line each, without Markdown quotes."""
-    found: dict[str, str] = {}
-    for kind in reversed(model.__mro__):
-        if kind is SpecModel or not issubclass(kind, SpecModel):
+def field_docs(module: str) -> dict[tuple[str, str], str]:
+    """The texts under the fields of a module's classes, by class and field.
+
+    Reads the module's source, which costs too much for every import.
+    """
+    docs: dict[tuple[str, str], str] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if not isinstance(node, ast.ClassDef):
             continue
-        body = _class_body(inspect.getmodule(kind), kind.__name__)
-        for field, text in pairwise(body):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-            ):
-                found[field.target.id] = re.sub(r"\s+", " ", str(text.value.value)).strip()
-    return found
+        for pair in pairwise(node.body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
+                    docs[node.name, field] = unwrapped(text)
+    return docs
 
 
-@cache
-def _classes(source: str) -> dict[str, list[ast.stmt]]:
-    return {node.name: node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+def description(model: type[BaseModel], field: str) -> str | None:
+    """Meaning of a field, from the nearest class that says something under it; `None` where none does."""
+    classes = (cls for cls in model.__mro__ if issubclass(cls, BaseModel) and cls is not BaseModel)
+    docs = (field_docs(cls.__module__).get((cls.__name__, field)) for cls in classes)
+    return next(filter(None, docs), None)
 
 
-def _class_body(module: Any, name: str) -> list[ast.stmt]:
-    return _classes(inspect.getsource(module)).get(name, [])
+def unwrap(definition: dict[str, Any]) -> None:
+    """Give a class's description without the line breaks that its docstring has for the source's width."""
+    if "description" in definition:
+        definition["description"] = unwrapped(definition["description"])
+
+
+def unwrapped(text: str) -> str:
+    """A docstring with a line for each paragraph; lists and code stand as they are."""
+    lines: list[str] = []
+    code = goes_on = False
+    for line in inspect.cleandoc(text).split("\n"):
+        if goes_on and not _KEEPS_ITS_LINE.match(line):
+            lines[-1] += f" {line}"
+            continue
+        lines.append(line)
+        code ^= line.startswith("```")
+        goes_on = not code and not _KEEPS_ITS_LINE.match(line)
+    return "\n".join(lines)

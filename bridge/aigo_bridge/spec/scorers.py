@@ -1,14 +1,25 @@
-"""Scorers: what is judged about each sample."""
+"""Scorers of AI GO, and those of our own: what is judged about each sample."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field
-
-from aigo_bridge.spec.base import Key, SpecModel, Templated, TemplatedModelKey
-from aigo_bridge.spec.metrics import Metric
+from aigo_bridge.errors import Issue
+from aigo_bridge.spec.base import (
+    OneOf,
+    Path,
+    SpecModel,
+    Templated,
+    TemplatedModelKey,
+    has_marker,
+    not_finite,
+    number,
+    texts,
+)
+from aigo_bridge.spec.metrics import FrequencyMetric, MeanMetric
+from aigo_bridge.spec.scorer import SCORERS, ScorerSpec
 
 RagScore = Literal[
     "recall",
@@ -32,19 +43,19 @@ LABELER_SYSTEM_PROMPT = (
 )
 
 
-class _Scorer(SpecModel):
-    key: Key | None = None
-    """Name of the scorer in the evidence and in action rules; `None`: made from its type."""
-    display_name: str | None = None
-    """Shown name."""
-    purpose: Literal["score", "qa"] = "score"
-    """`score`: part of the result; `qa`: a check on the quality of sample or output."""
-    metrics: tuple[Metric, ...] | None = None
-    """Metrics over this scorer's scores; `None`: the scorer's usual ones; empty: none."""
+_ACCURACY = (MeanMetric(type="mean", field="is_correct", name="accuracy"),)
 
 
-class StringEqualsScorer(_Scorer):
+class StringEqualsScorer(ScorerSpec):
     """`is_correct`: 1.0 when the text equals the ground truth exactly, else 0.0."""
+
+    scores = frozenset({"is_correct"})
+    usual_metrics = _ACCURACY
+    templates = ("ground_truth", "value")
+    previewed = ("ground_truth", "value")
+    truth = "ground_truth"
+    compares_exactly = True
+    answer = "unless_value"
 
     type: Literal["string_equals"]
     ground_truth: str
@@ -53,30 +64,92 @@ class StringEqualsScorer(_Scorer):
     """Template over `sample` and `solver_output`; `None`: the last message of the model."""
 
 
-class StringEqualsMCQAScorer(_Scorer):
+class StringEqualsMCQAScorer(ScorerSpec):
     """`is_correct`: whether the first character of the answer is the letter of the right choice.
 
-    With `method: loglikelihood`, our extension, nothing is generated: the prediction is the choice whose continuation the model finds the
-    most likely after the question. Only models that tell likelihoods of given texts can be asked so.
+    With `method: loglikelihood`, our extension, nothing is generated: the prediction is the choice whose
+    continuation the model finds the most likely after the question. Only models that tell likelihoods of
+    given texts can be asked so.
     """
+
+    scores = frozenset({"is_correct"})
+    usual_metrics = _ACCURACY
+    templates = ("ground_truth_choice", "choices", "continuations")
+    previewed = ("ground_truth_choice", "choices")
+    truth = "ground_truth_choice"
+    answer = "needed"
+    takes_group = False
+    extension_fields = ("method", "continuations", "length_normalisation")
 
     type: Literal["string_equals_mcqa"]
     ground_truth_choice: str
     """Template over `sample` that gives the right letter."""
     choices: str | tuple[str, ...]
-    """All letters: a list, its JSON text, or a template over `sample` that gives it. With `loglikelihood`, texts of any length."""
+    """All letters: a list, its JSON text, or a template over `sample` that gives it. With `loglikelihood`,
+    texts of any length.
+    """
     method: Literal["first_character", "loglikelihood"] = "first_character"
     """How the prediction is found: in the model's answer, or among the likelihoods of the continuations."""
     continuations: str | tuple[str, ...] | None = None
-    """Texts whose likelihoods are compared, one per choice: a list, its JSON text, or a template over `sample` that gives it. Given to the
-    model as they are, right behind the prompt. `None`: the choices themselves."""
+    """Texts whose likelihoods are compared, one per choice: a list, its JSON text, or a template over
+    `sample` that gives it. Given to the model as they are, right behind the prompt. `None`: the choices
+    themselves.
+    """
     length_normalisation: Literal["none", "characters", "tokens", "pmi"] = "none"
-    """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of characters, of tokens. With `pmi`
-    (pointwise mutual information) its log-likelihood behind the input's `unconditioned_query` is taken from it instead."""
+    """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of
+    characters, of tokens. With `pmi` (pointwise mutual information) its log-likelihood behind the input's
+    `unconditioned_query` is taken from it instead.
+    """
+
+    @property
+    def answer_choices(self) -> str | tuple[str, ...]:
+        return self.choices
+
+    @property
+    def answer_texts(self) -> str | tuple[str, ...] | None:
+        return self.continuations
+
+    @property
+    def compares_likelihoods(self) -> bool:
+        return self.method == "loglikelihood"
+
+    @property
+    def normalisation(self) -> Literal["none", "characters", "tokens", "pmi"]:
+        return self.length_normalisation if self.compares_likelihoods else "none"
+
+    @classmethod
+    def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+        """How a multiple choice is compared: by letters, or by likelihoods of continuations."""
+        if document.get("method", "first_character") == "first_character":
+            for name, usual in (("continuations", None), ("length_normalisation", "none")):
+                if document.get(name) not in (None, usual):
+                    message = f"{name!r} has no meaning here: answers are compared by their first character"
+                    yield Issue(message, path=(*path, name), hint="add 'method: loglikelihood'")
+            yield from _check_letters(document.get("choices"), (*path, "choices"))
+            return
+        choices, continuations = document.get("choices"), document.get("continuations")
+        for name, listed in (("choices", choices), ("continuations", continuations)):
+            for index, text in enumerate(listed) if isinstance(listed, list) else ():
+                if text == "":
+                    yield Issue(f"{name!r}: an empty text has no likelihood", path=(*path, name, index))
+        if (
+            isinstance(choices, list)
+            and isinstance(continuations, list)
+            and len(choices) != len(continuations)
+        ):
+            count = f"found {len(continuations)}, expected one for each of the {len(choices)} choices"
+            yield Issue(f"'continuations': {count}", path=(*path, "continuations"))
 
 
-class BleuScorer(_Scorer):
+class BleuScorer(ScorerSpec):
     """`bleu_score` in [0, 1]."""
+
+    scores = frozenset({"bleu_score"})
+    usual_metrics = (MeanMetric(type="mean", field="bleu_score"),)
+    templates = ("ground_truth", "value")
+    previewed = ("ground_truth", "value")
+    truth = "ground_truth"
+    answer = "unless_value"
 
     type: Literal["bleu"]
     ground_truth: str
@@ -85,7 +158,9 @@ class BleuScorer(_Scorer):
     """Template over `sample` and `solver_output`; `None`: the last message of the model."""
 
 
-class _Judge(_Scorer):
+class _Judge(ScorerSpec):
+    templates = ("system_prompt", "user_prompt")
+
     model_key: TemplatedModelKey
     """Model that judges."""
     user_prompt: str
@@ -93,9 +168,20 @@ class _Judge(_Scorer):
     use_structured_outputs: bool = False
     """Whether the model is asked for JSON by schema."""
 
+    @property
+    def judge_key(self) -> str:
+        return self.model_key
+
+    @property
+    def asks_for_json(self) -> bool:
+        return self.use_structured_outputs
+
 
 class ModelAsAJudgeClassifierScorer(_Judge):
     """`is_correct`: 1.0 when the judge gives one of the correct labels, else 0.0."""
+
+    scores = frozenset({"is_correct"})
+    usual_metrics = _ACCURACY
 
     type: Literal["model_as_a_judge_classifier"]
     system_prompt: str = JUDGE_SYSTEM_PROMPT
@@ -105,9 +191,40 @@ class ModelAsAJudgeClassifierScorer(_Judge):
     incorrect_labels: Templated[tuple[str, ...]]
     """Labels that mean 0.0."""
 
+    @classmethod
+    def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+        correct, incorrect = texts(document.get("correct_labels")), texts(document.get("incorrect_labels"))
+        for label in dict.fromkeys(correct):
+            if label in incorrect:
+                at = (*path, "incorrect_labels", incorrect.index(label))
+                yield Issue(f"label {label!r} is in 'correct_labels' and in 'incorrect_labels'", path=at)
+        for name, labels in (("correct_labels", correct), ("incorrect_labels", incorrect)):
+            if document.get(name) == [] and not labels:
+                other = "0" if name == "correct_labels" else "1"
+                yield Issue(
+                    f"{name!r} is empty, so every known label counts as {other}",
+                    path=(*path, name),
+                    severity="warning",
+                )
+
+    def problems(self) -> Iterator[tuple[Path, Issue]]:
+        """Labels that are correct and incorrect at once, apart from case and outer blanks as judges' answers
+        are read.
+        """
+        correct = {label.strip().casefold() for label in self.correct_labels}
+        for number_of, label in enumerate(self.incorrect_labels):
+            if label.strip().casefold() in correct:
+                message = (
+                    f"label {label!r} is among the correct and the incorrect labels, so it counts as correct"
+                )
+                yield ("incorrect_labels", number_of), Issue(message, severity="warning")
+
 
 class ModelAsAJudgeScorer(_Judge):
     """`score`: the judge's number, moved from [`score_min`, `score_max`] to [0, 1]."""
+
+    scores = frozenset({"score"})
+    usual_metrics = (MeanMetric(type="mean", field="score"),)
 
     type: Literal["model_as_a_judge_scorer"]
     system_prompt: str = JUDGE_SYSTEM_PROMPT
@@ -117,9 +234,27 @@ class ModelAsAJudgeScorer(_Judge):
     score_max: Templated[float] = 1.0
     """Highest number that the judge may give."""
 
+    @classmethod
+    def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+        yield from not_finite(document.get("score_min"), (*path, "score_min"))
+        yield from not_finite(document.get("score_max"), (*path, "score_max"))
+        low, high = number(document.get("score_min", 0.0)), number(document.get("score_max", 1.0))
+        if low is not None and high is not None and low >= high:
+            message = f"'score_min' is {low:g} and 'score_max' is {high:g}, expected less than that"
+            yield Issue(message, path=(*path, "score_min" if "score_min" in document else "score_max"))
+
+    def problems(self) -> Iterator[tuple[Path, Issue]]:
+        if not float(self.score_min) < float(self.score_max):
+            message = f"score_min is {self.score_min}, expected a number below score_max ({self.score_max})"
+            yield ("score_min",), Issue(message)
+
 
 class LabelerViaModelScorer(_Judge):
     """`label`: the text that the judge gives."""
+
+    scores = frozenset({"label"})
+    labels: ClassVar = {"label": "valid_labels"}
+    usual_metrics = (FrequencyMetric(type="frequency", field="label"),)
 
     type: Literal["labeler_via_model"]
     system_prompt: str = LABELER_SYSTEM_PROMPT
@@ -128,24 +263,32 @@ class LabelerViaModelScorer(_Judge):
     """Labels that are allowed; empty: any."""
 
 
-class PythonScorer(_Scorer):
+class PythonScorer(ScorerSpec):
     """Scores computed by the author's code, one sample at a time."""
+
+    snippet = "compute_scores_snippet"
 
     type: Literal["python"]
     compute_scores_snippet: str
     """Defines `compute_scores(sample, solver_output)` or, without a solver, `compute_scores(sample)`."""
 
 
-class PythonAllSamplesScorer(_Scorer):
+class PythonAllSamplesScorer(ScorerSpec):
     """Scores computed by the author's code from all samples at once."""
+
+    snippet = "compute_scores_snippet"
+    sees_all_samples = True
 
     type: Literal["python_all_samples"]
     compute_scores_snippet: str
     """Defines `compute_scores(samples)`, giving one entry per sample in the same order."""
 
 
-class RagCheckerScorer(_Scorer):
+class RagCheckerScorer(ScorerSpec):
     """RAGChecker scores, all in [0, 1], by claims that a judge extracts and checks."""
+
+    scores = frozenset(get_args(RagScore))
+    answer = "needed"
 
     type: Literal["rag_checker"]
     judge_model_key: TemplatedModelKey
@@ -171,6 +314,18 @@ class RagCheckerScorer(_Scorer):
     claim_labeling_instructions: str | None = None
     """Further instructions for labelling claims."""
 
+    @classmethod
+    def scores_of(cls, document: Mapping[str, Any]) -> frozenset[str] | None:
+        return frozenset(texts(document.get("scores_to_compute"))) or cls.scores
+
+    @property
+    def judge_key(self) -> str:
+        return self.judge_model_key
+
+    @property
+    def truth_column(self) -> str | None:
+        return self.target_column
+
 
 class RequiredCall(SpecModel):
     """A function call that must have been made."""
@@ -181,8 +336,23 @@ class RequiredCall(SpecModel):
     """Exact arguments; `None`: any."""
 
 
-class FunctionCallCoverageScorer(_Scorer):
+class FunctionCallCoverageScorer(ScorerSpec):
     """Whether, and how many of, the required function calls were made."""
+
+    scores = frozenset(
+        {
+            "all_required_calls_made",
+            "required_calls_coverage",
+            "num_required_calls_made",
+            "num_required_calls_not_made",
+            "num_required_calls_total",
+            "num_unrequired_calls",
+        }
+    )
+    templates = ("function_calls",)
+    previewed = ("function_calls",)
+    answer = "needed"
+    takes_group = False
 
     type: Literal["function_call_coverage"]
     function_calls: str | tuple[str | RequiredCall, ...]
@@ -191,51 +361,69 @@ class FunctionCallCoverageScorer(_Scorer):
     """Whether the order of the calls matters to `all_required_calls_made`."""
 
 
-class CodeExecScorer(_Scorer):
-    """`code_exec`: 1.0 when code that the model wrote passes its tests, else 0.0. Our extension: AI GO has no such scorer.
+class CodeExecScorer(ScorerSpec):
+    """`code_exec`: 1.0 when code that the model wrote passes its tests, else 0.0. Our extension: AI GO has no
+    such scorer.
 
     The code runs only in a sandbox of the engine; without one the task is refused.
     """
 
+    scores = frozenset({"code_exec"})
+    usual_metrics = (MeanMetric(type="mean", field="code_exec"),)
+    templates = ("code", "tests", "post_process", "when")
+    answer = "needed"
+    runs_answers = True
+    is_extension = True
+
     type: Literal["code_exec"]
     tests: str
-    """Column with the tests, a list of Python programs (or one), each run after the code, in its names; or a template (`{{ … }}`) that
-    gives such a list as JSON."""
+    """Column with the tests, a list of Python programs (or one), each run after the code, in its names; or a
+    template (`{{ … }}`) that gives such a list as JSON.
+    """
     code: str | None = None
     """Template of the code; `None`: the model's answer."""
     post_process: str = "none"
-    """Template of the rule that takes the code out of the text: `none`, `strip_whitespace` or `extract_code_block`."""
+    """Template of the rule that takes the code out of the text: `none`, `strip_whitespace` or
+    `extract_code_block`.
+    """
     when: str | None = None
     """Template; samples for which it gives anything but `True` get no score. `None`: all are scored."""
 
-
-Scorer = Annotated[
-    StringEqualsScorer
-    | StringEqualsMCQAScorer
-    | BleuScorer
-    | ModelAsAJudgeClassifierScorer
-    | ModelAsAJudgeScorer
-    | LabelerViaModelScorer
-    | PythonScorer
-    | PythonAllSamplesScorer
-    | RagCheckerScorer
-    | FunctionCallCoverageScorer
-    | CodeExecScorer,
-    Field(discriminator="type"),
-]
+    def rendered(self) -> Iterator[tuple[str, str]]:
+        return ((name, text) for name, text in super().rendered() if name != "tests" or "{{" in text)
 
 
-def default_keys(scorers: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:
-    """One key per scorer, given each one's key and type: its own, else its type, with `_2`, `_3` … where that is taken."""
-    taken = {key for key, _ in scorers if key is not None}
-    keys: list[str] = []
-    for own, kind in scorers:
-        key = own
-        if key is None:
-            key, number = kind, 1
-            while key in taken:
-                number += 1
-                key = f"{kind}_{number}"
-            taken.add(key)
-        keys.append(key)
-    return tuple(keys)
+def _check_letters(value: Any, path: Path) -> Iterator[Issue]:
+    if isinstance(value, str):
+        if "{" in value or has_marker(value):
+            return
+        try:
+            value = json.loads(value)
+        except ValueError:
+            if not value.lstrip().startswith("["):  # a Python list is allowed, and read when it is needed
+                yield Issue(f"'choices': found {value!r}, expected a list of single letters", path=path)
+            return
+    for index, choice in enumerate(value) if isinstance(value, list) else ():
+        if isinstance(choice, str) and len(choice) != 1 and "{" not in choice:
+            message = f"choice {choice!r} can never be given: answers are compared by their first character"
+            yield Issue(message, path=(*path, index))
+
+
+SCORERS |= {
+    spec.type_name(): spec
+    for spec in (
+        StringEqualsScorer,
+        StringEqualsMCQAScorer,
+        BleuScorer,
+        ModelAsAJudgeClassifierScorer,
+        ModelAsAJudgeScorer,
+        LabelerViaModelScorer,
+        PythonScorer,
+        PythonAllSamplesScorer,
+        RagCheckerScorer,
+        FunctionCallCoverageScorer,
+        CodeExecScorer,
+    )
+}
+
+Scorer = Annotated[ScorerSpec, OneOf(SCORERS)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
-from aigo_bridge.spec.base import SpecModel, Templated, TemplatedModelKey
+from aigo_bridge.spec.base import OneOf, Path, SpecModel, Templated, TemplatedModelKey, TypedSpec
 
 Role = Literal["user", "system", "assistant"]
 MessageFormat = Literal["latticeflow", "open_responses"]
@@ -28,8 +30,10 @@ class InputMessage(SpecModel):
     content: str
     """Template over `sample`."""
     choices: str | tuple[str, ...] | None = None
-    """Our extension, for the assistant's messages of examples: the texts that this answer was chosen from, itself among them; a list, its
-    JSON text, or a template over `sample` that gives it. No model sees it; documents of lighteval carry it. `None`: not known."""
+    """Our extension, for the assistant's messages of examples: the texts that this answer was chosen from,
+    itself among them; a list, its JSON text, or a template over `sample` that gives it. No model sees it;
+    documents of lighteval carry it. `None`: not known.
+    """
 
 
 class ChatInputBuilder(SpecModel):
@@ -40,13 +44,27 @@ class ChatInputBuilder(SpecModel):
     """Messages in order."""
     unconditioned_query: str | None = None
     """Our extension: template over `sample` of the question without what makes its answer known. Scorers with
-    `length_normalisation: pmi` weigh against it how likely a choice is by itself; documents of lighteval carry it. `None`: there is none."""
+    `length_normalisation: pmi` weigh against it how likely a choice is by itself; documents of lighteval
+    carry it. `None`: there is none.
+    """
     original_query: str | None = None
-    """Our extension: template over `sample` of the question before it was worked into the messages. No model sees it; documents of lighteval
-    carry it. `None`: there is none."""
+    """Our extension: template over `sample` of the question before it was worked into the messages. No model
+    sees it; documents of lighteval carry it. `None`: there is none.
+    """
     fewshot_sorting_class: str | None = None
-    """Our extension: template over `sample` of the class by which lighteval balances examples that it draws from such rows. No model sees it;
-    documents of lighteval carry it. `None`: there is none."""
+    """Our extension: template over `sample` of the class by which lighteval balances examples that it draws
+    from such rows. No model sees it; documents of lighteval carry it. `None`: there is none.
+    """
+
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        """Templates over `sample`, each with its place in the builder."""
+        for number, message in enumerate(self.input_messages):
+            yield ("input_messages", number, "content"), message.content
+            if isinstance(message.choices, str):
+                yield ("input_messages", number, "choices"), message.choices
+        for name in ("unconditioned_query", "original_query", "fewshot_sorting_class"):
+            if (template := getattr(self, name)) is not None:
+                yield (name,), template
 
 
 class GenericInputBuilder(SpecModel):
@@ -55,6 +73,10 @@ class GenericInputBuilder(SpecModel):
     type: Literal["generic"]
     template: str
     """Template over `sample`; its text is the model input as JSON."""
+
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        """The template, with its place in the builder."""
+        yield ("template",), self.template
 
 
 InputBuilder = Annotated[ChatInputBuilder | GenericInputBuilder, Field(discriminator="type")]
@@ -138,12 +160,71 @@ MessageBuilder = Annotated[
 LoopBuilder.model_rebuild()
 
 
-class _Solver(SpecModel):
+def _below(key: str | int, templates: Iterator[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    return (((key, *path), text) for path, text in templates)
+
+
+def _templates(builders: Sequence[MessageBuilder]) -> Iterator[tuple[Path, str]]:
+    for number, builder in enumerate(builders):
+        match builder:
+            case ChatMessageBuilder():
+                yield (number, "content"), builder.content
+            case GenerateMessageBuilder():
+                inner = _below("extra_input_messages", _templates(builder.extra_input_messages))
+                yield from _below(number, inner)
+            case LoopBuilder():
+                yield from _below(number, _below("message_builders", _templates(builder.message_builders)))
+
+
+def _model_keys(builders: Sequence[MessageBuilder]) -> Iterator[str]:
+    for builder in builders:
+        if isinstance(builder, GenerateMessageBuilder):
+            yield builder.model_key
+        elif isinstance(builder, LoopBuilder):
+            yield from _model_keys(builder.message_builders)
+
+
+SOLVERS: dict[str, type[SolverSpec]] = {}
+"""Solver type → its specification; filled below, and by `solving.registry` with what is specified elsewhere.
+"""
+
+
+class SolverSpec(TypedSpec):
+    """What a task says of any solver, and what the rest of the bridge asks of one without looking at its
+    type.
+
+    What runs it stands in `solving`, in a module and a row of `solving.registry`.
+    """
+
+    snippet: ClassVar[str | None] = None
+    """Field with the author's code."""
+    calls_model: ClassVar[bool] = True
+    """Whether the evaluated model is asked; otherwise its answers are recorded ones."""
+    gives_group: ClassVar[bool | None] = False
+    """Whether scorers see several answers at once; `None`: only the run tells."""
+    runs_tools: ClassVar[bool] = False
+    """Whether the model has tools that run what it writes, so that the engine has to have a sandbox."""
+    is_extension: ClassVar[bool] = False
+    """Whether it is ours, and AI GO has no such solver."""
+
     postprocessor: Postprocessor | None = None
     """Turns one run into several rows; `None`: one run is one row."""
 
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        """Templates over `sample`, each with its place in the solver."""
+        yield from ()
 
-class SingleTurnSolver(_Solver):
+    def model_keys(self) -> Iterator[str]:
+        """Keys of the models that are asked beside the evaluated one, repeats included."""
+        yield from ()
+
+    @property
+    def talks(self) -> bool:
+        """Whether it leads a conversation, which not every model can."""
+        return False
+
+
+class SingleTurnSolver(SolverSpec):
     """One model call per sample."""
 
     type: Literal["single_turn_solver"]
@@ -152,16 +233,28 @@ class SingleTurnSolver(_Solver):
     input_builder: InputBuilder
     """Makes the model input."""
 
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        return _below("input_builder", self.input_builder.rendered())
 
-class GroupedSingleTurnSolver(_Solver):
+    @property
+    def talks(self) -> bool:
+        return isinstance(self.input_builder, ChatInputBuilder)
+
+
+class GroupedSingleTurnSolver(SolverSpec):
     """Several model calls per sample, from one template that gives them all."""
+
+    gives_group = True
 
     type: Literal["grouped_single_turn_solver"]
     input_builder: GenericInputBuilder
     """Makes the model inputs."""
 
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        return _below("input_builder", self.input_builder.rendered())
 
-class MultiTurnSolver(_Solver):
+
+class MultiTurnSolver(SolverSpec):
     """A conversation, built step by step."""
 
     type: Literal["multi_turn_solver"]
@@ -170,9 +263,21 @@ class MultiTurnSolver(_Solver):
     message_builders: Annotated[tuple[MessageBuilder, ...], Field(min_length=1)]
     """Steps in order, all on one conversation."""
 
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        return _below("message_builders", _templates(self.message_builders))
 
-class PassThroughSolver(_Solver):
+    def model_keys(self) -> Iterator[str]:
+        return _model_keys(self.message_builders)
+
+    @property
+    def talks(self) -> bool:
+        return True
+
+
+class PassThroughSolver(SolverSpec):
     """No model call: the output is a recorded trace."""
+
+    calls_model = False
 
     type: Literal["pass_through_solver"]
     trace_column: str
@@ -181,15 +286,97 @@ class PassThroughSolver(_Solver):
     """Form of the output; `latticeflow` is the old one."""
 
 
-class PythonSolver(_Solver):
+class PythonSolver(SolverSpec):
     """The author's code makes the conversation."""
+
+    snippet = "run_solver_snippet"
+    gives_group = None
 
     type: Literal["python"]
     run_solver_snippet: str
     """Defines `async def run_solver(sample, model, trace) -> SolverTrace`."""
 
 
-Solver = Annotated[
-    SingleTurnSolver | GroupedSingleTurnSolver | MultiTurnSolver | PassThroughSolver | PythonSolver,
-    Field(discriminator="type"),
-]
+Tool = Literal["bash", "python", "text_editor"]
+AgentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class SubAgent(SpecModel):
+    """An agent that the main one may hand over to."""
+
+    name: AgentName
+    """Its name; the main agent hands over with the tool `transfer_to_NAME`."""
+    description: str
+    """What it is for, as the main agent is told."""
+    prompt: str
+    """Template over `sample` of its system message."""
+    tools: tuple[Tool, ...] = ()
+    """Its tools."""
+
+
+class AgentSolver(SolverSpec):
+    """The model works with tools in a sandbox until it answers without calling one. Our extension: AI GO has
+    no such solver.
+    """
+
+    runs_tools = True
+    is_extension = True
+
+    type: Literal["agent_solver"]
+    input_builder: ChatInputBuilder
+    """Makes the messages that the agent begins with."""
+    name: AgentName = "agent"
+    """The agent's name in traces."""
+    tools: tuple[Tool, ...] = ()
+    """Its tools: commands of a shell, programs in Python, and an editor of text files, all in the sandbox."""
+    agents: tuple[SubAgent, ...] = ()
+    """Agents that it may hand over to; they see its conversation, and work in the same sandbox."""
+    files: str | None = None
+    """Column with the files that the sandbox has at first, a mapping from names to texts; or a template
+    (`{{ … }}`) that gives one as JSON. `None`: there are none.
+    """
+    output_files: str | tuple[str, ...] = ()
+    """Files that scorers see as the agent has left them: names, or a template that gives a list of them as
+    JSON.
+    """
+    message_limit: Templated[Annotated[int, Field(ge=2)]] = 50
+    """Most messages of the conversation; with more the agent ends, and what it has done is scored."""
+
+    @field_validator("output_files")
+    @classmethod
+    def _names_or_template(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if isinstance(value, str) and "{{" not in value and "<<" not in value:
+            raise PydanticCustomError(
+                "relation",
+                "{problem}",
+                {"problem": "expected a list of names, or a template that gives one; found a text"},
+            )
+        return value
+
+    def rendered(self) -> Iterator[tuple[Path, str]]:
+        yield from _below("input_builder", self.input_builder.rendered())
+        for number, agent in enumerate(self.agents):
+            yield ("agents", number, "prompt"), agent.prompt
+        if self.files is not None and "{{" in self.files:
+            yield ("files",), self.files
+        if isinstance(self.output_files, str):
+            yield ("output_files",), self.output_files
+
+    @property
+    def talks(self) -> bool:
+        return True
+
+
+SOLVERS |= {
+    spec.type_name(): spec
+    for spec in (
+        SingleTurnSolver,
+        GroupedSingleTurnSolver,
+        MultiTurnSolver,
+        PassThroughSolver,
+        PythonSolver,
+        AgentSolver,
+    )
+}
+
+Solver = Annotated[SolverSpec, OneOf(SOLVERS)]

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from aigo_bridge.spec.base import DisplayName, Key, MLTask, SpecModel, TemplatedKey
-from aigo_bridge.spec.filters import ActionRule
+from aigo_bridge.spec.base import DisplayName, Filter, Key, MLTask, SpecModel, Templated, TemplatedKey
 from aigo_bridge.spec.parameters import Parameter
+from aigo_bridge.spec.scorer import SCORERS
 from aigo_bridge.spec.scorers import Scorer
 from aigo_bridge.spec.solvers import Solver
-from aigo_bridge.spec.trials import Trials
 
 SOLVER_WITHOUT_DATASET = "a task with a solver needs 'dataset', found none"
 
@@ -36,13 +35,89 @@ class TaskDatasetRef(SpecModel):
     key: TemplatedKey | None = None
     """The data set (or result); `None` when `keys` is given."""
     keys: Annotated[tuple[TemplatedKey, ...], Field(min_length=1)] | None = None
-    """Several data sets side by side: sample n is `{key: row n of that data set}`; `None` when `key` is given."""
+    """Several data sets side by side: sample n is `{key: row n of that data set}`; `None` when `key` is
+    given.
+    """
 
     @model_validator(mode="after")
     def _one_of_key_and_keys(self) -> TaskDatasetRef:
         if (problem := dataset_ref_problem(self.source, self.key, self.keys)) is not None:
             raise PydanticCustomError("relation", "{problem}", {"problem": problem})
         return self
+
+
+class ActionRule(SpecModel):
+    """What to do with scored samples that a filter selects."""
+
+    key: Key
+    """Name of the rule in the evidence (`action_records[].rule_key`)."""
+    action: Literal["exclude_from_metrics"]
+    """The sample stays in the evidence and out of every metric."""
+    filter: Filter
+    """Sees `sample`, `solver_output` and `scores` (scorer key → score values)."""
+
+
+class _Aggregator(SpecModel):
+    score_name: str | None = None
+    """Name of the aggregated score; `None`: made from the score and the function."""
+
+
+class MeanAggregator(_Aggregator):
+    """Mean over trials."""
+
+    function: Literal["mean"]
+
+
+class MinAggregator(_Aggregator):
+    """Smallest value over trials."""
+
+    function: Literal["min"]
+
+
+class MaxAggregator(_Aggregator):
+    """Largest value over trials."""
+
+    function: Literal["max"]
+
+
+class PassAtKAggregator(_Aggregator):
+    """Chance that at least one of k tries succeeds: 1 - (1 - p)^k with p the share of true trials."""
+
+    function: Literal["pass@k"]
+    k: int = Field(ge=1)
+    """Number of tries."""
+
+
+class PassHatKAggregator(_Aggregator):
+    """Chance that all of k tries succeed: p^k with p the share of true trials."""
+
+    function: Literal["pass^k"]
+    k: int = Field(ge=1)
+    """Number of tries."""
+
+
+Aggregator = Annotated[
+    MeanAggregator | MinAggregator | MaxAggregator | PassAtKAggregator | PassHatKAggregator,
+    Field(discriminator="function"),
+]
+
+
+class ScoreAggregator(SpecModel):
+    """How one score of the trials becomes one score of the sample."""
+
+    score_name: str
+    """Score that is read in each trial."""
+    aggregator: Aggregator
+    """What is computed from it."""
+
+
+class Trials(SpecModel):
+    """Each sample is solved and scored several times."""
+
+    num_trials: Templated[Annotated[int, Field(ge=1)]]
+    """How many times."""
+    score_aggregators: tuple[ScoreAggregator, ...] | None = None
+    """Scores without one here get the mean, if they are numbers or booleans."""
 
 
 class BenchmarkDefinition(SpecModel):
@@ -112,3 +187,30 @@ class TaskSpec(SpecModel):
     """What is done."""
     tags: tuple[str, ...] = ()
     """Free labels."""
+    needs: Literal["network"] | None = None
+    """Our extension: what the author's code needs beyond the jail that it runs in, and the user has to allow;
+    `None`: nothing.
+    """
+
+
+def rebuild() -> None:
+    """Let tasks have the scorers, solvers and metrics that were defined after the first task was read."""
+    # A model that is not built yet finds them when it is.
+    models: list[type[SpecModel]] = [*SCORERS.values(), BenchmarkDefinition, TaskSpec]
+    for model in models:
+        if model.__pydantic_complete__:
+            model.model_rebuild(force=True)
+
+
+class TrialsConfig(SpecModel):
+    """Another number of trials, for one specification or a whole run."""
+
+    num_trials: int
+    """How many times each sample is solved and scored."""
+
+
+class RepeatabilityConfig(SpecModel):
+    """How often a whole task is run."""
+
+    num_runs: int = Field(ge=2)
+    """How many times."""

@@ -1,12 +1,12 @@
 """The two template languages of AI GO.
 
 `<< config.x >>` is filled in once, when a task and its parameters come together (`bind_config`);
-`{{ sample.x }}` is rendered for every sample (`SampleTemplate`). What a data set contains is never a template.
+`{{ sample.x }}` is rendered for every sample (`SampleTemplate`). What a data set contains is never a
+template.
 """
 
 from aigo_bridge.templates.config import bind_config, config_names, is_config_template
-from aigo_bridge.templates.missing import own_text, text_of
-from aigo_bridge.templates.names import NamePath
+from aigo_bridge.templates.names import NamePath, own_text, text_of
 from aigo_bridge.templates.sample import AdapterTemplate, SampleTemplate, as_list
 
 __all__ = [

@@ -15,13 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aigo_bridge.errors import Issue, TemplateError
+from aigo_bridge.templates.budget import Budget, OverBudgetError
 
 _NAME = r"[^\W\d][\w\-]*"
 _MARKER = re.compile(rf"<<\s*(config|secrets)\.({_NAME}(?:\.[\w\-]+)*)\s*>>")
 # Anything of the same form with another root is a slip when its root resembles ours; in Python code
 # `1 << other.bits >> 2` is arithmetic.
 _LOOKALIKE = re.compile(rf"<<\s*({_NAME})(?:\.{_NAME})+\s*>>")
-_LARGEST_TEXT = 64_000_000  # characters of one string after substitution
+_LARGEST_DOCUMENT = (
+    64_000_000  # characters that are put into one document; an element of a list counts as `ITEM`
+)
+_MOST_ISSUES = 1_000
 
 
 def is_config_template(value: object) -> bool:
@@ -55,6 +59,11 @@ def bind_config(value: Any, config: Mapping[str, Any], *, secrets: Mapping[str, 
 class _Binding:
     roots: Mapping[str, Mapping[str, Any] | None]
     issues: list[Issue] = field(default_factory=list)
+    budget: Budget = field(default_factory=Budget)
+    overdrawn: bool = False
+
+    def __post_init__(self) -> None:
+        self.budget.left = _LARGEST_DOCUMENT
 
     def bind(self, value: Any, path: tuple[str | int, ...]) -> Any:
         if isinstance(value, str):
@@ -67,24 +76,32 @@ class _Binding:
 
     def _bind_text(self, text: str, path: tuple[str | int, ...]) -> Any:
         self._report_lookalikes(text, path)
-        whole = _MARKER.fullmatch(text.strip())
-        if whole:
-            return copy.deepcopy(self._look_up(whole, text, path))
-        pieces: list[str] = []
-        size = end = 0
-        for match in _MARKER.finditer(text):
-            inserted = str(self._look_up(match, text, path))
-            pieces += [text[end : match.start()], inserted]
-            size += len(inserted)
-            end = match.end()
-            if size > _LARGEST_TEXT:
-                message = f"config values make this text longer than {_LARGEST_TEXT:,} characters"
+        marker = _MARKER.fullmatch(text.strip())
+        try:
+            if marker:
+                return copy.deepcopy(self._paid(marker, text, path))
+            pieces: list[str] = []
+            end = 0
+            for match in _MARKER.finditer(text):
+                pieces += [text[end : match.start()], str(self._paid(match, text, path))]
+                end = match.end()
+        except OverBudgetError:
+            if not self.overdrawn:
+                self.overdrawn = True
+                message = f"config values make the document longer than {_LARGEST_DOCUMENT:,} characters"
                 self.issues.append(Issue(message, path=path))
-                return text
+            return text
         pieces.append(text[end:])
         return "".join(pieces)
 
+    def _paid(self, match: re.Match[str], text: str, path: tuple[str | int, ...]) -> Any:
+        value = self._look_up(match, text, path)
+        self.budget.spend_value(value)
+        return value
+
     def _look_up(self, match: re.Match[str], text: str, path: tuple[str | int, ...]) -> Any:
+        if len(self.issues) >= _MOST_ISSUES:
+            return ""
         root, dotted_name = match[1], match[2]
         values = self.roots[root]
         if values is None:
@@ -92,21 +109,21 @@ class _Binding:
             return ""
         if dotted_name in values:
             return values[dotted_name]
-        found: Any = values
+        value: Any = values
         reached: list[str] = [root]
         for name in dotted_name.split("."):
-            if not isinstance(found, Mapping):
+            if not isinstance(value, Mapping):
                 where = ".".join(reached)
                 self._report(
                     match, text, path, f"`{where}` has no parts, so `.{name}` cannot be looked up in it"
                 )
                 return ""
-            if name not in found:
-                self._report_unknown(match, text, path, ".".join([*reached, name]), name, list(found))
+            if name not in value:
+                self._report_unknown(match, text, path, ".".join([*reached, name]), name, list(value))
                 return ""
-            found = found[name]
+            value = value[name]
             reached.append(name)
-        return found
+        return value
 
     def _report_unknown(
         self,
@@ -127,6 +144,8 @@ class _Binding:
             root = match[1]
             if root in self.roots:
                 continue
+            if len(self.issues) >= _MOST_ISSUES:
+                return
             close = difflib.get_close_matches(root.lower(), self.roots, n=1, cutoff=0.75)
             if close:
                 message = f"`{match[0]}` looks like a template, but {root!r} is not 'config' or 'secrets'"

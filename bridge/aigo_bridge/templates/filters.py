@@ -15,17 +15,18 @@ from jinja2 import Environment
 from jinja2.filters import make_attrgetter
 from jinja2.utils import pass_environment
 
-from aigo_bridge.templates.bounds import (
+from aigo_bridge.templates.budget import (
     ITEM,
     LARGEST_WIDTH,
     SECONDS,
     Budget,
     OverBudgetError,
+    pay_for_join,
     percent_format,
     replace,
+    whole,
 )
-from aigo_bridge.templates.missing import text_of
-from aigo_bridge.templates.paying import pay_for_join, whole
+from aigo_bridge.templates.names import text_of
 
 Prepay = Callable[[Budget, Any, tuple[Any, ...], dict[str, Any]], tuple[Any, tuple[Any, ...], dict[str, Any]]]
 
@@ -245,8 +246,8 @@ def _format(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, An
 
 def _indent(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     by = args[0] if args else kwargs.get("width", 4)
-    each = len(by) if isinstance(by, str) else by if isinstance(by, int) else 0
-    budget.spend((value.count("\n") + 1) * max(each, 0))
+    width = len(by) if isinstance(by, str) else by if isinstance(by, int) else 0
+    budget.spend((value.count("\n") + 1) * max(width, 0))
     return value, args, kwargs
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import json
 from typing import Any
 
@@ -11,16 +10,17 @@ from jinja2.runtime import ChainableUndefined
 
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.templates.compiling import compile_template
-from aigo_bridge.templates.missing import MissingName
-from aigo_bridge.templates.names import NamePath
+from aigo_bridge.templates.names import MissingName, NamePath
 from aigo_bridge.templates.sandbox import AdapterEnvironment, SampleEnvironment
 
 LONGEST_LITERAL = 100_000
 """Characters of a list spelt in Python's form; JSON has no such limit."""
 
-_STRICT = SampleEnvironment(undefined=MissingName)
-_LENIENT = SampleEnvironment(undefined=ChainableUndefined)
-_ADAPTER = AdapterEnvironment(undefined=ChainableUndefined)
+_STRICT = SampleEnvironment("strict", undefined=MissingName)
+_LENIENT = SampleEnvironment("lenient", undefined=ChainableUndefined)
+_ADAPTER = AdapterEnvironment("adapter", undefined=ChainableUndefined)
+ENVIRONMENTS = {environment.name: environment for environment in (_STRICT, _LENIENT, _ADAPTER)}
+"""By name, for the process that renders what is not plain."""
 
 
 class SampleTemplate:
@@ -96,7 +96,8 @@ class SampleTemplate:
         return self._compiled.evaluate(variables)
 
     def exists(self, /, **variables: Any) -> bool:
-        """Whether what the text's one expression names is there, whatever its value; other texts always exist.
+        """Whether what the text's one expression names is there, whatever its value; other texts always
+        exist.
 
         Raises `TemplateError` as `render` does, for other reasons than an unknown name.
         """
@@ -106,9 +107,9 @@ class SampleTemplate:
 class AdapterTemplate:
     """A model adapter's template: builds request text or reads response text.
 
-    Published adapters fill lists and maps with `append` and `update` while they render, which sample templates
-    may not. They get copies, so what the caller passed stays as it was. Unknown names print as nothing: adapters
-    probe for fields that not every model sends.
+    Published adapters fill lists and maps with `append` and `update` while they render, which sample
+    templates may not. What does so is rendered in another process, so what the caller passed stays as it was.
+    Unknown names print as nothing: adapters probe for fields that not every model sends.
 
     Raises `TemplateError` when the text is not a template.
     """
@@ -121,7 +122,7 @@ class AdapterTemplate:
 
     def render(self, /, **variables: Any) -> str:
         """The text. Raises `TemplateError`."""
-        return self._compiled.render(copy.deepcopy(variables))
+        return self._compiled.render(variables)
 
 
 def as_list(value: Any) -> list[Any]:
@@ -135,11 +136,11 @@ def as_list(value: Any) -> list[Any]:
         return list(value)
     if not isinstance(value, str):
         raise TemplateError(f"found a value of type {type(value).__name__!r}, expected a list")
-    found = _parsed(value)
-    if not isinstance(found, list | tuple):
+    items = _parsed(value)
+    if not isinstance(items, list | tuple):
         shown = value if len(value) <= 80 else value[:77] + "…"
         raise TemplateError(f"found the text {shown!r}, expected a list in JSON or Python form")
-    return list(found)
+    return list(items)
 
 
 def _parsed(text: str) -> Any:

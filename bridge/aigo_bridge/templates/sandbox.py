@@ -1,3 +1,4 @@
+# ruff: noqa: N802  # the visitors are named by Jinja
 """The Jinja environment of AI GO templates: a sandbox with a budget, strict names, columns before methods.
 
 Beyond Jinja's own sandbox:
@@ -14,23 +15,135 @@ Beyond Jinja's own sandbox:
 from __future__ import annotations
 
 import datetime as dt
+import math
+import operator as operator_functions
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import jinja2
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment, safe_range
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
-from aigo_bridge.templates import bounds
-from aigo_bridge.templates.bounds import Budget, OverBudgetError
+from aigo_bridge.templates import plain
+from aigo_bridge.templates.budget import (
+    WORK,
+    BoundFormat,
+    Budget,
+    OverBudgetError,
+    add,
+    multiply,
+    pay_for_method,
+    percent_format,
+    power,
+    width,
+)
 from aigo_bridge.templates.filters import FILTERS, MAKES_NOTHING, TAKES_TEXT, TAKES_WIDTH, prepay
-from aigo_bridge.templates.generator import BoundedContext, PayingGenerator
-from aigo_bridge.templates.missing import text_of
-from aigo_bridge.templates.paying import BoundFormat, pay_for_method
+from aigo_bridge.templates.names import text_of
+
+
+class BoundedContext(Context):
+    """The variables of one rendering, and its budget, which is given to it before anything is rendered."""
+
+    budget: Budget
+
+
+class PayingGenerator(CodeGenerator):
+    """Emits the calls by which loops, macros, literals and `~` pay."""
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("environment.join_texts(context, (")
+        for part in node.nodes:
+            self.visit(part, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_List(self, node: nodes.List, frame: Frame) -> None:
+        self._paid(super().visit_List, node, frame, node.items)
+
+    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:
+        if node.ctx == "load":
+            self._paid(super().visit_Tuple, node, frame, node.items)
+        else:
+            super().visit_Tuple(node, frame)
+
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+        self._paid(super().visit_Dict, node, frame, [pair.value for pair in node.items])
+
+    def _paid(
+        self, visit: Callable[[Any, Frame], None], node: nodes.Expr, frame: Frame, items: Iterable[nodes.Node]
+    ) -> None:
+        if all(isinstance(item, nodes.Const) for item in items):
+            visit(node, frame)
+            return
+        self.write("environment.pay_for(context, ")
+        visit(node, frame)
+        self.write(")")
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:
+        self.writeline("context.budget.tick()")
+        node.body.insert(0, _tick_statement(node))
+        if node.test is not None:
+            # Also for the items that are passed over.
+            node.test = nodes.And(nodes.ContextReference(), node.test, lineno=node.test.lineno)
+        super().visit_For(node, frame)
+
+    def visit_Macro(self, node: nodes.Macro, frame: Frame) -> None:
+        node.body.insert(0, _tick_statement(node))
+        super().visit_Macro(node, frame)
+
+    def visit_CallBlock(self, node: nodes.CallBlock, frame: Frame) -> None:
+        node.body.insert(0, _tick_statement(node))
+        super().visit_CallBlock(node, frame)
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        if not isinstance(node.arg, nodes.Slice):
+            super().visit_Getitem(node, frame)
+            return
+        self.write("environment.slice(context, ")
+        self.visit(node.node, frame)
+        for part in (node.arg.start, node.arg.stop, node.arg.step):
+            self.write(", ")
+            if part is None:
+                self.write("None")
+            else:
+                self.visit(part, frame)
+        self.write(")")
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
+        if len(node.ops) != 1 or _with_constant(node.expr, node.ops[0]):
+            super().visit_Compare(node, frame)
+            return
+        (operand,) = node.ops
+        self.write(f"environment.compare(context, {operand.op!r}, ")
+        self.visit(node.expr, frame)
+        self.write(", ")
+        self.visit(operand.expr, frame)
+        self.write(")")
+
+    def visit_ContextReference(self, node: nodes.ContextReference, frame: Frame) -> None:
+        # Jinja's node types cannot be added to; no template text parses to a bare context reference.
+        self.write("context.budget.tick()")
+
+
+def _tick_statement(node: nodes.Node) -> nodes.ExprStmt:
+    return nodes.ExprStmt(nodes.ContextReference(), lineno=node.lineno)
+
+
+def _with_constant(left: nodes.Expr, operand: nodes.Operand) -> bool:
+    """Whether comparing costs no more than a constant of the template is long."""
+    right = operand.expr
+    if operand.op in ("in", "notin"):
+        return isinstance(right, nodes.List | nodes.Tuple) and all(
+            isinstance(item, nodes.Const) for item in right.items
+        )
+    return isinstance(left, nodes.Const) or isinstance(right, nodes.Const)
+
 
 _VALUE_TYPES = (
     str,
@@ -63,8 +176,8 @@ class BoundedNamespace(Namespace):
 
 def _bounded_concat(pieces: Iterable[str]) -> str:
     parts = list(pieces)
-    if sum(map(len, parts)) > bounds.WORK:
-        raise OverBudgetError(f"the template collects a text of more than {bounds.WORK:,} characters")
+    if sum(map(len, parts)) > WORK:
+        raise OverBudgetError(f"the template collects a text of more than {WORK:,} characters")
     return "".join(parts)
 
 
@@ -86,10 +199,12 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
     code_generator_class = PayingGenerator
     context_class = BoundedContext
     concat = staticmethod(_bounded_concat)
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     changes_allowed = False
 
-    def __init__(self, undefined: type[Undefined]):
+    def __init__(self, name: str, undefined: type[Undefined]):
+        self.name = name
+        """By which the process that renders knows it."""
         # Constant folding would run operators and filters while compiling, before there is a budget.
         super().__init__(
             undefined=undefined,
@@ -104,7 +219,7 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
         self.globals["namespace"] = BoundedNamespace
         self.filters = {name: _guarded_filter(name, call) for name, call in self.filters.items()}
         self.tests = {
-            name: _guarded_test(cast("Callable[..., Any]", call)) for name, call in self.tests.items()
+            name: _guarded_test(name, cast("Callable[..., Any]", call)) for name, call in self.tests.items()
         }
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -151,8 +266,29 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         assert isinstance(context, BoundedContext)
-        _PAY_FOR_OPERATOR[operator](context.budget, left, right)
-        return self.binop_table[operator](left, right)
+        budget = context.budget
+        if budget.plain:
+            plain.allow_operator(budget, operator, left, right)
+        elif (pay := _PAY_FOR_OPERATOR.get(operator)) is not None:
+            pay(budget, left, right)
+        result = self.binop_table[operator](left, right)
+        if type(result) is float and not math.isfinite(result) and _all_finite(left, right):
+            raise OverflowError(f"the result of `{operator}` is too large for a number")
+        return result
+
+    def compare(self, context: BoundedContext, operator: str, left: Any, right: Any) -> Any:
+        """`left operator right`, where neither is a constant."""
+        if context.budget.plain:
+            plain.allow_comparison(context.budget, operator, left, right)
+        return _COMPARE[operator](left, right)
+
+    def slice(self, context: BoundedContext, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        """`value[start:stop:step]`."""
+        if context.budget.plain:
+            plain.allow_slice(context.budget, value)
+        else:
+            context.budget.tick()
+        return value[start:stop:step]
 
     def is_safe_callable(self, obj: Any) -> bool:
         if isinstance(obj, Macro | LoopContext | BoundFormat | Joiner):
@@ -181,6 +317,8 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
             raise SecurityError(f"`{name}` must not be called in a template")
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
+        if budget.plain:
+            plain.allow_call(budget, __obj, args, kwargs)
         if isinstance(__obj, BoundFormat):
             return __obj.run(__self, budget, args, kwargs)
         if isinstance(__obj, types.BuiltinMethodType):
@@ -191,7 +329,9 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
 
 
 class AdapterEnvironment(SampleEnvironment):
-    """Where model adapters run: the published ones build their result with `list.append` and `dict.update`."""
+    """Where model adapters run: the published ones build their result with `list.append` and
+    `dict.update`.
+    """
 
     changes_allowed = True
 
@@ -199,20 +339,36 @@ class AdapterEnvironment(SampleEnvironment):
         return SandboxedEnvironment.is_safe_attribute(self, obj, attr, value)
 
 
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator_functions.eq,
+    "ne": operator_functions.ne,
+    "gt": operator_functions.gt,
+    "gteq": operator_functions.ge,
+    "lt": operator_functions.lt,
+    "lteq": operator_functions.le,
+    "in": lambda left, right: left in right,
+    "notin": lambda left, right: left not in right,
+}
 _PAY_FOR_OPERATOR: dict[str, Callable[[Budget, Any, Any], None]] = {
-    "+": bounds.add,
-    "*": bounds.multiply,
-    "**": bounds.power,
-    "%": bounds.percent_format,
+    "+": add,
+    "*": multiply,
+    "**": power,
+    "%": percent_format,
 }
 
 
-def _guarded_test(test: Callable[..., Any]) -> Callable[..., Any]:
+def _all_finite(*values: Any) -> bool:
+    return all(not isinstance(value, float) or math.isfinite(value) for value in values)
+
+
+def _guarded_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
     passes = getattr(test, "jinja_pass_arg", None)
 
     @pass_context
     def guarded(context: BoundedContext, *args: Any, **kwargs: Any) -> Any:
         context.budget.tick()
+        if context.budget.plain:
+            plain.allow_test(context.budget, name, args, kwargs)
         return test(*_first_argument(passes, context), *args, **kwargs)
 
     return guarded
@@ -237,6 +393,8 @@ def _guarded_filter(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(context: BoundedContext, value: Any, *args: Any, **kwargs: Any) -> Any:
         budget = context.budget
         budget.tick()
+        if budget.plain:
+            plain.allow_filter(budget, name, value, args, kwargs)
         if name in TAKES_TEXT and not isinstance(value, str | Undefined):
             budget.spend_value(value)
             value = text_of(value)
@@ -244,7 +402,7 @@ def _guarded_filter(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             budget.spend(len(value))
         if name in TAKES_WIDTH:
             for number in (*args, *kwargs.values()):
-                bounds.width(number)
+                width(number)
         if prepays is not None:
             value, args, kwargs = prepays(budget, value, args, kwargs)
         result = call(*_first_argument(passes, context), value, *args, **kwargs)

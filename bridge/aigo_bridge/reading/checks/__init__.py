@@ -16,8 +16,9 @@ from aigo_bridge.reading.checks.entities import (
     check_evaluation,
     check_generator,
     check_model,
+    check_plan,
+    check_run,
 )
-from aigo_bridge.reading.checks.runs import check_plan, check_run
 from aigo_bridge.reading.checks.tasks import check_task
 from aigo_bridge.reading.document import Document
 from aigo_bridge.reading.kinds import Kind
@@ -40,6 +41,6 @@ def check(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
     """Every such problem of a document, placed. Also of one that is not valid: all problems in one go."""
     if kind not in _CHECKS or not isinstance(document.data, dict):
         return
-    for found in _CHECKS[kind](document.data, ()):
-        issue = document.place(found)
+    for problem in _CHECKS[kind](document.data, ()):
+        issue = document.place(problem)
         yield replace(issue, severity="warning") if document.dialect == "aigo-3.17" else issue

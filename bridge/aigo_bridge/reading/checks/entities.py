@@ -1,4 +1,6 @@
-"""Data sets, generators, models, adapters and evaluations, each by itself."""
+"""Data sets, generators, models, adapters and evaluations, each by itself; and run files and plans, which
+bring them together.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,19 @@ from dataclasses import replace
 from typing import Any
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.reading.checks.actions import check_constant, meant_expression
-from aigo_bridge.reading.checks.parameters import check_parameters, keys_of
-from aigo_bridge.reading.checks.signatures import call_of
-from aigo_bridge.reading.checks.tasks import FUNCTIONS
+from aigo_bridge.reading.checks.scoring import check_constant, meant_expression
+from aigo_bridge.reading.checks.snippets import call_of
+from aigo_bridge.reading.checks.tasks import FUNCTIONS, check_parameters, check_task, keys_of
 from aigo_bridge.reading.checks.texts import (
     check_adapter_template,
     check_markers,
     check_snippet,
     check_template,
 )
-from aigo_bridge.reading.checks.trees import Path, duplicates, mapping, mappings, not_finite, texts, walk
-
-_AGENTS = frozenset({"langsmith", "azure_foundry", "aws_bedrock", "claude_managed_agents", "dify"})
+from aigo_bridge.reading.locating import SHIPPED, shipped_tasks
+from aigo_bridge.reading.messages import nearest
+from aigo_bridge.spec import has_marker
+from aigo_bridge.spec.base import Path, duplicates, mapping, mappings, not_finite, texts, texts_of, walk
 
 
 def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -34,56 +36,55 @@ def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
             hint="a data set is read or generated; remove one",
         )
     for index, entry in mappings(mapping(source).get("filters")):
-        here = (*path, "source", "filters", index)
+        place = (*path, "source", "filters", index)
         if isinstance(entry.get("expression"), str):
-            at = (*here, "expression")
+            at = (*place, "expression")
             yield from check_template(entry["expression"], at)
             meant = meant_expression(entry["expression"])
             for issue in check_constant(entry["expression"], at, "row", meant):
-                # The platform takes it, and the constant of such a filter may be meant: `True` to keep every row.
+                # The platform takes it, and the constant of such a filter may be meant: `True` to keep every
+                # row.
                 yield replace(issue, severity="warning")
-        yield from not_finite(entry.get("value"), (*here, "value"))
+        yield from not_finite(entry.get("value"), (*place, "value"))
 
 
 def check_generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
     """Texts and parameters of a generator."""
     parameters = generator.get("config_spec")
     yield from check_parameters(parameters, (*path, "config_spec"))
-    known = keys_of(parameters)
-    for here, part in walk(generator.get("definition"), (*path, "definition")):
-        if here[-2:-1] == ("samples",):
+    keys = keys_of(parameters)
+    for place, part in walk(generator.get("definition"), (*path, "definition")):
+        if place[-2:-1] == ("samples",):
             continue  # rows are data, whatever they look like
-        for name, value in part.items():
-            for index, text in enumerate(value) if isinstance(value, list) else [(None, value)]:
-                if not isinstance(text, str):
-                    continue
-                at = (*here, name) if index is None else (*here, name, index)
-                yield from check_markers(text, at, known)
-                if name in FUNCTIONS:
-                    yield from check_snippet(text, at, FUNCTIONS[name], call_of(name, part, solved=False))
-                elif name in {"system_prompt", "user_prompt_template", "template"}:
-                    yield from check_template(text, at)
+        for at, name, text in texts_of(part, place):
+            yield from check_markers(text, at, keys)
+            if name in FUNCTIONS:
+                yield from check_snippet(text, at, FUNCTIONS[name], call_of(name, part, solved=False))
+            elif name in {"system_prompt", "user_prompt_template", "template"}:
+                yield from check_template(text, at)
 
 
 def check_model(model: dict[str, Any], path: Path) -> Iterator[Issue]:
     """A model's secrets and code."""
     secrets = set(texts(list(mapping(model.get("secrets")))))
     config = mapping(model.get("config"))
-    for here, part in walk(config, (*path, "config")):
+    for place, part in walk(config, (*path, "config")):
         for name, value in part.items():
             if not isinstance(value, str):
                 continue
             if secrets:  # otherwise they are those of the run file
-                yield from check_markers(value, (*here, name), secrets, root="secrets")
+                yield from check_markers(value, (*place, name), secrets, root="secrets")
             if name in FUNCTIONS:
                 yield from check_snippet(
-                    value, (*here, name), FUNCTIONS[name], call_of(name, part, solved=False)
+                    value, (*place, name), FUNCTIONS[name], call_of(name, part, solved=False)
                 )
-    limit = model.get("rate_limit")
-    if isinstance(limit, int) and not isinstance(limit, bool) and limit < 1:
-        yield Issue(
-            f"'rate_limit': found {limit}, expected 1 request per minute or more", path=(*path, "rate_limit")
-        )
+    yield from _at_least_one(model, "rate_limit", "1 request per minute", path)
+
+
+def _at_least_one(part: dict[str, Any], name: str, least: str, path: Path) -> Iterator[Issue]:
+    value = part.get(name)
+    if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        yield Issue(f"{name!r}: found {value}, expected {least} or more", path=(*path, name))
 
 
 def check_adapter(adapter: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -99,19 +100,142 @@ def check_evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
     parameters = evaluation.get("config_spec")
     yield from check_parameters(parameters, (*path, "config_spec"))
     specifications = mappings(evaluation.get("task_specifications"))
-    here = (*path, "task_specifications")
-    yield from duplicates(specifications, here, "specification")
-    known = keys_of(parameters)
-    for at, part in walk(evaluation.get("task_specifications"), here):
-        for name, value in part.items():
-            for index, text in enumerate(value) if isinstance(value, list) else [(None, value)]:
-                if isinstance(text, str):
-                    yield from check_markers(
-                        text, (*at, name) if index is None else (*at, name, index), known
-                    )
+    place = (*path, "task_specifications")
+    yield from duplicates(specifications, place, "specification")
+    keys = keys_of(parameters)
+    for holder, part in walk(evaluation.get("task_specifications"), place):
+        for at, _, text in texts_of(part, holder):
+            yield from check_markers(text, at, keys)
     for index, specification in specifications:
-        count = specification.get("num_samples")
-        if isinstance(count, int) and not isinstance(count, bool) and count < 1:
+        yield from _at_least_one(specification, "num_samples", "1", (*place, index))
+
+
+_LISTS = (
+    ("tasks", "task", check_task),
+    ("datasets", "data set", check_dataset),
+    ("models", "model", check_model),
+    ("model_adapters", "model adapter", check_adapter),
+    ("dataset_generators", "data set generator", check_generator),
+)
+
+
+def check_run(run: dict[str, Any], path: Path) -> Iterator[Issue]:
+    """Every entity by itself, then keys and values across them."""
+    for name, word, check in _LISTS:
+        entities = mappings(run.get(name))
+        yield from duplicates(entities, (*path, name), word)
+        for index, entity in entities:
+            if "$provider" not in entity:
+                yield from check(entity, (*path, name, index))
+    evaluation = mapping(run.get("evaluation"))
+    place = (*path, "evaluation")
+    yield from check_evaluation(evaluation, place)
+    # Values that are missing may come from a plan or an option: planning asks for them.
+    yield from _values(
+        mapping(run.get("config")), evaluation.get("config_spec"), (*path, "config"), "the evaluation", False
+    )
+    yield from _providers(run, path)
+    tasks = {task["key"]: task for _, task in mappings(run.get("tasks")) if isinstance(task.get("key"), str)}
+    for index, specification in mappings(evaluation.get("task_specifications")):
+        yield from _specification(specification, (*place, "task_specifications", index), tasks)
+    yield from _references(run, path)
+
+
+def check_plan(plan: dict[str, Any], path: Path) -> Iterator[Issue]:
+    """Every evaluation of a plan."""
+    runs, specified = plan.get("evaluations"), plan.get("evaluation_specifications")
+    if (runs is None) == (specified is None):
+        number_of = "neither" if runs is None else "both"
+        yield Issue(
+            f"expected one of 'evaluation_specifications' and 'evaluations', found {number_of}", path=path
+        )
+    for index, run in mappings(runs):
+        yield from check_run(run, (*path, "evaluations", index))
+    yield from duplicates(mappings(specified), (*path, "evaluation_specifications"), "specification")
+
+
+def _specification(
+    specification: dict[str, Any], path: Path, tasks: dict[str, dict[str, Any]]
+) -> Iterator[Issue]:
+    key = specification.get("task_key")
+    if not isinstance(key, str) or has_marker(key):
+        return
+    task = tasks.get(key)
+    if task is None and f"{SHIPPED}/{key}" in shipped_tasks():
+        return
+    if task is None:
+        yield Issue(
+            f"no task {key!r} in this run file",
+            path=(*path, "task_key"),
+            hint=nearest(key, tasks) or "list its file under 'tasks'",
+        )
+        return
+    config = dict(mapping(specification.get("task_config")))
+    # The deprecated field is the parameter of the same name, where a task has one.
+    if "dataset_key" in specification and "dataset_key" in keys_of(task.get("config_spec")):
+        config.setdefault("dataset_key", specification["dataset_key"])
+    yield from _values(config, task.get("config_spec"), (*path, "task_config"), f"task {key!r}", True)
+    definition = mapping(task.get("definition"))
+    if definition.get("solver") is not None and specification.get("model_key") is None:
+        yield Issue(f"'model_key' is missing: task {key!r} evaluates a model", path=path)
+    if (
+        definition.get("type") != "system_task"
+        and definition.get("dataset") is None
+        and definition.get("solver") is None
+        and specification.get("dataset_key") is None
+    ):
+        yield Issue(f"'dataset_key' is missing: task {key!r} evaluates a data set", path=path)
+
+
+def _values(config: dict[str, Any], parameters: Any, path: Path, owner: str, used: bool) -> Iterator[Issue]:
+    """Values that nobody declares (a warning: published files have them), and values that are missing."""
+    keys = keys_of(parameters)
+    for key in config:
+        if key not in keys:
             yield Issue(
-                f"'num_samples': found {count}, expected 1 or more", path=(*here, index, "num_samples")
+                f"{owner} has no parameter {key!r}; the value is not used",
+                path=(*path, key),
+                hint=nearest(str(key), keys),
+                severity="warning",
+            )
+    for _, parameter in mappings(parameters) if used else ():
+        name = parameter.get("key")
+        needed = parameter.get("default_value") is None and parameter.get("nullable") is not True
+        if isinstance(name, str) and needed and name not in config:
+            yield Issue(f"no value for parameter {name!r} of {owner}, which has no default", path=path)
+
+
+def _providers(run: dict[str, Any], path: Path) -> Iterator[Issue]:
+    for index, model in mappings(run.get("models")):
+        declared = model.get("$provider")
+        if isinstance(declared, str) and (declared.count("/") < 1 or not all(declared.split("/", 1))):
+            yield Issue(
+                f"'$provider': found {declared!r}, expected '<provider>/<model>'",
+                path=(*path, "models", index, "$provider"),
+                hint="for example 'openai/gpt-4.1-nano'",
+            )
+
+
+def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
+    """Keys of generators and adapters that the run file does not have, when it has any of that kind."""
+    generators = keys_of(run.get("dataset_generators"))
+    for index, dataset in mappings(run.get("datasets")):
+        key = mapping(dataset.get("generator_specification")).get("dataset_generator_key")
+        if isinstance(key, str) and key not in generators:
+            yield Issue(
+                f"no data set generator {key!r} in this run file",
+                path=(*path, "datasets", index, "generator_specification", "dataset_generator_key"),
+                hint=nearest(key, generators) or "list its file under 'dataset_generators'",
+            )
+    adapters = keys_of(run.get("model_adapters"))
+    for index, model in mappings(run.get("models")):
+        written = mapping(mapping(model.get("config")).get("adapter"))
+        # A whole adapter needs no list.
+        adapter = written.get("key") if "process_input" not in written else None
+        if isinstance(adapter, str) and adapter not in adapters and "$" not in adapter:
+            yield Issue(
+                f"no model adapter {adapter!r} in this run file",
+                path=(*path, "models", index, "config", "adapter", "key"),
+                hint=nearest(adapter, adapters) or "list its file under 'model_adapters'",
+                severity="warning",
             )

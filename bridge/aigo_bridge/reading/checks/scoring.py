@@ -1,56 +1,32 @@
-"""Scorers, metrics and trials: contradictions that would give no number, or a wrong one."""
+"""Scorers, metrics, trials and action rules: contradictions that would give no number, or a wrong one.
+
+An action rule whose expression names nothing selects nothing, or everything (`not_equals`), in silence: an
+undefined name is no error there, because scores may be missing. So names are checked before anything runs.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-from aigo_bridge.errors import Issue
-from aigo_bridge.reading.checks.trees import Path, duplicates, mapping, mappings, not_finite, number, texts
-from aigo_bridge.reading.wording import nearest
+from aigo_bridge.errors import Issue, Severity
+from aigo_bridge.reading.checks.texts import column_of, compiled_template
+from aigo_bridge.reading.messages import nearest
 from aigo_bridge.spec import has_marker
-from aigo_bridge.spec.scorers import RagScore
-
-_SCORES: dict[str, frozenset[str]] = {
-    "string_equals": frozenset({"is_correct"}),
-    "string_equals_mcqa": frozenset({"is_correct"}),
-    "bleu": frozenset({"bleu_score"}),
-    "model_as_a_judge_classifier": frozenset({"is_correct"}),
-    "model_as_a_judge_scorer": frozenset({"score"}),
-    "labeler_via_model": frozenset({"label"}),
-    "code_exec": frozenset({"code_exec"}),
-    "rag_checker": frozenset(get_args(RagScore)),
-    "function_call_coverage": frozenset(
-        {
-            "all_required_calls_made",
-            "required_calls_coverage",
-            "num_required_calls_made",
-            "num_required_calls_not_made",
-            "num_required_calls_total",
-            "num_unrequired_calls",
-        }
-    ),
-}
-"""Scores of the scorers whose scores are known before they run."""
-
-SCORER_TYPES = frozenset({*_SCORES, "python", "python_all_samples"})
+from aigo_bridge.spec.base import KEY_PATTERN, Path, duplicates, mapping, mappings, number, texts
+from aigo_bridge.spec.metric import METRICS, MetricSpec
+from aigo_bridge.spec.scorer import SCORERS, ScorerSpec, default_keys
+from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
+from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.templates.names import NamePath
 
 
 def scores_of(scorer: Mapping[str, Any]) -> frozenset[str] | None:
     """Names of the scores that a scorer gives, of one trial; `None` where only the run tells."""
-    wanted = texts(scorer.get("scores_to_compute")) if scorer.get("type") == "rag_checker" else []
-    return frozenset(wanted) if wanted else _SCORES.get(str(scorer.get("type")))
-
-
-_FIELDS = (
-    "field",
-    "field_gt",
-    "field_pred",
-    "num_true_positives_field",
-    "num_false_positives_field",
-    "num_false_negatives_field",
-)
+    spec = SCORERS.get(str(scorer.get("type")))
+    return None if spec is None else spec.scores_of(scorer)
 
 
 def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -61,20 +37,23 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     aggregated = aggregated_names(definition)
     grouped = _gives_groups(definition.get("solver"))
     for index, scorer in scorers:
-        here = (*path, "scorers", index)
-        yield from _scorer(scorer, here, solved)
+        place = (*path, "scorers", index)
+        spec = SCORERS.get(str(scorer.get("type")))
+        if spec is not None:
+            yield from _scorer(scorer, spec, place, solved=solved)
         if scorer.get("length_normalisation") == "pmi" and not _has_unconditioned_query(definition):
             yield Issue(
-                "'pmi' needs the 'unconditioned_query' of a chat_completion input, against which choices are weighed",
-                path=(*here, "length_normalisation"),
+                "'pmi' needs the 'unconditioned_query' of a chat_completion input, against which "
+                "choices are weighed",
+                path=(*place, "length_normalisation"),
                 hint='add it to the solver\'s input_builder, e.g. unconditioned_query: "Answer:"',
             )
-        if grouped:
-            yield from _of_a_group(scorer, here)
+        if grouped and spec is not None:
+            yield from _of_a_group(scorer, spec, place)
         metrics = mappings(scorer.get("metrics"))
-        yield from duplicates(metrics, (*here, "metrics"), "metric")
+        yield from duplicates(metrics, (*place, "metrics"), "metric")
         for number_of, metric in metrics:
-            at = (*here, "metrics", number_of)
+            at = (*place, "metrics", number_of)
             yield from _metric(metric, at, scores_of(scorer), aggregated)
     yield from _trials(definition, path)
 
@@ -87,124 +66,46 @@ def _has_unconditioned_query(definition: dict[str, Any]) -> bool:
 
 def _gives_groups(solver: Any) -> bool:
     """Whether scorers see several answers at once; a post-processor may take them apart."""
-    return (
-        isinstance(solver, dict)
-        and solver.get("type") == "grouped_single_turn_solver"
-        and solver.get("postprocessor") is None
-    )
+    spec = SOLVERS.get(str(mapping(solver).get("type")))
+    return spec is not None and spec.gives_group is True and solver.get("postprocessor") is None
 
 
-def _of_a_group(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
-    kind = str(scorer.get("type"))
-    if kind in ("string_equals", "bleu") and scorer.get("value") is None:
+def _of_a_group(scorer: dict[str, Any], spec: type[ScorerSpec], path: Path) -> Iterator[Issue]:
+    kind = scorer["type"]
+    if spec.answer == "unless_value" and scorer.get("value") is None:
         hint = "pick one, e.g. {{ solver_output.solver_outputs[0].trace.get_last_assistant_text() }}"
         message = (
             f"{kind!r} needs 'value' here: the solver gives a group of answers, and no single one to compare"
         )
         yield Issue(message, path=path, hint=hint)
-    if kind in ("string_equals_mcqa", "function_call_coverage"):
+    if not spec.takes_group:
         hint = "take the group apart with a post-processor, or use a python scorer"
         message = f"{kind!r} cannot be used here: the solver gives a group of answers, and no single one"
         yield Issue(message, path=(*path, "type"), hint=hint)
 
 
-def _scorer(scorer: dict[str, Any], path: Path, solved: bool) -> Iterator[Issue]:
-    kind = str(scorer.get("type"))
-    if kind in {"string_equals", "bleu"} and not solved and scorer.get("value") is None:
+def _scorer(scorer: dict[str, Any], spec: type[ScorerSpec], path: Path, *, solved: bool) -> Iterator[Issue]:
+    kind = scorer["type"]
+    if spec.answer == "unless_value" and not solved and scorer.get("value") is None:
         yield Issue(f"{kind!r} needs 'value' here: without a solver there is no answer to compare", path=path)
-    if kind in {"rag_checker", "function_call_coverage", "string_equals_mcqa", "code_exec"} and not solved:
+    if spec.answer == "needed" and not solved:
         yield Issue(f"{kind!r} needs a solver: it looks at the model's answer", path=(*path, "type"))
-    if kind == "model_as_a_judge_classifier":
-        yield from _labels(scorer, path)
-    if kind == "model_as_a_judge_scorer":
-        yield from not_finite(scorer.get("score_min"), (*path, "score_min"))
-        yield from not_finite(scorer.get("score_max"), (*path, "score_max"))
-        low, high = number(scorer.get("score_min", 0.0)), number(scorer.get("score_max", 1.0))
-        if low is not None and high is not None and low >= high:
-            at = "score_min" if "score_min" in scorer else "score_max"
-            yield Issue(
-                f"'score_min' is {low:g} and 'score_max' is {high:g}, expected less than that",
-                path=(*path, at),
-            )
-    if kind == "string_equals_mcqa":
-        yield from _compared(scorer, path)
-
-
-def _labels(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
-    correct, incorrect = texts(scorer.get("correct_labels")), texts(scorer.get("incorrect_labels"))
-    for label in dict.fromkeys(correct):
-        if label in incorrect:
-            at = (*path, "incorrect_labels", incorrect.index(label))
-            yield Issue(f"label {label!r} is in 'correct_labels' and in 'incorrect_labels'", path=at)
-    for name, labels in (("correct_labels", correct), ("incorrect_labels", incorrect)):
-        if scorer.get(name) == [] and not labels:
-            other = "0" if name == "correct_labels" else "1"
-            yield Issue(
-                f"{name!r} is empty, so every known label counts as {other}",
-                path=(*path, name),
-                severity="warning",
-            )
-
-
-def _compared(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """How a multiple choice is compared: by letters, or by likelihoods of continuations."""
-    if scorer.get("method", "first_character") == "first_character":
-        for name, usual in (("continuations", None), ("length_normalisation", "none")):
-            if scorer.get(name) not in (None, usual):
-                yield Issue(
-                    f"{name!r} has no meaning here: answers are compared by their first character",
-                    path=(*path, name),
-                    hint="add 'method: loglikelihood'",
-                )
-        yield from _choices(scorer.get("choices"), (*path, "choices"))
-        return
-    choices, continuations = scorer.get("choices"), scorer.get("continuations")
-    for name, listed in (("choices", choices), ("continuations", continuations)):
-        for index, text in enumerate(listed) if isinstance(listed, list) else ():
-            if text == "":
-                yield Issue(f"{name!r}: an empty text has no likelihood", path=(*path, name, index))
-    if isinstance(choices, list) and isinstance(continuations, list) and len(choices) != len(continuations):
-        yield Issue(
-            f"'continuations': found {len(continuations)}, expected one for each of the {len(choices)} choices",
-            path=(*path, "continuations"),
-        )
-
-
-def _choices(value: Any, path: Path) -> Iterator[Issue]:
-    if isinstance(value, str):
-        if "{" in value or has_marker(value):
-            return
-        try:
-            value = json.loads(value)
-        except ValueError:
-            if not value.lstrip().startswith("["):  # a Python list is allowed, and read when it is needed
-                yield Issue(f"'choices': found {value!r}, expected a list of single letters", path=path)
-            return
-    for index, choice in enumerate(value) if isinstance(value, list) else ():
-        if isinstance(choice, str) and len(choice) != 1 and "{" not in choice:
-            yield Issue(
-                f"choice {choice!r} can never be given: answers are compared by their first character",
-                path=(*path, index),
-            )
+    yield from spec.check(scorer, path)
 
 
 def _metric(
-    metric: dict[str, Any], path: Path, known: frozenset[str] | None, aggregated: dict[str, set[str]]
+    metric: dict[str, Any], path: Path, scores: frozenset[str] | None, aggregated: dict[str, set[str]]
 ) -> Iterator[Issue]:
-    weights = metric.get("weights")
-    for label, weight in weights.items() if isinstance(weights, dict) else ():
-        yield from not_finite(weight, (*path, "weights", label))
-    positive = metric.get("positive_answer")
-    if isinstance(positive, str) and positive == metric.get("negative_answer") and not has_marker(positive):
-        yield Issue("'positive_answer' and 'negative_answer' are the same", path=(*path, "negative_answer"))
-    if known is None:
+    spec = METRICS.get(str(metric.get("type")), MetricSpec)
+    yield from spec.check(metric, path)
+    if scores is None:
         return
-    names = known | {name for score in known for name in aggregated.get(score, ())}
-    for name in _FIELDS:
+    names = scores | {name for score in scores for name in aggregated.get(score, ())}
+    for name in spec.score_fields:
         score = metric.get(name)
         if not isinstance(score, str) or score in names or has_marker(score):
             continue
-        if "." in score and score.split(".")[0] in known:
+        if "." in score and score.split(".")[0] in scores:
             continue
         yield Issue(
             f"{name!r}: the scorer has no score {score!r}",
@@ -224,17 +125,247 @@ def aggregated_names(definition: Mapping[str, Any]) -> dict[str, set[str]]:
 
 
 def _trials(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
-    known: set[str] = set()
+    names: set[str] = set()
     for _, scorer in mappings(definition.get("scorers")):
         scores = scores_of(scorer)
         if scores is None:
             return
-        known |= scores
+        names |= scores
     for index, entry in mappings(mapping(definition.get("trials")).get("score_aggregators")):
         score = entry.get("score_name")
-        if isinstance(score, str) and score not in known and not has_marker(score):
+        if isinstance(score, str) and score not in names and not has_marker(score):
             yield Issue(
                 f"no scorer of this task has a score {score!r}",
                 path=(*path, "trials", "score_aggregators", index, "score_name"),
-                hint=nearest(score, known),
+                hint=nearest(score, names),
             )
+
+
+_EXISTENCE = ("exists", "not_exists")
+_ORDERING = ("greater_than", "less_than", "greater_or_equal", "less_or_equal")
+
+
+def check_actions(
+    definition: dict[str, Any], path: Path, columns: Sequence[str] | None = None
+) -> Iterator[Issue]:
+    """Rules that cannot select what they should.
+
+    Args:
+        definition: of a benchmark task.
+        path: where it stands.
+        columns: of the rows that are scored; `None`: not known.
+    """
+    rules = mappings(definition.get("actions"))
+    if not rules:
+        return
+    names = _Known(definition, columns)
+    for index, rule in rules:
+        place = (*path, "actions", index, "filter")
+        yield from _filter(mapping(rule.get("filter")), place, names)
+
+
+def check_constant(expression: str, path: Path, rows: str, example: str | None) -> Iterator[Issue]:
+    """An expression without `{{ }}`, which is a text and asks nothing.
+
+    Args:
+        expression: as written.
+        path: where it stands.
+        rows: what it is the same for, `sample` or `row`.
+        example: what was probably meant.
+    """
+    template = compiled_template(expression)
+    if template is not None and template.is_constant and not has_marker(expression):
+        hint = f"write {example}" if example is not None else "write an expression, such as {{ sample.x }}"
+        message = f"'expression': found {expression!r}, plain text, the same for every {rows}"
+        yield Issue(message, line=1, column=1, path=path, hint=hint)
+
+
+def meant_expression(text: str, columns: Sequence[str] | None = None) -> str | None:
+    """`{{ sample.x }}` for `sample.x`, `{ sample.x }` and, where `x` is a column, `x`."""
+    name = text.strip().strip("{}%").strip()
+    if name.split(".")[0].split("[")[0] in ("sample", "scores", "solver_output") and "." in name + name[-1:]:
+        return f"{{{{ {name} }}}}"
+    return f"{{{{ sample.{name} }}}}" if name.isidentifier() and name in (columns or (name,)) else None
+
+
+class _Known:
+    """What the expressions of a task's rules can name."""
+
+    def __init__(self, definition: Mapping[str, Any], columns: Sequence[str] | None):
+        scorers = [scorer for _, scorer in mappings(definition.get("scorers"))]
+        self.is_certain = all(map(_is_named, scorers))
+        """Whether the scorers' keys are known: one mistake in them is not to be told twice."""
+        keys = default_keys([(_text(scorer.get("key")), str(scorer.get("type"))) for scorer in scorers])
+        aggregated = aggregated_names(definition)
+        self.columns = columns
+        self.solver = definition.get("solver")
+        self.scorers = dict(zip(keys, scorers, strict=True))
+        self.scores: dict[str, frozenset[str] | None] = {}
+        """Scorer key → its scores, aggregated ones included; `None` where only the run tells."""
+        for key, scorer in self.scorers.items():
+            scores = scores_of(scorer)
+            more = (name for score in scores or () for name in aggregated.get(score, ()))
+            self.scores[key] = None if scores is None else scores.union(more)
+
+    def unknown(self, name: NamePath) -> tuple[str, str | None] | None:
+        """What is wrong with a name that an expression reads, and what could have been meant; `None`:
+        nothing.
+        """
+        if len(name) < 2:
+            return None
+        match name[0]:
+            case "sample" if self.columns is not None and name[1] not in self.columns:
+                return f"`sample.{name[1]}` is not a column of the data set", _choice(
+                    name[1], self.columns, "columns"
+                )
+            case "scores" if not self.is_certain:
+                return None
+            case "scores" if name[1] not in self.scores:
+                return f"the task has no scorer {name[1]!r}", _choice(name[1], self.scores, "its scorers")
+            case "scores" if len(name) > 2:
+                scores = self.scores[name[1]]
+                if scores is not None and name[2] not in scores and name[2].split(".")[0] not in scores:
+                    return f"scorer {name[1]!r} has no score {name[2]!r}", _choice(
+                        name[2], scores, "its scores"
+                    )
+            case "solver_output" if self.solver is not None:
+                views = _views(self.solver)
+                if name[1] not in views:
+                    return f"the solver's output has no {name[1]!r}", _choice(name[1], views, "it has")
+        return None
+
+    def whole(self, name: NamePath) -> tuple[str, str] | None:
+        """What is compared as a whole although only its parts have a value, and one of these parts."""
+        if name == ("sample",):
+            return "the whole row", f"sample.{(self.columns or ('x',))[0]}"
+        if name == ("solver_output",):
+            return "the whole output of the solver", "solver_output.output"
+        if name == ("scores",) or (len(name) == 2 and name[0] == "scores" and name[1] in self.scores):
+            key = name[1] if len(name) == 2 else next(iter(self.scores), "x")
+            part = min(self.scores.get(key) or ("x",))
+            whose = "scorer" if len(name) == 2 else "sample"
+            return f"all scores of the {whose}", f"scores.{key}.{part}"
+        return None
+
+
+def _is_named(scorer: Mapping[str, Any]) -> bool:
+    """Whether it is known which key a scorer has: its own, or one made from its type."""
+    key = scorer.get("key")
+    if key is None:
+        return str(scorer.get("type")) in SCORERS
+    return isinstance(key, str) and re.fullmatch(KEY_PATTERN, key) is not None
+
+
+def _filter(rule: dict[str, Any], path: Path, names: _Known) -> Iterator[Issue]:
+    expression, op = rule.get("expression"), rule.get("op")
+    yield from _values(rule, path)
+    if not isinstance(expression, str) or has_marker(expression):
+        return
+    at = (*path, "expression")
+    yield from check_constant(expression, at, "sample", meant_expression(expression, names.columns))
+    template = compiled_template(expression)
+    if template is None:
+        return
+    for name in sorted(template.reads):
+        problem = names.unknown(name)
+        if problem is None:
+            continue
+        # Rules are shared between tasks: whether there is such a column may be asked.
+        tests_existence = name[0] == "sample" and op in _EXISTENCE
+        yield _of_name(template, name, at, *problem, severe=not tests_existence)
+    if template.lone_path is None or op in _EXISTENCE:
+        return
+    if (collection := names.whole(template.lone_path)) is not None:
+        message = f"{expression.strip()} is {collection[0]}, expected one value"
+        yield _of_name(template, template.lone_path, at, message, f"write {{{{ {collection[1]} }}}}")
+    yield from _constants(rule, path, template.lone_path, names)
+
+
+def _of_name(
+    template: SampleTemplate,
+    name: NamePath,
+    path: Path,
+    message: str,
+    hint: str | None,
+    *,
+    severe: bool = True,
+) -> Issue:
+    line = template.line_of(name) or 1
+    column = column_of(template.source, line, name[0])
+    severity: Severity = "error" if severe else "warning"
+    return Issue(message, line=line, column=column, path=path, hint=hint, severity=severity)
+
+
+def _values(rule: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+    """Constants that fit no value of any expression."""
+    op, value = rule.get("op"), rule.get("value")
+    if rule.get("values") == [] and op in ("in", "not_in"):
+        number_of = "no sample" if op == "in" else "every sample"
+        yield Issue(
+            f"'values' is empty, so the rule selects {number_of}", path=(*path, "values"), severity="warning"
+        )
+    if op in _ORDERING and isinstance(value, str) and number(value) is None and not has_marker(value):
+        yield Issue(f"'value': found {value!r}, expected a number for {op!r}", path=(*path, "value"))
+
+
+def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Known) -> Iterator[Issue]:
+    """Texts that a score never equals: labels that its scorer does not give, texts in place of numbers."""
+    if len(name) != 3 or name[0] != "scores" or names.scores.get(name[1]) is None:
+        return
+    scorer = names.scorers[name[1]]
+    values = rule.get("values")
+    constants = texts(values) if isinstance(values, list) else texts([rule.get("value")])
+    for text in constants:
+        at = (*path, "value") if not isinstance(values, list) else (*path, "values", values.index(text))
+        if has_marker(text):
+            continue
+        spec = SCORERS[scorer["type"]]
+        if name[2] in spec.labels:
+            labels = texts(scorer.get(spec.labels[name[2]]))
+            if labels and text not in labels and not any(map(has_marker, labels)):
+                hint = _choice(text, labels, "its labels")
+                yield Issue(
+                    f"{text!r} is none of the labels of scorer {name[1]!r}",
+                    path=at,
+                    hint=hint,
+                    severity="warning",
+                )
+        elif rule.get("op") not in _ORDERING and (wrong := _no_number(text)) is not None:
+            message = f"score {name[2]!r} is a number, and {text!r} is {wrong}, so they are never equal"
+            yield Issue(message, path=at, hint="write the number without quotes", severity="warning")
+
+
+def _no_number(text: str) -> str | None:
+    """Why a text never equals a score, which prints as `1.0`."""
+    value = number(text)
+    if value is None:
+        return "no number"
+    return None if text == str(value) else "text"
+
+
+def _views(solver: Any) -> frozenset[str]:
+    """What the outputs of a solver have; a post-processor, or the author's solver, may give any of them."""
+    from aigo_bridge.dtypes import GroupedSolverOutput, GroupedSolverTrace, SingleSolverOutput, SolverTrace
+
+    spec = SOLVERS.get(str(mapping(solver).get("type")), SolverSpec)
+    groups = (GroupedSolverOutput, GroupedSolverTrace)
+    single = (SingleSolverOutput, SolverTrace)
+    free = spec.gives_group is None or mapping(solver).get("postprocessor") is not None
+    types = (*groups, *single) if free else groups if spec.gives_group else single
+    return frozenset(
+        name
+        for kind_of_output in types
+        for name in (*kind_of_output.model_fields, *vars(kind_of_output))
+        if name[0] != "_"
+    )
+
+
+def _choice(word: str, words: Collection[str], what: str) -> str:
+    # The second finds names that differ by more than letters, such as `mycol` from `my col`.
+    close = difflib.get_close_matches(word, words, n=1)
+    listed = f"{what}: {', '.join(sorted(words)[:20]) or 'none'}"
+    return nearest(word, words) or (f"did you mean {close[0]!r}?" if close else listed)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,4 +1,6 @@
-"""Tasks: names, texts, duplicates and contradictions between their parts."""
+"""Tasks: what their parts need of each other, and the parameters that they, generators and evaluations
+declare.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.reading.checks.actions import check_actions
-from aigo_bridge.reading.checks.parameters import check_parameters, keys_of
-from aigo_bridge.reading.checks.scoring import check_scorers
-from aigo_bridge.reading.checks.signatures import call_of
+from aigo_bridge.reading.checks.scoring import check_actions, check_scorers
+from aigo_bridge.reading.checks.snippets import call_of
 from aigo_bridge.reading.checks.texts import (
     FILTERED,
     JUDGED,
@@ -19,11 +19,25 @@ from aigo_bridge.reading.checks.texts import (
     check_markers,
     check_no_path,
     check_snippet,
+    check_snippet_syntax,
     check_template,
     marker_names,
 )
-from aigo_bridge.reading.checks.trees import Path, duplicates, mapping, mappings, not_finite, walk
+from aigo_bridge.reading.kinds import Kind
+from aigo_bridge.reading.messages import found_words, nearest
 from aigo_bridge.spec import has_marker
+from aigo_bridge.spec.base import (
+    Path,
+    duplicates,
+    mapping,
+    mappings,
+    not_finite,
+    number,
+    texts,
+    texts_of,
+    walk,
+)
+from aigo_bridge.spec.task import SOLVER_WITHOUT_DATASET, dataset_ref_problem
 
 _TEMPLATES = {
     "content": SAMPLE,
@@ -62,35 +76,32 @@ PROMPTS = frozenset({"content", "template", "system_prompt", "user_prompt", "use
 def check_task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
     """Everything about one task."""
     definition = mapping(task.get("definition"))
-    here = (*path, "definition")
+    place = (*path, "definition")
     parameters = task.get("config_spec")
     yield from check_parameters(parameters, (*path, "config_spec"))
-    yield from _texts(definition, here, keys_of(parameters))
+    yield from _texts(definition, place, keys_of(parameters))
     yield from _unused(parameters, definition, (*path, "config_spec"))
     if definition.get("type") == "system_task":
         return
-    yield from check_scorers(definition, here)
-    yield from duplicates(mappings(definition.get("actions")), (*here, "actions"), "action rule")
-    yield from check_actions(definition, here)
-    yield from _turns(definition, here)
-    yield from _loops(definition, here)
-    yield from _examples(definition, here)
+    yield from check_scorers(definition, place)
+    yield from duplicates(mappings(definition.get("actions")), (*place, "actions"), "action rule")
+    yield from check_actions(definition, place)
+    yield from _turns(definition, place)
+    yield from _loops(definition, place)
+    yield from _examples(definition, place)
 
 
 def _texts(definition: dict[str, Any], path: Path, parameters: set[str]) -> Iterator[Issue]:
     solved = definition.get("solver") is not None
-    for here, part in walk(definition, path):
+    for place, part in walk(definition, path):
         for name, value in part.items():
             if name in {"value", "values"} and "op" in part:
                 for item in value if isinstance(value, list) else [value]:
-                    yield from not_finite(item, (*here, name))
+                    yield from not_finite(item, (*place, name))
                 continue
-            for index, text in enumerate(value) if isinstance(value, list) else [(None, value)]:
-                if not isinstance(text, str):
-                    continue
-                at = (*here, name) if index is None else (*here, name, index)
+            for at, _, text in texts_of({name: value}, place):
                 yield from check_markers(text, at, parameters)
-                if name in _TEMPLATES and index is None:
+                if name in _TEMPLATES and text is value:
                     visible = _TEMPLATES[name] if solved else _TEMPLATES[name] - NEEDS_SOLVER
                     yield from check_template(text, at, visible)
                 elif name in FUNCTIONS:
@@ -103,12 +114,8 @@ def _unused(parameters: Any, definition: dict[str, Any], path: Path) -> Iterator
     declared = mappings(parameters)
     if not declared:
         return
-    used: set[str] = set()
-    for _, part in walk(definition, ()):
-        for value in part.values():
-            for text in value if isinstance(value, list) else [value]:
-                if isinstance(text, str):
-                    used |= marker_names(text)
+    texts_below = (text for _, part in walk(definition, ()) for _, _, text in texts_of(part, ()))
+    used = {name for text in texts_below for name in marker_names(text)}
     for index, parameter in declared:
         key = parameter.get("key")
         if isinstance(key, str) and key and key not in used:
@@ -118,13 +125,13 @@ def _unused(parameters: Any, definition: dict[str, Any], path: Path) -> Iterator
 def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     """A conversation in which the evaluated model says something, or has said it in a recorded one."""
     solver = mapping(definition.get("solver"))
-    here = (*path, "solver", "message_builders")
+    place = (*path, "solver", "message_builders")
     if solver.get("type") != "multi_turn_solver" or not isinstance(solver.get("message_builders"), list):
         return
-    builders = list(walk(solver["message_builders"], here))
+    builders = list(walk(solver["message_builders"], place))
     if not any(builder.get("type") in ("generate", "load_trace") for _, builder in builders):
         message = "there is no 'generate', so the evaluated model is never asked"
-        yield Issue(message, path=here, hint="add '- {type: generate}' where it is to answer")
+        yield Issue(message, path=place, hint="add '- {type: generate}' where it is to answer")
     for at, builder in builders:
         if "extra_input_messages" in at and builder.get("terminate_if") is not None:
             message = "'terminate_if' means nothing for a message that does not stay in the conversation"
@@ -132,14 +139,14 @@ def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
-    for here, part in walk(definition.get("solver"), (*path, "solver")):
+    for place, part in walk(definition.get("solver"), (*path, "solver")):
         if part.get("type") != "loop" or part.get("on_max_iterations", "error") != "error":
             continue
         inner = mappings(part.get("message_builders"))
         if not any(builder.get("terminate_if") for _, builder in inner):
             yield Issue(
                 "nothing in this loop ends it, so every sample will fail at its last iteration",
-                path=here,
+                path=place,
                 hint="write 'on_max_iterations: continue', or a 'terminate_if' in one of its builders",
                 severity="warning",
             )
@@ -150,10 +157,142 @@ def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     builder = mapping(mapping(definition.get("solver")).get("input_builder"))
     for index, message in mappings(builder.get("input_messages")):
         choices, role, content = message.get("choices"), message.get("role"), message.get("content")
-        here = (*path, "solver", "input_builder", "input_messages", index, "choices")
+        place = (*path, "solver", "input_builder", "input_messages", index, "choices")
         if choices is not None and role in ("user", "system"):
-            yield Issue(f"'choices' are those of an answer, and this message is the {role}'s", path=here)
+            yield Issue(f"'choices' are those of an answer, and this message is the {role}'s", path=place)
         elif isinstance(choices, list) and isinstance(content, str) and "{" not in content:
             plain = all(isinstance(choice, str) and not has_marker(choice) for choice in choices)
             if plain and not has_marker(content) and content not in choices:
-                yield Issue(f"'choices': found {choices!r}, expected {content!r} among them", path=here)
+                yield Issue(f"'choices': found {choices!r}, expected {content!r} among them", path=place)
+
+
+def relation_issues(kind: Kind, data: dict[str, Any]) -> Iterator[Issue]:
+    """What the models' own validators would say about the tasks in a document."""
+    if kind == "task":
+        yield from _task(data, ())
+    if kind == "run":
+        for index, task in mappings(data.get("tasks")):
+            yield from _task(task, ("tasks", index))
+
+
+def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
+    definition = mapping(task.get("definition"))
+    place = (*path, "definition")
+    dataset = definition.get("dataset")
+    if definition.get("solver") is not None and dataset is None and definition.get("type") != "system_task":
+        yield Issue(SOLVER_WITHOUT_DATASET, path=place)
+    if isinstance(dataset, dict):
+        problem = dataset_ref_problem(dataset.get("source"), dataset.get("key"), dataset.get("keys"))
+        if problem is not None:
+            yield Issue(problem, path=(*place, "dataset"))
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "float": (int, float),
+    "boolean": bool,
+}
+
+
+def check_parameters(value: Any, path: Path) -> Iterator[Issue]:
+    """Duplicates, impossible ranges and defaults that the parameter itself does not allow."""
+    parameters = mappings(value)
+    yield from duplicates(parameters, path, "parameter")
+    for index, parameter in parameters:
+        place = (*path, index)
+        if parameter.get("key") == "":
+            yield Issue("'key' is empty, so the parameter cannot be used", path=(*place, "key"))
+        match parameter.get("type"):
+            case "int" | "float":
+                yield from _range(parameter, place)
+            case "categorical":
+                yield from _categories(parameter, place)
+            case "list" | "dict":
+                yield from _items(parameter, place)
+            case "string":
+                yield from _text(parameter, place)
+
+
+def keys_of(value: Any) -> set[str]:
+    """The keys of the entries of a list: names that `<< config.x >>` may use, where they are parameters."""
+    return {parameter["key"] for _, parameter in mappings(value) if isinstance(parameter.get("key"), str)}
+
+
+def _range(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
+    for name in ("min", "max", "default_value"):
+        yield from not_finite(parameter.get(name), (*path, name))
+    low, high = number(parameter.get("min")), number(parameter.get("max"))
+    default = number(parameter.get("default_value"))
+    if low is not None and high is not None and low > high:
+        yield Issue(f"'min' is {low:g} and 'max' is {high:g}: no value fits", path=(*path, "min"))
+    if default is not None and ((low is not None and default < low) or (high is not None and default > high)):
+        limits = f"from {low:g}" if low is not None else ""
+        limits += f" up to {high:g}" if high is not None else ""
+        yield Issue(
+            f"'default_value': found {default:g}, expected a number {limits.strip()}",
+            path=(*path, "default_value"),
+        )
+
+
+def _categories(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
+    allowed = texts(parameter.get("allowed_values"))
+    default = parameter.get("default_value")
+    chosen = [default] if isinstance(default, str) else texts(default)
+    if isinstance(default, list) and parameter.get("multiple") is not True:
+        yield Issue(
+            "'default_value': found a list, expected one of the allowed values",
+            path=(*path, "default_value"),
+            hint="write 'multiple: true' if several may be chosen",
+        )
+    for value in chosen:
+        if value not in allowed:
+            yield Issue(
+                f"'default_value': found {value!r}, expected one of "
+                f"{', '.join(map(repr, allowed)) or 'nothing'}",
+                path=(*path, "default_value"),
+                hint=nearest(value, allowed),
+            )
+    mapped = parameter.get("values_mapping")
+    for value in mapped if isinstance(mapped, dict) else ():
+        if value not in allowed:
+            yield Issue(
+                f"'values_mapping' has {value!r}, which is not an allowed value",
+                path=(*path, "values_mapping", value),
+                hint=nearest(str(value), allowed),
+            )
+
+
+def _items(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
+    default = parameter.get("default_value")
+    name = "dtype" if parameter["type"] == "list" else "value_dtype"
+    wanted = parameter.get(name)
+    entries = (
+        enumerate(default)
+        if isinstance(default, list)
+        else default.items()
+        if isinstance(default, dict)
+        else ()
+    )
+    for key, value in entries:
+        if isinstance(wanted, str) and wanted in _TYPES and not _fits(value, wanted):
+            yield Issue(
+                f"'default_value' [{key}]: found {found_words(value)}, expected {wanted} as {name!r} says",
+                path=(*path, "default_value", key),
+            )
+
+
+def _fits(value: Any, wanted: str) -> bool:
+    if isinstance(value, bool):
+        return wanted == "boolean"
+    return isinstance(value, _TYPES[wanted])
+
+
+def _text(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
+    default = parameter.get("default_value")
+    if not isinstance(default, str):
+        return
+    if parameter.get("string_kind") == "jinja":
+        yield from check_template(default, (*path, "default_value"))
+    elif parameter.get("string_kind") == "python":
+        yield from check_snippet_syntax(default, (*path, "default_value"))

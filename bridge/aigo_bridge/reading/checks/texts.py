@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
-import warnings
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from aigo_bridge.errors import Issue, TemplateError
-from aigo_bridge.reading.checks.imports import check_imports, parsed
-from aigo_bridge.reading.checks.signatures import Call, check_signature
-from aigo_bridge.reading.checks.trees import Path
+from aigo_bridge.reading.checks.snippets import (
+    Call,
+    Definition,
+    check_imports,
+    check_signature,
+    parsed,
+    top_level,
+)
 from aigo_bridge.reading.nodes import shown
-from aigo_bridge.snippets.signatures import OLD_METRICS, has_old_scores, metrics_function
+from aigo_bridge.snippets.snippet import OLD_METRICS, has_old_scores, metrics_function
+from aigo_bridge.spec.base import Path
 from aigo_bridge.templates import AdapterTemplate, SampleTemplate
+from aigo_bridge.templates.config import position
 
 _MARKER = re.compile(r"<<\s*(config|secrets)\.([^\W\d][\w\-]*)((?:\.[\w\-]+)*)\s*>>")
 
@@ -33,7 +38,7 @@ def check_markers(text: str, path: Path, known: Collection[str], root: str = "co
     for match in _MARKER.finditer(text):
         if match[1] != root or match[2] in known:
             continue
-        line, column = _position(text, match.start())
+        line, column = position(text, match.start())
         close = difflib.get_close_matches(match[2], known, n=1)
         listed = ", ".join(sorted(known)) if known else "none"
         what = "parameter" if root == "config" else "secret"
@@ -60,28 +65,30 @@ def check_template(text: str, path: Path, visible: frozenset[str] | None = None)
     if plain is not None:
         for name, offset in plain if visible is not None else ():
             if visible is not None and name not in visible:
-                yield _unknown_name(name, *_position(text, offset), path, visible)
+                yield _unknown_name(name, *position(text, offset), path, visible)
         return
     marked = _MARKER.search(text) is not None
-    found = _template(_bound(text) if marked else text)
-    if isinstance(found, tuple):
-        for issue in found:
+    template = _template(_bound(text))
+    if isinstance(template, tuple):
+        for issue in template:
             yield _at(issue, path, marked)
         return
     if visible is None:
         return
-    for reads in sorted(found.reads):
+    for reads in sorted(template.reads):
         name = reads[0]
         if name in visible or _PLACEHOLDER.fullmatch(name):
             continue
-        line = found.line_of(reads)
+        line = template.line_of(reads)
         yield _unknown_name(name, line, column_of(text, line, name), path, visible)
 
 
 def compiled_template(text: str) -> SampleTemplate | None:
-    """A text without `<< config.x >>` as a template; `None` when it is none, which `check_template` reports."""
-    found = _template(text)
-    return found if isinstance(found, SampleTemplate) else None
+    """A text without `<< config.x >>` as a template; `None` when it is none, which `check_template`
+    reports.
+    """
+    template = _template(text)
+    return template if isinstance(template, SampleTemplate) else None
 
 
 _OPENING = re.compile(r"\{[{%#]")
@@ -117,38 +124,44 @@ def check_adapter_template(text: str, path: Path) -> Iterator[Issue]:
 
 
 def check_snippet(text: str, path: Path, function: str, call: Call | None = None) -> Iterator[Issue]:
-    """Python syntax, and that the function which will be called is there, and can be called so (`None`: not known how)."""
+    """Python syntax, and that the function which will be called is there, and can be called so (`None`: not
+    known how).
+    """
     if _PATH_OF_CODE.fullmatch(text.strip()):
         message = f"found the path {shown(text.strip())}, expected Python code"
         yield Issue(message, path=path, hint=f"to take the text of that file: !include {text.strip()}")
         return
     marked = _MARKER.search(text) is not None
-    code = _bound(text) if marked else text
-    found = _names(code)
-    if not isinstance(found, Issue):
-        yield from check_imports(parsed(code), code, path)
-    if isinstance(found, Issue):
-        yield _at(found, path, marked)
-    elif function == "compute_metrics" and metrics_function(code) == OLD_METRICS:
+    code = _bound(text)
+    names = _names(code)
+    if isinstance(names, Issue):
+        yield _at(names, path, marked)
+        return
+    yield from check_imports(parsed(code), code, path)
+    if function == "compute_metrics" and metrics_function(code) == OLD_METRICS:
         yield Issue(
             f"{OLD_METRICS}(scores: list[dict]) is an old form",
             path=path,
             hint="write compute_metrics(scores: list[SampleScore])",
             severity="warning",
         )
-    elif function not in found and not marked:
-        close = difflib.get_close_matches(function, found, n=1)
+    elif function not in names and not marked:
+        close = difflib.get_close_matches(function, names, n=1)
         hint = f"{close[0]!r} looks like it" if close else None
         yield Issue(f"the snippet does not define {function!r}", path=path, hint=hint)
     elif function == "compute_scores" and has_old_scores(code):
         yield Issue(
-            f"{function}({', '.join(found[function])}) is an old form",
+            f"{function}({', '.join(_arguments(names[function][-1]))}) is an old form",
             path=path,
             hint=f"write {function}(sample, solver_output)",
             severity="warning",
         )
-    if isinstance(found, dict) and call is not None:
+    if call is not None:
         yield from check_signature(code, path, function, call)
+
+
+def _arguments(definition: Definition | None) -> list[str]:
+    return [] if definition is None else [argument.arg for argument in definition.args.args]
 
 
 def check_no_path(text: str, path: Path) -> Iterator[Issue]:
@@ -161,10 +174,9 @@ def check_no_path(text: str, path: Path) -> Iterator[Issue]:
 
 def check_snippet_syntax(text: str, path: Path) -> Iterator[Issue]:
     """Python syntax alone."""
-    marked = _MARKER.search(text) is not None
-    found = _names(_bound(text) if marked else text)
-    if isinstance(found, Issue):
-        yield _at(found, path, marked)
+    names = _names(_bound(text))
+    if isinstance(names, Issue):
+        yield _at(names, path, marked=_MARKER.search(text) is not None)
 
 
 _PATH_OF_CODE = re.compile(r"[^\s()=,;]+\.py")
@@ -192,64 +204,29 @@ def _template(text: str) -> SampleTemplate | tuple[Issue, ...]:
 
 
 @lru_cache(maxsize=512)
-def _names(text: str) -> dict[str, tuple[str, ...]] | Issue:
-    """Names that a module's top level binds; for functions their positional parameters."""
+def _names(text: str) -> dict[str, tuple[Definition | None, ...]] | Issue:
+    """Names that a module's top level binds, or why it is no module."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an author's invalid escape is no concern of ours
-            tree = parsed(text)
+        return top_level(text)
     except SyntaxError as error:
         return Issue(f"not Python: {error.msg}", line=error.lineno or 1, column=max(error.offset or 1, 1))
     except (ValueError, RecursionError, MemoryError) as error:
         return Issue(f"not Python: {str(error) or 'nested too deep'}", line=1, column=1)
-    names: dict[str, tuple[str, ...]] = {}
-    for statement in _top_level(tree.body):
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            names[statement.name] = tuple(argument.arg for argument in statement.args.args)
-        elif isinstance(statement, ast.ClassDef):
-            names[statement.name] = ()
-        elif isinstance(statement, ast.Import | ast.ImportFrom):
-            names.update({(alias.asname or alias.name): () for alias in statement.names})
-        elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            names.update({target.id: () for target in targets if isinstance(target, ast.Name)})
-    return names
-
-
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for statement in body:
-        yield statement
-        for branch in ("body", "orelse", "finalbody"):
-            if isinstance(statement, ast.If | ast.Try | ast.With):
-                yield from _top_level(getattr(statement, branch, []))
 
 
 def _at(issue: Issue, path: Path, marked: bool) -> Issue:
-    """A syntax error at its place; with markers in the text it is a guess, since their values are not known."""
-    return Issue(
-        issue.message,
-        line=issue.line or 1,
-        column=issue.column or 1,
-        path=path,
-        hint=issue.hint,
-        severity="warning" if marked else "error",
-    )
-
-
-def _position(text: str, offset: int) -> tuple[int, int]:
-    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    """A syntax error at its place; with markers in the text it is a guess, since their values are not
+    known.
+    """
+    place = (issue.line or 1, issue.column or 1)
+    return Issue(issue.message, None, *place, path, issue.hint, severity="warning" if marked else "error")
 
 
 def _unknown_name(
     name: str, line: int | None, column: int | None, path: Path, visible: frozenset[str]
 ) -> Issue:
-    return Issue(
-        f"unknown name {name!r} in a template",
-        line=line,
-        column=column,
-        path=path,
-        hint=_name_hint(name, visible),
-    )
+    message = f"unknown name {name!r} in a template"
+    return Issue(message, line=line, column=column, path=path, hint=_name_hint(name, visible))
 
 
 def column_of(text: str, line: int | None, name: str) -> int | None:

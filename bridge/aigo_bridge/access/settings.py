@@ -1,0 +1,159 @@
+"""The settings of the user's own project: `aigo-bridge.toml`, or `[tool.aigo-bridge]` in `pyproject.toml`.
+
+They are those of the project of the current folder, never those of a task's: whoever hands over a task does
+not say how it is run.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import project_of, read_regular
+from aigo_bridge.errors import Issue, UsageError
+
+SETTINGS_FILE = "aigo-bridge.toml"
+PROJECT_FILE = "pyproject.toml"
+TABLE = "aigo-bridge"
+"""Of `[tool.…]` in a project file."""
+
+_LARGEST = 1_000_000
+"""Bytes of a file that is looked into."""
+
+Keys = tuple[str, ...]
+
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_KEYS = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
+_LINE = re.compile(rf"[ \t]*(?:\[[ \t]*(?P<table>{_KEYS})[ \t]*\]|(?P<key>{_KEYS})[ \t]*=)")
+_AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a project says of itself."""
+
+    file: Path | None = None
+    """Where it stands; `None`: nowhere."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """As TOML has them."""
+    text: str = ""
+    """Of the whole file, for places."""
+    prefix: Keys = ()
+    """Path of the table in the file."""
+
+    def name(self, *path: str) -> str:
+        """A setting as it may be written: `run.model`, `[tool.aigo-bridge] run.model`."""
+        table = f"[{'.'.join(self.prefix)}] " if self.prefix else ""
+        return table + ".".join(path)
+
+    def issue(self, message: str, *path: str, hint: str | None = None) -> Issue:
+        """What is wrong with a setting, with its place as far as that can be told."""
+        place = _place(self.text, (*self.prefix, *path))
+        return Issue(
+            message,
+            file=None if self.file is None else str(self.file),
+            line=None if place is None else place[0],
+            column=None if place is None else place[1],
+            path=path,
+            hint=hint,
+            source_line=None if place is None else self.text.splitlines()[place[0] - 1],
+        )
+
+
+class SettingsError(UsageError):
+    """Settings that cannot be used; `issues` has all that is wrong with them."""
+
+    def __init__(self, *issues: Issue):
+        self.issues = issues
+        super().__init__("\n".join(map(str, issues)))
+
+
+def project_settings(folder: Path | None = None) -> Settings:
+    """The settings of the project that a folder belongs to, by default the current one; none are empty.
+
+    Raises:
+        SettingsError: a file has some, and cannot be used; or two files have some.
+    """
+    project = project_of(Path.cwd() if folder is None else folder)
+    if project is None:
+        return Settings()
+    settings = [
+        settings
+        for settings in (_read(project / SETTINGS_FILE, ()), _read(project / PROJECT_FILE, ("tool", TABLE)))
+        if settings is not None
+    ]
+    if len(settings) > 1:
+        message = f"[tool.{TABLE}] stands beside {SETTINGS_FILE}, which has the settings of this project"
+        raise SettingsError(settings[1].issue(message, hint="keep one of the two"))
+    return settings[0] if settings else Settings()
+
+
+def _read(file: Path, prefix: Keys) -> Settings | None:
+    """A file's settings; `None`: it has none."""
+    try:
+        text = read_regular(file, _LARGEST).decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A project file is other programs', too, and most have nothing of ours.
+        if prefix:
+            return None
+        raise SettingsError(Issue(f"is not UTF-8 (byte {error.start + 1})", file=str(file))) from error
+    except OSError as error:
+        if prefix or isinstance(error, FileNotFoundError):
+            return None
+        raise SettingsError(Issue(error.strerror or str(error), file=str(file))) from error
+    if prefix and TABLE not in text:
+        return None
+    text = text.replace("\r\n", "\n")
+    try:
+        values: Any = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(_malformed(file, text, str(error))) from error
+    for number, key in enumerate(prefix):
+        values = values.get(key, {})
+        if not isinstance(values, dict):
+            message = f"[{'.'.join(prefix)}]: found {values!r}, expected a table"
+            path = prefix[: number + 1]
+            raise SettingsError(Settings(file, {}, text).issue(message, *path))
+    return Settings(file, values, text, prefix) if values or not prefix else None
+
+
+def _malformed(file: Path, text: str, message: str) -> Issue:
+    """What TOML's reader says, with its place as ours."""
+    at = _AT.search(message)
+    lines = text.split("\n")
+    if at is None or int(at[1]) > len(lines):
+        return Issue(f"cannot be read as TOML: {message or 'too deeply nested'}", file=str(file))
+    line, column = int(at[1]), int(at[2])
+    message = f"cannot be read as TOML: {message[: at.start()]}"
+    return Issue(message, file=str(file), line=line, column=column, source_line=lines[line - 1])
+
+
+def _place(text: str, path: Keys) -> tuple[int, int] | None:
+    """Line and column of a setting, else of the innermost table around it; `None`: it is not to be found.
+
+    TOML's reader keeps no places, and these are for messages only.
+    """
+    best: tuple[int, tuple[int, int]] | None = None
+    table: Keys = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        group = "table" if match["table"] is not None else "key"
+        keys = tuple(_parts(match[group]))
+        if group == "table":
+            table = keys
+        else:
+            keys = (*table, *keys)
+        if keys == path[: len(keys)] and (best is None or len(keys) > best[0]):
+            best = len(keys), (number, match.start(group) + 1)
+    return None if best is None else best[1]
+
+
+def _parts(keys: str) -> Iterator[str]:
+    for part in re.findall(_PART, keys):
+        yield part[1:-1] if part[0] in "'\"" else part

@@ -1,0 +1,153 @@
+"""Evidence from Python: logs of engines imported, files validated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import get_args
+
+from aigo_bridge.api.planning import StrPath
+from aigo_bridge.engine.registry import load_logs, logs_by_engine
+from aigo_bridge.errors import MissingEngineError, UsageError
+from aigo_bridge.evaluation.validation import ValidationReport
+from aigo_bridge.evaluation.validation import validate as validate_files
+from aigo_bridge.importing.log_import import (
+    ContextChoice,
+    EventChoice,
+    ImportOptions,
+    ImportReport,
+    OutputFormat,
+)
+from aigo_bridge.reading import Dialect
+from aigo_bridge.tables.results import Results, results_at
+
+
+def import_logs(
+    logs: StrPath | Iterable[StrPath],
+    out: StrPath = "out",
+    *,
+    engine: str | None = None,
+    options: ImportOptions | None = None,
+) -> tuple[ImportReport, ...]:
+    """Turn logs of engines, whoever wrote them, into result logs; damaged and unfinished ones as far as they
+    go.
+
+    A log is data: nothing that stands in it is run.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals")
+    aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl", out="logs")
+    (report,) = aigo_bridge.import_logs("logs", "evidence")
+    assert (report.samples, report.failed, report.exit_code) == (4, 0, 0)
+    ```
+
+    Args:
+        logs: files, folders, patterns (`logs/*.eval`) or URLs (`s3://…`), one or several. What a pattern or a
+            folder has besides logs is passed over.
+        out: folder for the result logs; it is made if need be.
+        engine: that wrote the logs; `None`: found out from the files.
+        options: what is written and what is taken out; `None`: all that AI GO expects, secrets redacted.
+
+    Returns:
+        One report per log: `output` is the result log for `read_log`, `loss` counts what was dropped or
+        changed, `exit_code` is 0, 1 where more was dropped than the options allow, or 3 where only a part
+        (or nothing) could be read; `reason` says why.
+
+    Raises:
+        UsageError: a location has no logs, or an option makes no sense.
+        MissingEngineError: packages that logs need are not installed; the logs of other engines are imported.
+        OSError: the folder cannot be made.
+    """
+    options = options or ImportOptions()
+    _check(options)
+    locations = [str(logs)] if isinstance(logs, str | os.PathLike) else [str(log) for log in logs]
+    by_engine = logs_by_engine(locations, engine)
+    importers = [(load_logs(name), of_engine) for name, of_engine in by_engine.items()]
+    reports: list[ImportReport] = []
+    missing: list[MissingEngineError] = []
+    for importer, of_engine in importers:
+        try:
+            importer.import_logs(of_engine, Path(out), options, reports.append)
+        except MissingEngineError as error:
+            missing.append(error)
+    if missing:
+        raise MissingEngineError("; ".join(map(str, missing)))
+    return tuple(reports)
+
+
+def _check(options: ImportOptions) -> None:
+    choices = {"context": ContextChoice, "output_format": OutputFormat, "events": EventChoice}
+    for name, kinds in choices.items():
+        value, known = getattr(options, name), get_args(kinds)
+        if value not in known:
+            raise UsageError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, known))}")
+    if options.jobs is not None and options.jobs < 1:
+        raise UsageError(f"jobs: found {options.jobs}, expected at least 1")
+    options.redaction()
+
+
+def open_results(*locations: StrPath) -> Results:
+    """Results as tables, for data frames. Nothing is read yet; each table reads the results as it is asked
+    for, sample by sample.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals")
+    outcome = aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl")
+    results = aigo_bridge.open_results(outcome.result)
+    (metric,) = results.metrics()
+    assert (metric["name"], metric["text"], metric["scored"]) == ("Accuracy", "0.75", 4)
+    assert [trial["answer"] for trial in results.trials()] == ["Oslo", "Lima", "Sydney", "Tokyo"]
+    assert results.to_pandas("scores").query("counted")["value"].mean() == 0.75
+    ```
+
+    Args:
+        locations: result logs (also `.gz`, `.zst`), folders of them, patterns (`out/*.tasklog.json`),
+            summaries of evaluations (`evaluation.json`).
+
+    Returns:
+        The results: `results()`, `metrics()`, `samples()`, `trials()`, `scores()` and `events()` are tables.
+        Iterating over a table gives its rows as mappings; `to_pandas()`, `to_polars()` and `to_arrow()` give
+        all of it at once, `batches()` in batches of Arrow. These raise `EvidenceError` where a result cannot
+        be read, and `UsageError` where a package is missing.
+
+    Raises:
+        UsageError: there is nothing at one of the locations.
+        EvidenceError: the summary of an evaluation cannot be read.
+    """
+    return results_at(locations)
+
+
+def validate(
+    *paths: StrPath, root: StrPath | None = None, dialect: Dialect = "default"
+) -> tuple[ValidationReport, ...]:
+    """What is wrong with files: tasks, run files, data sets, models, task records, result logs. Nothing is
+    run.
+
+    ```python
+    import aigo_bridge
+
+    (report,) = aigo_bridge.validate("examples/capitals/task.yaml")
+    assert (report.kind, report.issues) == ("task", ())
+    ```
+
+    Args:
+        paths: files of any kind, and folders, whose YAML files and result logs are all looked at.
+        root: folder that files which they name may not leave; `None`: each file's project.
+        dialect: rules for YAML files: `default`, or `aigo-3.17` for what that release of AI GO takes.
+
+    Returns:
+        One report per file: `kind`, and `issues` with place, message and hint, errors and warnings;
+        `is_valid(strict=False)` says whether there are errors.
+
+    Raises:
+        UsageError: a path does not exist, or there is no such dialect.
+    """
+    if dialect not in get_args(Dialect):
+        raise UsageError(f"dialect: found {dialect!r}, expected {' or '.join(map(repr, get_args(Dialect)))}")
+    files = [Path(path) for path in paths]
+    return tuple(validate_files(files, root=None if root is None else Path(root).resolve(), dialect=dialect))

@@ -1,0 +1,194 @@
+"""Plans from Python: of a task's file or text, with rows from files or at hand."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from aigo_bridge.access.addresses import check_allowed
+from aigo_bridge.access.grants import granted, granting
+from aigo_bridge.datasets.rows import Row, digest_of
+from aigo_bridge.datasets.tables import plain
+from aigo_bridge.errors import DatasetError, Issue, UsageError
+from aigo_bridge.evaluation.planning import trace_reader
+from aigo_bridge.plan.plan import TEXT, PlanOrigin, TaskPlan, rows_name
+from aigo_bridge.planning.planning import plan_origin
+from aigo_bridge.planning.planning import plan_task as plan_document
+from aigo_bridge.planning.rows import Surroundings
+from aigo_bridge.reading import read
+from aigo_bridge.spec import TaskSpec
+
+StrPath = str | os.PathLike[str]
+Rows = Iterable[Mapping[str, Any]]
+"""Column → value for each row; also a table of pandas, polars or pyarrow."""
+
+
+def plan_task(
+    task: StrPath | None = None,
+    *,
+    text: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    datasets: Mapping[str, StrPath | Rows] | None = None,
+    num_samples: int | None = None,
+    subsampling: Literal["head", "random"] | None = None,
+    num_trials: int | None = None,
+    root: StrPath | None = None,
+    allow_bad_tasks: bool = False,
+    network: bool = True,
+    addresses: Collection[str] = (),
+    variables: Collection[str] = (),
+) -> TaskPlan:
+    """A task exactly as it will run: config bound, rows read and selected, templates checked; no model is
+    called.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals", num_samples=2)
+    assert [sample.data["country"] for sample in plan.samples] == ["Norway", "Peru"]
+    assert plan.warnings == ()
+    ```
+
+    Args:
+        task: task file (YAML, or JSONL task records), its folder, or the name of a shipped task
+            (`aigo_tasks/gsm8k`). With `text`, the file or folder that the text stands in for: relative paths
+            start there, by default in the current folder.
+        text: YAML of a task, in place of a file's.
+        config: parameter → value, as the task declares them. Values are typed: a number is no text.
+        datasets: data set key → file, or rows: a list of mappings from columns to values, or a table of
+            pandas, polars or pyarrow.
+        num_samples: number of rows to run on, at least 1; `None` for all.
+        subsampling: which ones: the first (`head`, the default) or a random choice (`random`, always the
+            same).
+        num_trials: how often each sample is run, at least 1; `None` as the task says, else once.
+        root: folder that files which the task names may not leave; `None` for the task's project.
+        allow_bad_tasks: leave invalid records out, of a file of task records; they are counted in
+            `TaskPlan.num_invalid`.
+        network: whether rows may be fetched from public addresses and hubs.
+        addresses: further hosts (`data.example`) or origins (`http://127.0.0.1:8000`) that rows may come
+            from.
+        variables: names of environment variables that the task's files may read as `$NAME`.
+
+    Returns:
+        The plan: frozen data. `TaskPlan.samples` has the rows, `warnings` what is doubtful.
+
+    Raises:
+        UsageError: there is no such file or task, or an argument makes no sense. Of a run file, which holds
+            several tasks, `aigo-bridge run` runs all.
+        SpecError: task, config or data set file are invalid; `issues` has all problems with their places.
+        DatasetError: rows cannot be read; `issues` has all problems.
+    """
+    if task is None and text is None:
+        raise UsageError("no task was given, expected a file, the name of a shipped task, or text=…")
+    if subsampling not in (None, "head", "random"):
+        raise UsageError(f"subsampling: found {subsampling!r}, expected 'head' or 'random'")
+    for address in addresses:
+        check_allowed(address)
+    files: dict[str, str] = {}
+    rows: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+    for key, source in (datasets or {}).items():
+        if isinstance(source, str | os.PathLike):
+            files[key] = str(Path(source).resolve())
+            continue
+        of_key, digest = rows_of(key, source)
+        rows[key], files[key] = (key, of_key), rows_name(digest)
+    origin = PlanOrigin(
+        task=TEXT if text is not None else _stable_name(task or ""),
+        config=dict(config or {}),
+        datasets=files,
+        num_samples=num_samples,
+        subsampling=subsampling,
+        num_trials=num_trials,
+        root=None if root is None else str(Path(root).resolve()),
+        allow_bad_tasks=allow_bad_tasks,
+    )
+    surroundings = Surroundings(read_traces=trace_reader, rows=rows)
+    allowed = replace(
+        granted(),
+        network=network,
+        addresses=(*granted().addresses, *addresses),
+        variables=granted().variables | set(variables),
+    )
+    with granting(allowed):
+        if text is None:
+            return plan_origin(origin, surroundings)
+        reach = None if origin.root is None else Path(origin.root)
+        document = read(TaskSpec, _place(task), root=reach, text=text)
+        return plan_document(document, origin, surroundings)
+
+
+def _stable_name(task: StrPath) -> str:
+    """The task so that another process finds it: a shipped task's name, else the absolute path."""
+    path = Path(task)
+    if not path.exists() and Path(str(task).rpartition("#")[0]).is_file():
+        raise UsageError(f"found {str(task)!r}, expected a task; parts of run files: `aigo-bridge run`")
+    return str(path.resolve()) if path.exists() else str(task)
+
+
+def _place(task: StrPath | None) -> Path:
+    """The file that a text stands in for."""
+    path = Path(task or ".")
+    return path / TEXT if path.is_dir() else path
+
+
+def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
+    """The rows of a table as JSON has them, and their digest.
+
+    Args:
+        key: of the data set, for messages.
+        table: an iterable of mappings, or a table of pandas, polars or pyarrow. Of pandas the index is no
+            column, and a cell without a value (None, NA, NaT) is NaN, as in a CSV file.
+
+    Raises:
+        DatasetError: it is none of these, or values have no form in JSON; with all rows that have such
+            values.
+    """
+    records = _records(key, table)
+    rows: list[dict[str, Any]] = []
+    issues: list[Issue] = []
+    for number, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            message = f"row {number} is a value of type {type(record).__name__!r}, expected a mapping"
+            issues.append(Issue(f"data set {key!r}: {message} from columns to values"))
+            continue
+        row: dict[str, Any] = {}
+        for column, value in record.items():
+            try:
+                row[str(column)] = plain(value)
+            except DatasetError as error:
+                message = f"data set {key!r}: row {number}, column {str(column)!r}: {error}"
+                issues.append(Issue(message, hint="give texts, numbers, booleans, lists or mappings"))
+        rows.append(row)
+    if issues:
+        raise DatasetError(issues[:20])
+    return rows, digest_of(Row(number, row) for number, row in enumerate(rows))
+
+
+def _records(key: str, table: Any) -> Iterable[Any]:
+    if hasattr(table, "to_pylist"):  # pyarrow
+        return list(table.to_pylist())
+    if hasattr(table, "to_dicts"):  # polars
+        return list(table.to_dicts())
+    if hasattr(table, "isna") and hasattr(table, "columns"):
+        return _of_pandas(key, table)
+    if isinstance(table, Iterable) and not isinstance(table, Mapping | str | bytes):
+        return table
+    message = f"data set {key!r}: found a value of type {type(table).__name__!r}"
+    hint = "give a file, a list of mappings, or a table of pandas, polars or pyarrow"
+    raise DatasetError([Issue(f"{message}, expected rows", hint=hint)])
+
+
+def _of_pandas(key: str, table: Any) -> list[dict[str, Any]]:
+    names = [str(name) for name in table.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DatasetError([Issue(f"data set {key!r}: several columns are called {twice[0]!r}")])
+    cells, missing = table.to_dict("records"), table.isna().to_dict("records")
+    return [
+        {name: math.nan if is_missing[name] else value for name, value in record.items()}
+        for record, is_missing in zip(cells, missing, strict=True)
+    ]

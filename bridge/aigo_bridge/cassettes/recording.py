@@ -1,0 +1,144 @@
+"""Recording: every call of a run goes into a cassette when it has ended, before its answer is used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from aigo_bridge.cassettes.container import FORMAT, CassetteWriter
+from aigo_bridge.cassettes.records import CallOutcome, Failed
+from aigo_bridge.cassettes.tape import AskedCall, task_name
+from aigo_bridge.errors import Stage
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.redaction.secrets import redact_json
+from aigo_bridge.spec.base import MLTask
+from aigo_bridge.version import __version__
+
+MOST_REASONS = 5
+"""Different reasons that are kept of why calls are not in the cassette."""
+
+
+class Recorder:
+    """The tape of a run that is recorded; see `Tape`.
+
+    Args:
+        path: the cassette.
+        append: go on with one that is there.
+
+    Raises:
+        UsageError: it cannot be written, or is there already.
+    """
+
+    def __init__(self, path: Path, *, append: bool = False):
+        head = {"cassette": FORMAT, "version": __version__, "created_at": round(time.time(), 3)}
+        self._file = CassetteWriter(path, head, append=append)
+        self._lock = threading.Lock()
+        self.num_calls = 0
+        """Calls that were recorded."""
+        self.num_redacted = 0
+        """Those of them in which a mask stands for a secret."""
+        self.num_lost = 0
+        """Calls that could not be recorded."""
+        self.reasons: dict[str, None] = {}
+        """Why they could not; the first few different ones."""
+
+    @property
+    def path(self) -> Path:
+        """The cassette."""
+        return self._file.path
+
+    @property
+    def num_bytes(self) -> int:
+        """Its size."""
+        return self._file.num_bytes
+
+    @property
+    def problem(self) -> str | None:
+        """Why the cassette lacks calls that ended after some time (a full disk); `None`: it does not."""
+        return self._file.problem
+
+    def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> _TaskRecorder:
+        """For one plan of the run."""
+        name = task_name(plan)
+        run = {"task": name, "digest": plan.digest, "engine": engine, "models": dict(models)}
+        self._file.write(redact_json(orjson.dumps({"run": run})))
+        return _TaskRecorder(self, name)
+
+    def add(self, asked: AskedCall, outcome: CallOutcome, started: float, seconds: float) -> None:
+        """One call has ended."""
+        if asked.problem is not None:
+            self.lose(asked, asked.problem)
+            return
+        request = orjson.Fragment(asked.content)
+        times = orjson.dumps({"started_at": round(started, 3), "seconds": round(seconds, 6)})
+        try:
+            head = orjson.dumps({"call": asked.place, "model": asked.model, "request": request})
+            said = outcome.to_json()
+        except (TypeError, ValueError) as error:
+            self.lose(asked, str(error))
+            return
+        line = b"".join((head[:-1], b",", said, b",", times[1:]))
+        clean = redact_json(line)
+        self._file.write(clean)
+        if self._file.problem is None:
+            with self._lock:
+                self.num_calls += 1
+                self.num_redacted += clean != line
+
+    def lose(self, asked: AskedCall, reason: str) -> None:
+        """A call cannot be recorded; the cassette says so."""
+        with self._lock:
+            self.num_lost += 1
+            if len(self.reasons) < MOST_REASONS:
+                self.reasons[reason] = None
+        try:
+            line = orjson.dumps({"lost": asked.place, "reason": reason[:1000]})
+        except TypeError:  # an id that is no text in UTF-8
+            line = orjson.dumps({"lost": None, "reason": "the id of its sample is no text"})
+        self._file.write(redact_json(line))
+
+    def close(self) -> None:
+        """The run has ended."""
+        self._file.close(orjson.dumps({"end": {"calls": self.num_calls, "lost": self.num_lost}}))
+
+
+class _TaskRecorder:
+    def __init__(self, recorder: Recorder, task: str):
+        self._recorder = recorder
+        self.task = task
+
+    def model_task(self, model_key: str) -> MLTask | None:
+        return None
+
+    def call(self, asked: AskedCall) -> _RecordedCall:
+        return _RecordedCall(self._recorder, asked)
+
+
+class _RecordedCall:
+    def __init__(self, recorder: Recorder, asked: AskedCall):
+        self._recorder = recorder
+        self._asked = asked
+        self._is_kept = False
+
+    @property
+    def request(self) -> str:
+        return self._asked.content.decode()
+
+    def played(self, stage: Stage) -> CallOutcome | None:
+        return None
+
+    def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
+        # What comes to nothing after it was answered (a limit of tokens) was answered.
+        if not self._is_kept or not isinstance(outcome.said, Failed):
+            self._is_kept = True
+            self._recorder.add(self._asked, outcome, started, seconds)
+
+    def lose(self, reason: str) -> None:
+        if self._is_kept:
+            return
+        self._is_kept = True
+        self._recorder.lose(self._asked, reason)

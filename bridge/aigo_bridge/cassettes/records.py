@@ -1,0 +1,259 @@
+"""What the lines of a cassette say: requests in canonical JSON, and what became of them, in no engine's
+words.
+
+A request is what the sample program asks through the Model protocol, so every engine records the same one for
+the same call. What differs from run to run and is nothing that a model reads (ids of messages) is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from aigo_bridge.dtypes import TraceItem
+from aigo_bridge.errors import SampleError, Stage
+from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_bridge.spec.base import MLTask
+
+Json = dict[str, Any]
+
+_NOTES = frozenset({"id", "inspect"})
+"""Keys of items that are an engine's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a run a model is called."""
+
+    task: str
+    """The plan: its key, in an evaluation with that of the evaluation."""
+    sample: str | int
+    trial: int
+    """From 0."""
+    by: str
+    """`solver`, or a scorer with the row that it scores."""
+    model_key: str
+    """AI GO's key of the model; empty for the evaluated one."""
+    number: int
+    """How many times the same was asked before, here."""
+
+    def __str__(self) -> str:
+        trial = f", trial {self.trial + 1}" if self.trial else ""
+        model = f", model {self.model_key!r}" if self.model_key else ""
+        again = f", time {self.number + 1}" if self.number else ""
+        return f"sample {self.sample!r}{trial}, {self.by}{model}{again}"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A call that came to no answer, after all attempts."""
+
+    message: str
+    kind: str
+    hint: str | None = None
+
+    def error(self, stage: Stage) -> SampleError:
+        """As it was raised."""
+        return SampleError(self.message, stage=stage, hint=self.hint, kind=self.kind)
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """What a call came to."""
+
+    said: Reply | tuple[Likelihood, ...] | Failed
+    task: MLTask = "chat_completion"
+    """What the model is for."""
+    native: Mapping[str, Any] | None = None
+    """Engine → the answer in its own form, where no other engine has words for it; what was said then lacks
+    something. `None`: it is all of it.
+    """
+
+    def to_json(self) -> bytes:
+        """As the members of a line, without the braces around them.
+
+        Raises:
+            ValueError: JSON cannot say it (not a number, half a surrogate pair).
+        """
+        members: Json = {}
+        match self.said:
+            case Failed():
+                members["error"] = self.said
+            case Reply():
+                members["reply"] = self.said
+            case likelihoods:
+                members["likelihoods"] = likelihoods
+        if self.task != "chat_completion":
+            members["for"] = self.task
+        if self.native is not None:
+            members["native"] = dict(self.native)
+        try:
+            content = orjson.dumps(members)
+        except TypeError as error:
+            raise ValueError(f"the answer is no JSON: {error}") from error
+        if not _is_plain(self) and CallOutcome.from_json(orjson.loads(content)) != self:
+            raise ValueError("the answer has a number that JSON does not have")
+        return content[1:-1]
+
+    @staticmethod
+    def from_json(line: Mapping[str, Any]) -> CallOutcome:
+        """Back from a line.
+
+        Raises:
+            ValueError: it says nothing of the kind.
+        """
+        try:
+            if "error" in line:
+                return CallOutcome(Failed(**line["error"]), line.get("for", "chat_completion"))
+            outcome: Reply | tuple[Likelihood, ...]
+            if "likelihoods" in line:
+                outcome = tuple(Likelihood(**weighed) for weighed in line["likelihoods"])
+            else:
+                outcome = _reply(line["reply"])
+            return CallOutcome(outcome, line.get("for", "chat_completion"), line.get("native"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is no answer of a model: {error}") from error
+
+
+def _is_plain(outcome: CallOutcome) -> bool:
+    """Whether an answer holds texts and whole numbers alone."""
+    said = outcome.said
+    if isinstance(said, Failed):
+        return True
+    return (
+        isinstance(said, Reply)
+        and outcome.native is None
+        and said.raw is None
+        and said.value is None
+        and not any(choice.logprobs for choice in said.choices)
+    )
+
+
+def _reply(fields: Mapping[str, Any]) -> Reply:
+    usage = fields["usage"]
+    choices = tuple(_choice(choice) for choice in fields["choices"])
+    return Reply(**{**fields, "choices": choices, "usage": None if usage is None else Usage(**usage)})
+
+
+def _choice(fields: Mapping[str, Any]) -> Choice:
+    calls = tuple(ToolCallReply(**call) for call in fields["tool_calls"])
+    return Choice(**{**fields, "tool_calls": calls, "logprobs": tuple(fields["logprobs"])})
+
+
+# Requests
+
+
+def request_json(request: ModelRequest, continuations: Sequence[str] | None = None) -> Json:
+    """A call as it is recorded.
+
+    Args:
+        request: what the model is asked.
+        continuations: texts whose likelihoods are asked; `None`: an answer is.
+    """
+    content: Json = {}
+    if request.items is not None:
+        content["items"] = [_item(item) for item in request.items]
+    else:
+        content["messages"] = [
+            message.model_dump(mode="json", exclude_none=True) for message in request.input.messages
+        ]
+    if request.input.response_format is not None:
+        content["response_format"] = request.input.response_format.model_dump(
+            mode="json", by_alias=True, exclude_none=True
+        )
+    if options := {name: _whole(value) for name, value in request.options.items() if value is not None}:
+        content["options"] = options
+    if continuations is not None:
+        content["continuations"] = list(continuations)
+    return content
+
+
+def _whole(value: Any) -> Any:
+    """A number as canonical JSON has it, which is quicker to write than to find out."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _item(item: TraceItem) -> Any:
+    fields = _without_notes(item.model_dump(mode="json"))
+    if fields.get("type") == "function_call":
+        with suppress(ValueError):
+            # Engines put other blanks into it.
+            fields["arguments"] = orjson.loads(fields["arguments"])
+    return fields
+
+
+def _without_notes(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _without_notes(part)
+            for name, part in value.items()
+            if name not in _NOTES and part is not None
+        }
+    return [_without_notes(part) for part in value] if isinstance(value, list) else value
+
+
+# How two requests differ
+
+MOST_DIFFERENCES = 3
+"""Differences that are shown."""
+_AROUND = 16
+"""Characters that are shown on each side of the first one that is different in two texts."""
+_LONGEST = 60
+"""Characters of another value that are shown."""
+
+
+def request_differences(recorded: Any, asked: Any) -> list[str]:
+    """What is different in a request that was recorded and one that is asked, with its place: one line each,
+    the first few of them.
+    """
+    lines = list(_differences(recorded, asked, ""))
+    more = len(lines) - MOST_DIFFERENCES
+    return lines[:MOST_DIFFERENCES] + ([f"and {more} more differences"] if more > 0 else [])
+
+
+def _differences(recorded: Any, asked: Any, place: str) -> Iterator[str]:
+    if isinstance(recorded, dict) and isinstance(asked, dict):
+        for key in [*recorded, *(key for key in asked if key not in recorded)]:
+            inner = f"{place}/{key}"
+            if key not in asked:
+                yield f"{inner} is not asked, recorded was {_shown(recorded[key])}"
+            elif key not in recorded:
+                yield f"{inner} was not recorded, asked is {_shown(asked[key])}"
+            else:
+                yield from _differences(recorded[key], asked[key], inner)
+    elif isinstance(recorded, list) and isinstance(asked, list):
+        for number, (left, right) in enumerate(zip(recorded, asked, strict=False)):
+            yield from _differences(left, right, f"{place}/{number}")
+        if len(recorded) != len(asked):
+            yield f"{place} has {len(asked)} entries, recorded were {len(recorded)}"
+    elif isinstance(recorded, str) and isinstance(asked, str):
+        if recorded != asked:
+            left, right = _around(recorded, asked)
+            yield f"{place}: recorded {left!r}, asked {right!r}"
+    elif recorded != asked or isinstance(recorded, bool) is not isinstance(asked, bool):
+        yield f"{place}: recorded {_shown(recorded)}, asked {_shown(asked)}"
+
+
+def _around(left: str, right: str) -> tuple[str, str]:
+    """Two texts around the first character in which they differ."""
+    same = next(
+        (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
+    )
+    start = max(0, same - _AROUND)
+
+    def part(text: str) -> str:
+        end = same + _AROUND
+        return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+
+    return part(left), part(right)
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

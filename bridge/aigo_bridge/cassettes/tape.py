@@ -1,0 +1,162 @@
+"""What the calls of a run go past: recorded, or given again. Engines know these forms alone.
+
+A run has one tape (`RunSettings.tape`). Whoever asks models in a trial (the solver, a scorer) has it from
+`ProgressCounter.asker`, so that each call is known by its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aigo_bridge.cassettes.records import CallOutcome, Place, request_json
+from aigo_bridge.errors import Stage
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.redaction.secrets import redact_json
+from aigo_bridge.spec.base import MLTask
+from aigo_bridge.text.canonical_json import canonical_json
+
+PREFIX = "cassette/"
+"""In front of the names of models that a cassette answers for: no log, cache or resumed run takes them for
+the models themselves.
+"""
+
+CANCELLED = "the call was stopped before there was an answer"
+"""Why a call of a sample that ran into a limit of time, say, is not in a cassette."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A call with its place."""
+
+    place: Place
+    model: str
+    """The engine's name of the model."""
+    content: bytes
+    """The request in canonical JSON, without secrets; empty where it has none."""
+    problem: str | None = None
+    """Why it has no canonical JSON; `None`: it has."""
+
+    @property
+    def digest(self) -> bytes:
+        """Of the request."""
+        return digest_of(self.content)
+
+
+def digest_of(content: bytes) -> bytes:
+    """What tells one request from others."""
+    return hashlib.sha256(content).digest()[:16]
+
+
+class TapedCall(Protocol):
+    """One call on its way past a tape."""
+
+    @property
+    def request(self) -> str:
+        """What is asked, in canonical JSON; empty where it has none."""
+        ...
+
+    def played(self, stage: Stage) -> CallOutcome | None:
+        """What the call came to when it was recorded; `None`: the model is to be asked.
+
+        Raises:
+            SampleError: answers come from a cassette, and this call is not in it.
+        """
+        ...
+
+    def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
+        """Note what the call came to, before anybody uses it.
+
+        Args:
+            outcome: an answer, or that there was none after all attempts.
+            started: Unix time in seconds.
+            seconds: how long it took.
+        """
+        ...
+
+    def lose(self, reason: str) -> None:
+        """Note that the call cannot be recorded."""
+        ...
+
+
+class TaskTape(Protocol):
+    """The tape of one plan's run."""
+
+    @property
+    def task(self) -> str:
+        """The plan's name among those of the run."""
+        ...
+
+    def model_task(self, model_key: str) -> MLTask | None:
+        """What a model of the plan is for; `None`: the tape does not know, or only the model does."""
+        ...
+
+    def call(self, asked: AskedCall) -> TapedCall:
+        """One call; all attempts are one."""
+        ...
+
+
+class Tape(Protocol):
+    """The tape of a run on one engine."""
+
+    def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> TaskTape:
+        """For one plan of the run.
+
+        Args:
+            plan: the plan.
+            engine: who carries it out.
+            models: AI GO model key (`""` for the evaluated model) → the engine's name.
+        """
+        ...
+
+
+class TrialTape:
+    """The tape for one who asks in one trial; made anew for each attempt at it."""
+
+    def __init__(self, tape: TaskTape, sample_id: str | int, trial: int, by: str):
+        self._tape = tape
+        self._place = (tape.task, sample_id, trial, by)
+        self._times: Counter[bytes] = Counter()
+
+    def model_task(self, model_key: str) -> MLTask | None:
+        """See `TaskTape.model_task`."""
+        return self._tape.model_task(model_key)
+
+    def call(
+        self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
+    ) -> TapedCall:
+        """One call through the Model protocol."""
+        return self.native_call(model_key, model, request_json(request, continuations))
+
+    def native_call(self, model_key: str, model: str, request: Mapping[str, Any] | str) -> TapedCall:
+        """One call that an engine makes by itself (an agent's).
+
+        Args:
+            model_key: AI GO's key of the model.
+            model: the engine's name of it.
+            request: JSON of its own, without what only that engine sets; or why it has no form.
+        """
+        content, problem = b"", request if isinstance(request, str) else None
+        if not isinstance(request, str):
+            try:
+                # So that a request is the same one, whoever's secret stands in it.
+                content = redact_json(canonical_json(request))
+            except ValueError as error:
+                problem = str(error)
+        counted = hashlib.blake2b(model_key.encode() + b"\0" + content, digest_size=16).digest()
+        place = Place(*self._place, model_key, self._times[counted])
+        self._times[counted] += 1
+        return self._tape.call(AskedCall(place, model, content, problem))
+
+
+def task_name(plan: TaskPlan) -> str:
+    """What tells a plan from others of its run."""
+    specification = plan.specification
+    if specification is None:
+        return plan.task.key
+    run = f"#{specification.run + 1}" if specification.num_runs > 1 else ""
+    return f"{specification.evaluation}/{specification.key}{run}"

@@ -1,0 +1,149 @@
+"""`--record` and `--replay`: the tape of a run, and what is said of it in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from aigo_bridge.cassettes.playing import Cassette, Player
+from aigo_bridge.cassettes.recording import Recorder
+from aigo_bridge.cassettes.tape import Tape
+from aigo_bridge.cli.failing import show_issues
+from aigo_bridge.cli.run_options import RunOptions
+from aigo_bridge.cli.terminal import name_of, printable, short_path
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.errors import Issue, UsageError
+
+MOST_ISSUES = 10
+"""Damaged lines that are told one by one."""
+
+
+@dataclass
+class RunTape:
+    """The tapes of a run, one for each engine."""
+
+    recorder: Recorder | None = None
+    cassette: Cassette | None = None
+    players: dict[str, Player] = field(default_factory=dict)
+    """Engine → its tape."""
+
+    @property
+    def models(self) -> Mapping[str, str] | None:
+        """Names of the models that were recorded, by key; `None`: the models themselves are asked."""
+        return None if self.cassette is None else self.cassette.models()
+
+    def of_engine(self, engine: str) -> Tape | None:
+        """The tape of the run on an engine; all its evaluations go past one."""
+        if self.cassette is None:
+            return self.recorder
+        return self.players.setdefault(engine, self.cassette.player())
+
+
+@contextmanager
+def run_tape(options: RunOptions, engines: Sequence[Engine]) -> Iterator[RunTape]:
+    """The tape that the user wants.
+
+    Raises:
+        UsageError: the options make no sense together, an engine cannot do it, or the file cannot be written.
+        EvidenceError: the cassette cannot be read.
+    """
+    _refuse(options, engines)
+    if options.record is not None:
+        recorder = Recorder(options.record, append=options.resume)
+        try:
+            yield RunTape(recorder=recorder)
+        finally:
+            recorder.close()
+    elif options.replay is not None:
+        with opened(options.replay) as cassette:
+            yield RunTape(cassette=cassette)
+    else:
+        yield RunTape()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Cassette]:
+    """A cassette; what is wrong with it is shown.
+
+    Raises:
+        EvidenceError: it cannot be read.
+    """
+    issues: list[Issue] = []
+    cassette = Cassette(path, issues.append)
+    more = len(issues) - MOST_ISSUES
+    show_issues(issues[:MOST_ISSUES])
+    if more > 0:
+        show_issues([Issue(f"{more} more lines are left out", file=str(path), severity="warning")])
+    if not cassette.is_complete and not issues:
+        message = "the recording did not come to its end; there may have been further calls"
+        show_issues([Issue(message, file=str(path), severity="warning")])
+    try:
+        yield cassette
+    finally:
+        cassette.close()
+
+
+def _refuse(options: RunOptions, engines: Sequence[Engine]) -> None:
+    wanted = {"--record": options.record, "--replay": options.replay}
+    used = [name for name, path in wanted.items() if path is not None]
+    if len(used) > 1:
+        raise UsageError("--record, --replay: what is answered from a cassette stands in one already")
+    if not used:
+        return
+    (name,) = used
+    unable = [engine.name for engine in engines if not engine.capabilities.tapes]
+    if unable:
+        raise UsageError(f"{name}: not on {', '.join(unable)}, whose calls of models cannot be followed")
+    if name == "--record" and len(engines) > 1:
+        raise UsageError("--record: on one engine; then run it on others with --replay")
+    if name == "--replay" and (options.resume or options.cache == "reuse"):
+        raise UsageError("--replay: runs all of it; not with --resume or --cache reuse")
+
+
+def show_tape(tape: RunTape, num_reused: int) -> bool:
+    """Say on standard error what was recorded or answered; whether all of it was recorded.
+
+    Args:
+        tape: of the run that has ended.
+        num_reused: trials that were taken over from earlier runs.
+    """
+    if tape.recorder is not None:
+        return _show_recording(tape.recorder, num_reused)
+    for engine, player in tape.players.items():
+        where = f" on {engine}" if len(tape.players) > 1 else ""
+        missing = f", {player.num_missing} are not in it" if player.num_missing else ""
+        unasked = f", {player.num_unasked} of its calls were not made" if player.num_unasked else ""
+        _note(
+            f"answered{where} from {_name(player.cassette.path)}: {player.num_given} calls{missing}{unasked}"
+        )
+    return True
+
+
+def _show_recording(recorder: Recorder, num_reused: int) -> bool:
+    _note(f"recorded {recorder.num_calls} calls in {_name(recorder.path)} ({_size(recorder.num_bytes)})")
+    if recorder.num_redacted:
+        _note(f"in {recorder.num_redacted} of them [secret] stands for a secret")
+    if num_reused:
+        _note(f"{num_reused} trials were taken over from an earlier run: their calls are not in it")
+    if recorder.num_lost:
+        reasons = "; ".join(recorder.reasons)
+        _note(f"warning: {recorder.num_lost} calls are not in it: {printable(reasons)}")
+    if recorder.problem is not None:
+        _note(f"error: the cassette lacks calls: it cannot be written ({recorder.problem})")
+    return recorder.problem is None
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _name(path: Path) -> str:
+    return name_of(short_path(path))
+
+
+def _size(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:.1f} MB" if num_bytes >= 1e5 else f"{num_bytes / 1e3:.1f} kB"

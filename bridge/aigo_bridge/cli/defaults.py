@@ -1,0 +1,183 @@
+"""Defaults for options from the settings of the user's own project: words that stand in front of those that
+were typed.
+
+Whoever hands over a folder does not say what its code may do: an option that allows something is typed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import is_below
+from aigo_bridge.access.settings import Settings, SettingsError, project_settings
+from aigo_bridge.cli.failing import reported
+from aigo_bridge.cli.terminal import is_verbose, note, printable, short_path
+from aigo_bridge.errors import Issue
+
+ALLOWING = frozenset({"allow", "allow-url", "custom-tasks", "env", "root"})
+"""Options that let files do more than they otherwise may, or say more than they otherwise would."""
+
+HARMLESS = {"snippets": "jailed", "redact": True, "network": False}
+"""Options of which one value allows nothing."""
+
+PATHS = frozenset({"-o", "--out", "--data-dir"})
+"""Options whose value is a place to write to or to read from."""
+
+_PLACES = "aigo_bridge.defaults"
+"""Under which a context keeps parameter → place of its default."""
+
+
+def with_defaults(
+    context: Any, verb: str, command: Any, words: Sequence[str], verbs: Sequence[str]
+) -> list[str]:
+    """The words of a verb with the project's defaults in front; an option that was typed has no default.
+
+    Args:
+        context: of the command line, which keeps where each default stands.
+        verb: its name.
+        command: what Typer has made of it.
+        words: what was typed after it.
+        verbs: all there are.
+    """
+    typed = list(words[: words.index("--")] if "--" in words else words)
+    if {"-h", "--help"} & set(typed):
+        return list(words)
+    with reported():
+        settings = project_settings()
+        _refuse_unknown(settings, verbs)
+        defaults = _defaults(settings, verb, command, typed)
+    context.meta[_PLACES] = {
+        option.name: settings.issue("", verb, name).place for name, (option, _) in defaults.items()
+    }
+    if is_verbose() and defaults:
+        spelled_out = shlex.join(word for _, spelled in defaults.values() for word in spelled)
+        note(printable(f"defaults of {short_path(settings.file or '')}: {spelled_out}"))
+    return [*(word for _, spelled in defaults.values() for word in spelled), *words]
+
+
+def _refuse_unknown(settings: Settings, verbs: Sequence[str]) -> None:
+    issues = []
+    for key, value in settings.values.items():
+        if key == "env":
+            continue
+        if key not in verbs:
+            message = f"{settings.name(key)}: there is no such setting"
+            issues.append(settings.issue(message, key, hint=_near(key, ["env", *verbs])))
+        elif not isinstance(value, dict):
+            message = f"{settings.name(key)}: found {value!r}, expected a table of options"
+            issues.append(settings.issue(message, key))
+    if issues:
+        raise SettingsError(*issues)
+
+
+def _defaults(
+    settings: Settings, verb: str, command: Any, typed: Sequence[str]
+) -> dict[str, tuple[Any, list[str]]]:
+    """Defaults that count, by their names in the settings: the option, and the words for it."""
+    options = dict(_options(command))
+    left_out = _left_out(verb, typed)
+    defaults: dict[str, tuple[Any, list[str]]] = {}
+    issues: list[Issue] = []
+    for name, value in settings.values.get(verb, {}).items():
+        option = options.get(name.replace("_", "-"))
+        message = _refusal(name, value, option)
+        if message is not None or option is None:
+            hint = _near(name, list(options)) if option is None else _hint(name)
+            issues.append(settings.issue(f"{settings.name(verb, name)}: {message}", verb, name, hint=hint))
+        elif not left_out & set(option.opts) and not any(_names(word, option) for word in typed):
+            defaults[name] = option, _spelled(option, value)
+    if issues:
+        raise SettingsError(*issues)
+    return defaults
+
+
+def _options(command: Any) -> Iterator[tuple[str, Any]]:
+    """Options by their long names, without hyphens in front."""
+    for parameter in command.params:
+        if parameter.opts[0].startswith("-") and not getattr(parameter, "hidden", False):
+            for name in parameter.opts:
+                if name.startswith("--"):
+                    yield name[2:], parameter
+
+
+def _left_out(verb: str, typed: Sequence[str]) -> frozenset[str]:
+    """Options of tasks that say nothing to what is run."""
+    if verb != "run":
+        return frozenset()
+    from aigo_bridge.cli.engine_options import names_benchmark
+    from aigo_bridge.cli.run_options import NOT_FOR_BENCHMARKS
+
+    return frozenset(NOT_FOR_BENCHMARKS if any(map(names_benchmark, typed)) else ())
+
+
+def _refusal(name: str, value: Any, option: Any) -> str | None:
+    """Why a default cannot be taken; `None`: it can."""
+    plain = name.replace("_", "-")
+    if plain in ALLOWING or value != HARMLESS.get(plain, value):
+        return "what allows something is typed, and no default"
+    if option is None:
+        return "there is no such option"
+    if getattr(option, "is_flag", False):
+        return None if isinstance(value, bool) else f"found {value!r}, expected true or false"
+    if isinstance(value, dict | list) and not option.multiple:
+        return f"found {value!r}, expected one value"
+    values = (
+        list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    )
+    if isinstance(value, dict) and "=" not in (option.metavar or ""):
+        return f"found a table, expected a list of {option.metavar}"
+    if wrong := [one for one in values if isinstance(one, bool) or not isinstance(one, str | int | float)]:
+        return f"found {wrong[0]!r}, expected a text or a number"
+    if PATHS & set(option.opts) and not is_below(Path.cwd() / str(value), project_root()):
+        return f"found {value!r}, expected a folder of this project; another one is typed"
+    return None
+
+
+def project_root() -> Path:
+    """Folder of the settings."""
+    file = project_settings().file
+    return Path.cwd() if file is None else file.parent
+
+
+def _hint(name: str) -> str | None:
+    if name == "env":
+        return 'variables that files may read stand at the top: env = ["NAME"]'
+    if name in HARMLESS:
+        return f"of the project only {json.dumps(HARMLESS[name])}"
+    return None
+
+
+def _spelled(option: Any, value: Any) -> list[str]:
+    """A default as it would be typed."""
+    name = next(name for name in option.opts if name.startswith("--"))
+    if getattr(option, "is_flag", False):
+        return [name] if value else option.secondary_opts[:1]
+    if isinstance(value, dict):
+        value = [f"{key}={one}" for key, one in value.items()]
+    return [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
+
+
+def _names(word: str, option: Any) -> bool:
+    """Whether a word is an option, or begins with one and goes on with its value."""
+    return any(
+        word.partition("=")[0] == name if name.startswith("--") else word.startswith(name)
+        for name in (*option.opts, *option.secondary_opts)
+    )
+
+
+def _near(name: str, names: Sequence[str]) -> str | None:
+    near = difflib.get_close_matches(name.replace("_", "-"), names, n=1)
+    return f"did you mean {near[0]!r}?" if near else None
+
+
+def explain_default(context: Any, error: Any) -> None:
+    """Say of a value that an option refuses where it stands, if it was not typed."""
+    name = getattr(getattr(error, "param", None), "name", None)
+    place = context.meta.get(_PLACES, {}).get(name)
+    if place is not None:
+        error.message = f"{error.message} (the default in {place})"

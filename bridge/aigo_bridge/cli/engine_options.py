@@ -1,0 +1,136 @@
+"""Options of an engine's own command on the command line of `run`: told apart from ours before Typer reads
+them, and handed on as they were typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from typer.core import TyperCommand
+
+Value = Literal["required", "optional", "none"]
+
+OPTION = "--engine-option"
+"""Hidden option that carries what an engine reads itself, word by word."""
+MORE = "--more"
+"""Hidden option that carries each task after the first."""
+
+
+class RunCommand(TyperCommand):
+    """`run`, which for an engine's own benchmark also takes the options of that engine's command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words, those of an engine handed on."""
+        from aigo_bridge.cli.failing import reported
+
+        with reported():
+            words = self._sorted(args)
+        try:
+            return super().parse_args(ctx, words)
+        except Exception as error:
+            # Typer 0.15 has Click's class for it, later releases one of their own.
+            if type(error).__name__ == "NoSuchOption":
+                _explain(error, str(getattr(error, "option_name", "")))
+            raise
+
+    def _sorted(self, words: list[str]) -> list[str]:
+        own_options = {
+            name: _value_of(parameter)
+            for parameter in self.params
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        }
+        engine = _engine(words, own_options)
+        if engine is None:
+            return words
+        from aigo_bridge.engine.registry import benchmarks_of, load_engine
+
+        options = benchmarks_of(engine).options
+        native: Mapping[str, Value] = {}
+        if options is not None:
+            load_engine(engine)
+            native = {name: option.value for option in options() for name in option.names}
+        sorted_words, tasks = list[str](), 0
+        for group, is_native in _groups(words, native, own_options):
+            if is_native:
+                sorted_words += [f"{OPTION}={word}" for word in group]
+            elif len(group) == 1 and _engine_of(group[0]) is not None:
+                tasks += 1
+                sorted_words.append(group[0] if tasks == 1 else f"{MORE}={group[0]}")
+            else:
+                sorted_words += group
+        return sorted_words
+
+
+def _groups(
+    words: Sequence[str], native: Mapping[str, Value], own_options: Mapping[str, Value]
+) -> Iterator[tuple[list[str], bool]]:
+    """Options with their values, and single words; whether the engine reads them."""
+    position = 0
+    while position < len(words):
+        word = words[position]
+        name, value = _option(word, native) or _option(word, own_options) or (word, "none")
+        has_value = value != "none" and word == name
+        follows = position + 1 < len(words) and not (
+            value == "optional" and words[position + 1].startswith("-")
+        )
+        size = 2 if has_value and follows else 1
+        yield list(words[position : position + size]), _option(word, native) is not None
+        position += size
+
+
+def _option(word: str, options: Mapping[str, Value]) -> tuple[str, Value] | None:
+    """An option's name, and whether a value belongs to it, as in `-Sname=value` or in the next word."""
+    if not word.startswith("-") or word in ("-", "--"):
+        return None
+    name = word.partition("=")[0] if word.startswith("--") else word[:2]
+    return (name, options[name]) if name in options else None
+
+
+def _value_of(parameter: Any) -> Value:
+    return (
+        "none"
+        if getattr(parameter, "is_flag", False) or not parameter.opts[0].startswith("-")
+        else "required"
+    )
+
+
+def _engine(words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
+    """The engine whose benchmark is to be run; `None`: none."""
+    for number, word in enumerate(words):
+        previous = words[number - 1] if number else ""
+        if own_options.get(previous) != "required" and _engine_of(word) is not None:
+            return _engine_of(word)
+    return None
+
+
+def names_benchmark(word: str) -> bool:
+    """Whether a word is an engine's own benchmark."""
+    return _engine_of(word) is not None
+
+
+def _explain(error: Any, option: str) -> None:
+    """Say of an option that is unknown here which engine's benchmarks take it."""
+    from aigo_bridge.engine.registry import benchmarks_of, engine_names
+    from aigo_bridge.errors import BridgeError
+
+    for name in engine_names():
+        try:
+            options = benchmarks_of(name).options
+            is_known = options is not None and any(option in native.names for native in options())
+        except (BridgeError, ImportError):
+            continue
+        if is_known:
+            error.message += (
+                f" (an option of benchmarks of {name}, {name}:NAME; a task of AI GO has settings of its model"
+                " in the model's file or its solver, a benchmark of another engine behind the model)"
+            )
+
+
+def _engine_of(word: str) -> str | None:
+    if ":" not in word or word.startswith("-"):
+        return None
+    from aigo_bridge.engine.registry import split_name
+
+    benchmark = split_name(word)
+    return None if benchmark is None else benchmark[0]

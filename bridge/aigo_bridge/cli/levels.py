@@ -1,0 +1,31 @@
+"""What a check of results came to, as the terminal shows it."""
+
+from __future__ import annotations
+
+import typer
+
+from aigo_bridge.cli.terminal import printable, short_path
+from aigo_bridge.verification.levels import Level, Verification
+
+_MARKS = {"proved": "proved", "failed": "FAILED", "cannot be checked": "cannot be checked"}
+_SHOWN = 20
+
+
+def show_verification(verification: Verification) -> None:
+    """The levels of a result, one by one."""
+    typer.echo(printable(str(short_path(verification.result))))
+    for item in verification.levels:
+        _show_level(item)
+
+
+def _show_level(item: Level) -> None:
+    reason = "" if item.reason is None else f": {item.reason}"
+    typer.echo(printable(f"  {item.name:<10} {_MARKS[item.verdict]}{reason}"))
+    if item.verdict != "cannot be checked":
+        typer.echo(printable(f"  {'':<10}   {item.title}"))
+    for finding in item.findings[:_SHOWN]:
+        typer.echo(printable(f"  {'':<10} - {finding}"))
+    if item.num_findings > _SHOWN:
+        typer.echo(f"  {'':<10} - and {item.num_findings - _SHOWN} more")
+    for note in item.notes:
+        typer.echo(printable(f"  {'':<10}   {note}"))

@@ -1,0 +1,1 @@
+"""Numbers on the screen and for programs: intervals, comparisons, judges, rules."""

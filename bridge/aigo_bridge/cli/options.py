@@ -1,0 +1,326 @@
+"""Options that verbs share, each declared once: how Typer has them, what they mean, and what is allowed by
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields, replace
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from aigo_bridge.access.grants import VariableUse
+    from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
+
+Options = TypeVar("Options")
+
+HELP_NAMES = {
+    "help_option_names": ["-h", "--help"],
+    # Help is as wide as the terminal, up to where lines become hard to read; elsewhere 80 columns.
+    "max_content_width": 120,
+}
+
+VERB: dict[str, Any] = {
+    # Plain help: rich's takes longer to import than the help takes to read.
+    "rich_markup_mode": None,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "context_settings": HELP_NAMES,
+}
+
+
+def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Give a verb the fields of a dataclass as its arguments and options: it takes them as one object."""
+
+    def decorate(verb: Callable[[Options], None]) -> Callable[..., None]:
+        def command(**values: Any) -> None:
+            verb(kind(**values))
+
+        annotations = get_type_hints(kind, include_extras=True)
+        parameters = [
+            Parameter(
+                field.name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if field.default is MISSING else field.default,
+                annotation=annotations[field.name],
+            )
+            for field in fields(kind)  # type: ignore[arg-type]  # a dataclass: its fields are what this is for
+        ]
+        command.__doc__ = verb.__doc__
+        command.__annotations__ = annotations
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
+        return command
+
+    return decorate
+
+
+# Tasks
+
+ConfigOption = Annotated[
+    list[str] | None,
+    typer.Option("--config", metavar="KEY=VALUE", help="Value for a parameter of the task. Repeatable."),
+]
+
+DatasetOption = Annotated[
+    list[str] | None,
+    typer.Option("--dataset", metavar="KEY=FILE", help="File of a data set. Repeatable."),
+]
+
+RootOption = Annotated[
+    Path | None,
+    typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
+]
+
+BadTasksOption = Annotated[
+    bool,
+    typer.Option("--allow-bad-tasks", help="Of a file of task records, leave invalid ones out."),
+]
+
+SamplesAtATimeOption = Annotated[
+    int | None, typer.Option("--max-samples", min=1, metavar="N", help="Samples in flight at a time.")
+]
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print a machine-readable summary instead of tables.")
+]
+
+
+# What a task may take
+
+
+def _allow_variables(context: typer.Context, names: list[str] | None) -> list[str]:
+    from aigo_bridge.access.grants import granted, granting
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+
+    with reported():
+        for name in names or ():
+            if not name.isidentifier():
+                raise UsageError(f"--env: found {name!r}, expected the name of a variable, e.g. --env REGION")
+    if names:
+        grants = granted()
+        context.with_resource(granting(replace(grants, variables=grants.variables | set(names))))
+    # Typer 0.15 asks the length of what a callback returns.
+    return names or []
+
+
+def _allow_addresses(context: typer.Context, addresses: list[str] | None) -> list[str]:
+    from aigo_bridge.access.addresses import check_allowed
+    from aigo_bridge.access.grants import granted, granting
+    from aigo_bridge.cli.failing import reported
+
+    with reported():
+        for address in addresses or ():
+            check_allowed(address)
+    if addresses:
+        grants = granted()
+        context.with_resource(granting(replace(grants, addresses=(*grants.addresses, *addresses))))
+    return addresses or []
+
+
+def _allow_network(context: typer.Context, network: bool) -> bool:
+    from aigo_bridge.access.grants import granted, granting
+
+    context.with_resource(granting(replace(granted(), network=network)))
+    return network
+
+
+EnvOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME",
+        callback=_allow_variables,
+        help="Environment variable that the task's files may read as $NAME; never one that holds a secret. "
+        "Repeatable.",
+    ),
+]
+
+
+AllowUrlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-url",
+        metavar="HOST|ORIGIN",
+        callback=_allow_addresses,
+        help="Fetch rows also from this host, in whatever network it is, e.g. http://127.0.0.1:8000. "
+        "Repeatable.",
+    ),
+]
+NetworkOption = Annotated[
+    bool,
+    typer.Option(
+        "--network/--no-network",
+        callback=_allow_network,
+        help="Whether rows of data sets are fetched from public addresses and hubs.",
+    ),
+]
+
+
+def variables_as_json(variables: Iterable[VariableUse]) -> list[dict[str, Any]]:
+    """Which variables files name, and where, for programs; never what they hold."""
+    from aigo_bridge.cli.terminal import short_path
+
+    return [
+        {
+            "name": use.name,
+            "file": short_path(use.file),
+            "line": use.line,
+            "column": use.column,
+            "is_set": use.is_set,
+        }
+        for use in variables
+    ]
+
+
+def uses_as_lines(variables: Iterable[VariableUse], addresses: Iterable[str]) -> list[str]:
+    """Which variables and addresses files name, for people."""
+    from aigo_bridge.cli.terminal import printable, short_path
+
+    lines = []
+    for use in variables:
+        unset = "" if use.is_set else ", not set"
+        lines.append(
+            f"reads the environment variable {use.name} "
+            f"({short_path(use.file)}:{use.line}:{use.column}{unset})"
+        )
+    lines += [f"takes rows from {address}" for address in addresses]
+    return [printable(line) for line in dict.fromkeys(lines)]
+
+
+# The author's code
+
+SnippetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--snippets",
+        metavar="jailed|worker|in-process",
+        help="How far the author's Python is confined: no network, no files but the system's; a process "
+        "that cannot look into others; not at"
+        " all, for debugging your own code. [the strictest that can be had, at least worker]",
+    ),
+]
+
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="network",
+        help="Let the author's code have what its task says that it needs; remembered for that task as it "
+        "is now.",
+    ),
+]
+
+
+def choose_confinement(snippets: str | None, allowed: list[str] | None = None) -> None:
+    """Take the options; what cannot be had in full is told on standard error when the first code runs.
+
+    Raises:
+        UsageError: an option makes no sense.
+    """
+    from aigo_bridge.cli.terminal import note, printable
+    from aigo_bridge.execution.permissions import allow
+    from aigo_bridge.snippets.process import choose
+
+    choose(snippets, lambda text: note(f"note: {printable(text)} (docs/snippets.md)"))
+    allow(allowed or ())
+
+
+# Where a plan comes from
+
+
+def origin_of(
+    task: str,
+    *,
+    config: list[str] | None,
+    dataset: list[str] | None,
+    root: Path | None,
+    num_samples: int | None = None,
+    subsampling: str | None = None,
+    num_trials: int | None = None,
+    allow_bad_tasks: bool = False,
+    full: bool = False,
+    data_dir: Path | None = None,
+    shard: str | None = None,
+) -> PlanOrigin:
+    """The origin of a plan; with `full`, on the real rows in place of sample data, those of a copy in
+    `data_dir` if there is one.
+
+    Raises:
+        UsageError: an option makes no sense.
+        SpecError: the task cannot be read, which is needed to type the config.
+    """
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.evaluation.run_files import names_run_file
+    from aigo_bridge.evaluation.task import full_origin, parse_config
+    from aigo_bridge.plan.plan import PlanOrigin
+
+    if subsampling not in (None, "head", "random"):
+        raise UsageError(f"--subsampling: found {subsampling!r}, expected head or random")
+    if allow_bad_tasks and names_run_file(task):
+        raise UsageError(f"--allow-bad-tasks is for files of task records, found {task!r}")
+    reach = None if root is None else str(root.resolve())
+    files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
+    origin = PlanOrigin(
+        task=_stable_name(task),
+        config=parse_config(task, pairs("--config", config), root=reach),
+        datasets=files,
+        num_samples=num_samples,
+        subsampling=cast("Literal['head', 'random'] | None", subsampling),
+        num_trials=num_trials,
+        root=reach,
+        allow_bad_tasks=allow_bad_tasks,
+        shard=shard,
+    )
+    return full_origin(origin, data_dir) if full else origin
+
+
+def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """Repeated `KEY=VALUE` options as a mapping.
+
+    Raises:
+        UsageError: one has no `=`, or a key is given twice.
+    """
+    from aigo_bridge.errors import UsageError
+
+    values: dict[str, str] = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{option}: found {text!r}, expected KEY=VALUE")
+        if key in values:
+            raise UsageError(f"{option}: {key!r} is given twice")
+        values[key] = value
+    return values
+
+
+def cache_policy(text: str | None) -> CachePolicy | None:
+    """A cache policy that was typed; `None` when none was.
+
+    Raises:
+        UsageError: there is no such policy.
+    """
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.plan.plan import CachePolicy
+
+    policies = get_args(CachePolicy)
+    if text is not None and text not in policies:
+        raise UsageError(f"--cache: found {text!r}, expected {', '.join(policies[:-1])} or {policies[-1]}")
+    return cast("CachePolicy | None", text)
+
+
+def _stable_name(task: str) -> str:
+    """The task so that another process finds it: a shipped task's name, else the absolute path (of a run
+    file's part, that of the file).
+    """
+    from aigo_bridge.evaluation.run_files import parse_reference
+
+    reference = parse_reference(task)
+    if reference is not None:
+        return str(replace(reference, file=reference.file.resolve()))
+    path = Path(task)
+    return str(path.resolve()) if path.exists() else task

@@ -1,0 +1,409 @@
+"""The options of `aigo-bridge run`, each declared once: what the user typed, and what it means to planning,
+engines and benchmarks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.engine_options import MORE, OPTION
+from aigo_bridge.cli.options import (
+    AllowOption,
+    AllowUrlOption,
+    BadTasksOption,
+    EnvOption,
+    JsonOption,
+    NetworkOption,
+    RootOption,
+    SamplesAtATimeOption,
+    SnippetsOption,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aigo_bridge.cli.progress import Display
+    from aigo_bridge.engine.engine import BenchmarkRun
+    from aigo_bridge.engine.protocol import Progress, RunSettings
+    from aigo_bridge.evaluation.models import ModelChoice
+    from aigo_bridge.plan.plan import PlanOrigin
+
+CACHE_POLICIES = ("reuse", "update", "no-cache")
+
+NOT_FOR_BENCHMARKS = (
+    *("--config", "--dataset", "--full", "--subsampling", "--root", "--allow-bad-tasks", "--cache"),
+    *("--record", "--replay", "--snippets", "--allow", "--env", "--allow-url", "--vary"),
+)
+"""Options that say nothing to an engine's own benchmark."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What the user wants run, and how."""
+
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records), the name of a shipped task, a run file (all its "
+            "specifications), `RUN_FILE#SPECIFICATION`, or an engine's own"
+            " benchmark: `inspect:NAME`, `inspect:FILE.py@TASK`, `lighteval:TASK|SHOTS`.",
+        ),
+    ]
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL[,MODEL]",
+            help="Model under evaluation: openai/…, anthropic/…, ollama/…, hf/…, or scripted/FILE. Of"
+            " several, each runs in DIR/<model>, and they are compared.",
+        ),
+    ] = None
+    model_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-map",
+            metavar="KEY=MODEL",
+            help="Which model an AI GO model key of the task stands for. Repeatable.",
+        ),
+    ] = None
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE",
+            help="Value for a parameter of the task, or of the run file's evaluation. Repeatable.",
+        ),
+    ] = None
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=VALUE,VALUE",
+            help="Run with each of these values of a parameter, in DIR/<key>=<value>, and compare; a file"
+            " with text (.md, .txt …) stands for its text. Repeatable.",
+        ),
+    ] = None
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File of a data set: rows, or a data set's YAML. Repeatable.",
+        ),
+    ] = None
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Take the real rows from the Hugging Face hub, in place of a shipped task's sample data.",
+        ),
+    ] = False
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-arg",
+            "-T",
+            metavar="NAME=VALUE",
+            help="Parameter of an engine's own benchmark. Repeatable.",
+        ),
+    ] = None
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Rows in place of a hub's, DIR/<split>.jsonl (or .parquet, .csv): of a lighteval task,"
+            " or with --full.",
+        ),
+    ] = None
+    custom_tasks: Annotated[
+        Path | None,
+        typer.Option(
+            "--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks (TASKS_TABLE)."
+        ),
+    ] = None
+    num_samples: Annotated[
+        int | None,
+        typer.Option("--num-samples", "-n", "--limit", min=1, metavar="N", help="Run on N samples only."),
+    ] = None
+    subsampling: Annotated[
+        str | None,
+        typer.Option(
+            "--subsampling", metavar="head|random", help="Which N: the first, or a fixed random choice."
+        ),
+    ] = None
+    num_trials: Annotated[
+        int | None,
+        typer.Option(
+            "--num-trials", "--epochs", min=1, metavar="N", help="Solve and score each sample N times."
+        ),
+    ] = None
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native logs and the evidence.")
+    ] = Path("out")
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAME[,NAME]",
+            help="Engine to run on; of several, the results stand in DIR/<engine> and are compared.",
+        ),
+    ] = "inspect"
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run of the same task in DIR.")
+    ] = False
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache",
+            metavar="|".join(CACHE_POLICIES),
+            help="Whether earlier results in DIR are used; of a run file, in place of its own cache "
+            "policy. [update]",
+        ),
+    ] = None
+    fail_on_error: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on-error",
+            metavar="N|0.x",
+            help="Failed samples that are tolerated (per specification), as a number or a share of all "
+            "samples; with one more the run is"
+            " stopped, and can be resumed. Without the option it goes on, and any failed sample makes the "
+            "exit code 1.",
+        ),
+    ] = None
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="CASSETTE",
+            help="Keep every call of a model, request and answer, in this new file; with --resume one that is"
+            " there is gone on with.",
+        ),
+    ] = None
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="CASSETTE",
+            help="Answer every call of a model from this file, on any engine; nothing else is asked, and what"
+            " is not in it fails.",
+        ),
+    ] = None
+    root: RootOption = None
+    allow_bad_tasks: BadTasksOption = False
+    max_connections: Annotated[
+        int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent model calls.")
+    ] = None
+    max_samples: SamplesAtATimeOption = None
+    time_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--time-limit",
+            min=1,
+            metavar="SECONDS",
+            help="Time that one sample may take; its scorers have half of that again.",
+        ),
+    ] = None
+    token_limit: Annotated[
+        int | None, typer.Option("--token-limit", min=1, metavar="N", help="Tokens that one sample may use.")
+    ] = None
+    cost_limit: Annotated[
+        float | None, typer.Option("--cost-limit", min=0, metavar="X", help="Cost that one sample may incur.")
+    ] = None
+    snippets: SnippetsOption = None
+    allow: AllowOption = None
+    env: EnvOption = None
+    allow_url: AllowUrlOption = None
+    network: NetworkOption = True
+    as_json: JsonOption = False
+    report: Annotated[
+        bool,
+        typer.Option("--report", help="Write DIR/report.html too, a page to look at all results with."),
+    ] = False
+    progress: Annotated[
+        str | None,
+        typer.Option(
+            "--progress",
+            metavar="rich|plain|none",
+            help="How progress is shown: a bar, lines, or not at all. [a bar on a terminal, else lines]",
+        ),
+    ] = None
+    sample_id: Annotated[
+        str | None,
+        typer.Option(
+            "--sample-id",
+            metavar="ID[,ID]",
+            help="Run an engine's own benchmark on these samples only.",
+        ),
+    ] = None
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="K/N",
+            help="Run the K-th of N parts of the rows, into DIR/shard-K-of-N; `aigo-bridge merge` makes one "
+            "result of them.",
+        ),
+    ] = None
+    engine_options: Annotated[list[str] | None, typer.Option(OPTION, hidden=True)] = None
+    more_tasks: Annotated[list[str] | None, typer.Option(MORE, hidden=True)] = None
+
+    def refuse_those_of_benchmarks(self) -> None:
+        """Refuse what a task has nothing to do with.
+
+        Raises:
+            UsageError: it was given.
+        """
+        from aigo_bridge.errors import UsageError
+
+        if self.task_args:
+            raise UsageError(
+                "-T: for an engine's own benchmark only; parameters of a task are given with --config"
+            )
+        if self.custom_tasks is not None:
+            raise UsageError("--custom-tasks: for an engine's own benchmark only")
+        if self.data_dir is not None and not self.full:
+            raise UsageError("--data-dir: with --full, or for an engine's own benchmark")
+        if self.sample_id is not None:
+            raise UsageError("--sample-id: for an engine's own benchmark only")
+
+    def origin(self) -> PlanOrigin:
+        """Where the plan comes from.
+
+        Raises:
+            UsageError: an option makes no sense.
+            SpecError: the task cannot be read, which is needed to type the config.
+        """
+        from aigo_bridge.cli.options import origin_of
+
+        return origin_of(
+            self.task,
+            config=self.config,
+            dataset=self.dataset,
+            root=self.root,
+            num_samples=self.num_samples,
+            subsampling=self.subsampling,
+            num_trials=self.num_trials,
+            allow_bad_tasks=self.allow_bad_tasks,
+            full=self.full,
+            data_dir=self.data_dir,
+            shard=self.shard,
+        )
+
+    def engine_names(self) -> list[str]:
+        """The engines; a name that no engine has is told when it is looked for.
+
+        Raises:
+            UsageError: the list makes no sense.
+        """
+        from aigo_bridge.errors import UsageError
+
+        names = [name.strip() for name in self.engine.split(",")]
+        if "" in names or len(set(names)) < len(names):
+            raise UsageError(
+                f"--engine: found {self.engine!r}, expected one engine or several different ones, e.g. "
+                f"inspect,lighteval"
+            )
+        return names
+
+    def display(self) -> Display | None:
+        """How progress is shown; `None`: as it is usual.
+
+        Raises:
+            UsageError: there is no such way.
+        """
+        from aigo_bridge.cli.progress import DISPLAYS
+        from aigo_bridge.errors import UsageError
+
+        for display in DISPLAYS:
+            if self.progress == display:
+                return display
+        if self.progress is not None:
+            raise UsageError(f"--progress: found {self.progress!r}, expected rich, plain or none")
+        return None
+
+    def settings(self, on_progress: Callable[[Progress], None] | None = None) -> RunSettings:
+        """How engines run it."""
+        from aigo_bridge.engine.protocol import RunSettings
+
+        return RunSettings(**self._limits(), on_progress=on_progress)
+
+    def models(self) -> ModelChoice:
+        """What it is run with.
+
+        Raises:
+            UsageError: a pair is none.
+        """
+        from aigo_bridge.cli.options import pairs
+        from aigo_bridge.evaluation.models import ModelChoice
+
+        return ModelChoice(self.model, pairs("--model-map", self.model_map))
+
+    def benchmark(self, engine: str, task: str) -> BenchmarkRun:
+        """The run of a benchmark of an engine.
+
+        Raises:
+            UsageError: options that a benchmark has nothing to do with; all are named.
+        """
+        from aigo_bridge.cli.options import pairs
+        from aigo_bridge.engine.engine import BenchmarkRun
+        from aigo_bridge.errors import UsageError
+
+        if self.shard is not None:
+            raise UsageError(
+                "--shard: not for an engine's own benchmark, whose metrics the engine computes over one run;"
+                " as an AI GO task, where `aigo-bridge convert` makes one, it runs in shards"
+            )
+        if self.engine not in ("inspect", engine):
+            raise UsageError(
+                f"--engine: found {self.engine!r}, but a benchmark of an engine runs on that engine"
+            )
+        values = {name: getattr(self, name[2:].replace("-", "_")) for name in NOT_FOR_BENCHMARKS}
+        used = [name for name, value in values.items() if value]
+        if used:
+            parameters = {"--config", "--dataset"} & set(used)
+            hint = " (its parameters are given with -T NAME=VALUE)" if parameters else ""
+            raise UsageError(f"{', '.join(used)}: not for an engine's own benchmark{hint}")
+        return BenchmarkRun(
+            **self._limits(),
+            task=task,
+            more_tasks=self._more_tasks(engine),
+            options=self.engine_options or [],
+            sample_id=self.sample_id,
+            arguments=self.task_args or [],
+            model=self.model,
+            roles=pairs("--model-map", self.model_map),
+            num_samples=self.num_samples,
+            num_trials=self.num_trials,
+            data_dir=self.data_dir,
+            custom_tasks=self.custom_tasks,
+            resume=self.resume,
+            fail_on_error=self.fail_on_error,
+        )
+
+    def _more_tasks(self, engine: str) -> list[str]:
+        from aigo_bridge.engine.registry import split_name
+        from aigo_bridge.errors import UsageError
+
+        names = []
+        for task in self.more_tasks or []:
+            benchmark = split_name(task)
+            if benchmark is None or benchmark[0] != engine:
+                raise UsageError(f"found {task!r} beside {self.task!r}: all tasks of a run are of one engine")
+            names.append(benchmark[1])
+        return names
+
+    def _limits(self) -> dict[str, Any]:
+        """The options that are settings of runs by the same names."""
+        from dataclasses import fields
+
+        from aigo_bridge.engine.protocol import RunSettings
+
+        names = {field.name for field in fields(RunSettings)} & {field.name for field in fields(self)}
+        return {name: getattr(self, name) for name in names}

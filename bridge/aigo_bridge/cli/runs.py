@@ -1,0 +1,375 @@
+"""The flow of `aigo-bridge run`: planned, run on each engine, shown, judged by an exit code; a task by itself
+is an evaluation of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from aigo_bridge.cli.cassettes import run_tape, show_tape
+from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
+from aigo_bridge.cli.numbers.intervals import benchmark_json, evaluation_json, task_json
+from aigo_bridge.cli.options import cache_policy
+from aigo_bridge.cli.outcomes import (
+    Compared,
+    compared,
+    note_other_result,
+    show_evaluation,
+    show_next,
+    show_outcome,
+    show_parity,
+)
+from aigo_bridge.cli.progress import progress
+from aigo_bridge.cli.run_options import RunOptions
+from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
+from aigo_bridge.engine.engine import BenchmarkRun, Engine
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import RunSettings
+from aigo_bridge.engine.registry import (
+    benchmarks_of,
+    load_benchmarks,
+    load_engine,
+    refuse_local_rows,
+    split_name,
+)
+from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
+from aigo_bridge.evaluation.run_files import names_run_file
+from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, ready, run_evaluation
+from aigo_bridge.evaluation.summary import FILE as SUMMARY
+from aigo_bridge.evaluation.summary import write_summary
+from aigo_bridge.evaluation.task import evaluations_of
+from aigo_bridge.execution.progress import tolerated
+from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
+from aigo_bridge.planning.row_locks import compare_rows
+
+Outcomes = Mapping[str, EvaluationOutcome]
+"""Engine → what became of one evaluation on it."""
+
+
+@dataclass
+class Gathered:
+    """What runs came to that are shown together."""
+
+    contents: list[Any] = field(default_factory=list)
+    """For programs, one for each run."""
+    results: list[Path] = field(default_factory=list)
+    """What a report is written of."""
+
+
+def run_one(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
+    """Run a task, what a run file holds, or a benchmark.
+
+    Args:
+        options: what the user wants run.
+        gathered: takes what programs and reports are given; `None`: it is printed and written.
+    """
+    benchmark = split_name(options.task)
+    if benchmark is None:
+        return run_tasks(options, gathered)
+    return run_benchmark(benchmark[0], options.benchmark(*benchmark), options, gathered)
+
+
+def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
+    """Run a task, or what a run file holds, on one engine or several, and show it.
+
+    Evaluations of an assessment plan run one after the other, each in a folder of its own below
+    `options.out`.
+    """
+    options.refuse_those_of_benchmarks()
+    cache = cache_policy(options.cache)
+    origin = options.origin()
+    is_task = not names_run_file(options.task)
+    names, settings, models = options.engine_names(), options.settings(), options.models()
+    is_alone = len(names) == 1
+    report = _Report(options) if is_alone else _Comparison(options)
+    passed, statuses, num_reused = True, set[str](), 0
+    with ExitStack() as stack, ExitStack() as in_progress:
+        on_progress = in_progress.enter_context(
+            progress(enabled=is_alone and not options.as_json, display=options.display(), several=not is_task)
+        )
+        settings = replace(settings, on_progress=on_progress)
+        engines = [load_engine(name) for name in names]
+        if options.replay is not None:
+            cache = "update"  # of a run file, too: answers of a cassette are nobody's earlier results
+        evaluations = evaluations_of(origin, cache=cache, model=models.model)
+        show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
+        tape = stack.enter_context(run_tape(options, engines))
+        prepared = ready(evaluations, engines, models, resume=options.resume, recorded=tape.models)
+        plans = [plan for one in evaluations for entry in one.entries for plan in entry.plans]
+        for text in compare_rows(plans, settings.out):
+            typer.echo(f"note: {printable(text)}", err=True)
+        if is_alone and prepared and prepared[0].model_is_unused:
+            message = "--model is not used: no specification evaluates a model"
+            show_issues([Issue(message, severity="warning")])
+        for one in prepared:
+            own_settings = (
+                settings if len(prepared) == 1 else replace(settings, out=settings.out / one.evaluation.key)
+            )
+            outcomes: dict[str, EvaluationOutcome] = {}
+            for engine in engines:
+                taped = replace(own_settings, tape=tape.of_engine(engine.name))
+                outcome = _run(one, engine, taped, options, is_alone=is_alone)
+                outcomes[engine.name] = outcome
+                num_reused += sum(result.num_reused for result in outcome.results)
+                statuses |= outcome.statuses
+                passed &= outcome.passed
+                if CANCELLED in statuses:
+                    break
+            if is_task:
+                in_progress.close()
+            passed &= report.add(outcomes)
+            if CANCELLED in statuses:
+                break
+        content = report.end(several=len(prepared) > 1)
+        in_progress.close()
+        passed &= show_tape(tape, num_reused)
+        if gathered is not None:
+            gathered.contents += [content]
+            gathered.results += report.results
+        elif content is not None:
+            print_json(content)
+        if options.report:
+            passed &= shown(options.out, partial(_write_report, options, report.results))
+    left_out = is_task and any(plan.num_invalid for plan in evaluations[0].entries[0].plans)
+    return of_runs(statuses, passed=passed, left_out=left_out, stopped=exit_code())
+
+
+def _run(
+    prepared: ReadyEvaluation,
+    engine: Engine,
+    settings: RunSettings,
+    options: RunOptions,
+    *,
+    is_alone: bool,
+) -> EvaluationOutcome:
+    """Run an evaluation on an engine; of several each has a folder of its own."""
+    with progress(enabled=not is_alone and not options.as_json, display=options.display()) as on_progress:
+        if not is_alone:
+            settings = replace(settings, out=settings.out / engine.name, on_progress=on_progress)
+            if not options.as_json:
+                note(f"{engine.name} …")
+        try:
+            return run_evaluation(prepared, engine, settings, fail_on_error=options.fail_on_error)
+        except (EngineError, EvidenceError) as error:
+            with reported(ExitCode.FAILED):
+                raise error if is_alone else EngineError(f"{engine.name}: {error}") from error
+
+
+@dataclass
+class _Report:
+    """What is shown of the evaluations of one engine, each as it ends."""
+
+    options: RunOptions
+    summaries: list[dict[str, Any]] = field(default_factory=list)
+    results: list[Path] = field(default_factory=list)
+    """What a report of them is written of."""
+
+    def add(self, outcomes: Outcomes) -> bool:
+        """Show an evaluation; whether that could be done."""
+        (outcome,) = outcomes.values()
+        self.results += _results_of(outcome)
+        is_task = outcome.evaluation.run_file is None
+        return shown(outcome.out, partial(self._task if is_task else self._evaluation, outcome))
+
+    def _task(self, evaluation: EvaluationOutcome) -> None:
+        (outcome,) = evaluation.results
+        _note_earlier_run(outcome, evaluation.out, resume=self.options.resume)
+        note_other_result(outcome.result, outcome.key)
+        if self.options.as_json:
+            self.summaries.append(task_json(outcome))
+        else:
+            show_outcome(outcome)
+            show_next(outcome)
+        show_differences(outcome)
+
+    def _evaluation(self, outcome: EvaluationOutcome) -> None:
+        written = write_summary(outcome)
+        _note_earlier_runs(outcome, resume=self.options.resume)
+        for result in outcome.results:
+            show_differences(result)
+        if self.options.as_json:
+            self.summaries.append({**evaluation_json(outcome), "out": str(outcome.out)})
+        else:
+            show_evaluation(outcome, written)
+
+    def end(self, *, several: bool) -> Any:
+        """What programs read, if anything; `several`: of an assessment plan."""
+        return None if not self.summaries else self.summaries if several else self.summaries[0]
+
+
+@dataclass
+class _Comparison:
+    """What is shown of the evaluations of several engines, beside each other, when all have ended."""
+
+    options: RunOptions
+    tasks: list[Compared] = field(default_factory=list)
+    outcomes: list[Outcomes] = field(default_factory=list)
+    results: list[Path] = field(default_factory=list)
+    """What a report of them is written of."""
+
+    def add(self, outcomes: Outcomes) -> bool:
+        """Compare an evaluation; whether all engines agree."""
+        self.results += [path for outcome in outcomes.values() for path in _results_of(outcome)]
+        for outcome in outcomes.values():
+            for result in outcome.results:
+                show_differences(result)
+            if outcome.evaluation.run_file is not None:
+                write_summary(outcome)
+        tasks = compared(outcomes)
+        self.tasks += tasks
+        self.outcomes.append(outcomes)
+        return all(task.parity.is_equal for task in tasks)
+
+    def end(self, *, several: bool) -> Any:
+        """Show all of it, or give what programs read."""
+        is_task = not names_run_file(self.options.task)
+        if not self.options.as_json:
+            show_parity(self.tasks)
+            for name in self.options.engine_names():
+                self._show_place(name, is_task=is_task)
+            return None
+        parities: Any = {task.name: task.parity.to_json() for task in self.tasks}
+        engines: dict[str, Any] = {name: [] for name in self.options.engine_names()}
+        for outcomes in self.outcomes:
+            for name, outcome in outcomes.items():
+                content = task_json(outcome.results[0]) if is_task else evaluation_json(outcome)
+                engines[name].append(content)
+        if is_task:
+            (parities,) = parities.values()
+            engines = {name: summaries[0] for name, summaries in engines.items() if summaries}
+        return {"parity": parities, "engines": engines}
+
+    def _show_place(self, engine: str, *, is_task: bool) -> None:
+        if not is_task:
+            typer.echo(f"{engine:12}{short_path(self.options.out / engine)}")
+        elif engine in self.outcomes[0]:
+            (outcome,) = self.outcomes[0][engine].results
+            typer.echo(f"{engine:12}{outcome.result and short_path(outcome.result)}")
+
+
+def _results_of(outcome: EvaluationOutcome) -> list[Path]:
+    """The summary of an evaluation, or the result of a task by itself."""
+    if outcome.evaluation.run_file is not None:
+        return [outcome.out / SUMMARY]
+    return [result.result for result in outcome.results if result.result is not None]
+
+
+def _write_report(options: RunOptions, results: Sequence[Path]) -> None:
+    from aigo_bridge.cli.pages import report_of_run
+
+    report_of_run(results, options.out, err=options.as_json)
+
+
+def _note_earlier_run(outcome: Outcome, out: Path, *, resume: bool) -> None:
+    """What a task by itself has taken over from an earlier run, on standard error."""
+    (log,) = outcome.logs
+    if resume and log.earlier is None:
+        note(_nothing_to_resume(out))
+    elif outcome.origin == "reused":
+        note("the earlier run is complete: nothing was run again")
+    elif outcome.origin == "rescored" and log.earlier is not None:
+        note(
+            f"scored the outputs of {short_path(log.earlier)} again; the model is asked only for what had "
+            f"failed there"
+        )
+    if log.other_model:
+        message = (
+            "warning: a model's file has changed since the earlier run: what was taken over from it "
+            "are the old answers"
+        )
+        typer.echo(message, err=True)
+
+
+def _nothing_to_resume(out: Path) -> str:
+    return f"nothing to resume: no run of this task with these models in {short_path(out)}; all of it was run"
+
+
+def _note_earlier_runs(outcome: EvaluationOutcome, *, resume: bool) -> None:
+    """What was taken over from earlier runs, on standard error."""
+    counts = Counter(
+        "begun anew" if result.earlier is None else "complete" if result.origin == "reused" else "continued"
+        for result in outcome.results
+        if result.origin != "stored"
+    )
+    if resume and counts:
+        if set(counts) == {"begun anew"}:
+            where = short_path(outcome.out)
+            note(f"nothing to resume: no earlier run of these specifications in {where}")
+        elif set(counts) == {"complete"}:
+            note(f"nothing to resume: all {counts['complete']} are complete")
+        else:
+            parts = [
+                f"{counts[word]} {word}" for word in ("complete", "continued", "begun anew") if counts[word]
+            ]
+            note(f"resumed: {', '.join(parts)}")
+    for result in outcome.results:
+        if result.origin != "stored":
+            note_other_result(result.result, result.key)
+        if not resume and result.earlier is not None and result.origin != "stored":
+            log = short_path(result.earlier)
+            how = {
+                "reused": "taken from",
+                "rescored": "outputs scored again, from",
+            }.get(result.origin, "continued from")
+            note(f"{name_of(result.key)}: {how} {log} (--cache update runs it anew)")
+
+
+def _note(text: str) -> None:
+    note(f"note: {printable(text)}")
+
+
+def run_benchmark(
+    engine: str, request: BenchmarkRun, options: RunOptions, gathered: Gathered | None = None
+) -> ExitCode:
+    """Run a benchmark (or several of a file or folder) and show it."""
+    as_json = options.as_json
+    benchmarks, runner = benchmarks_of(engine), load_benchmarks(engine)
+    refuse_local_rows(engine, request.data_dir, request.custom_tasks)
+    if request.resume and not benchmarks.resumes:
+        raise UsageError(f"--resume: not for benchmarks of {engine}")
+    enabled = benchmarks.reports_progress and not as_json
+    try:
+        with progress(
+            enabled=enabled, display=options.display(), several=True, resumable=benchmarks.resumes
+        ) as on_progress:
+            outcomes = runner.run(replace(request, on_progress=on_progress, on_note=_note))
+        outcomes = [outcome.compared() for outcome in outcomes]
+    except EngineError as error:
+        with reported(ExitCode.FAILED):
+            raise error from error
+    for outcome in outcomes:
+        task = name_of(outcome.task)
+        for doubt in outcome.doubts:
+            typer.echo(f"warning: {task}: {printable(doubt)}", err=True)
+        note_other_result(outcome.result)
+        if request.resume:
+            number = outcome.num_reused
+            taken_over = f"{number} finished trials were taken over"
+            note(f"{task}: {taken_over if number else _nothing_to_resume(request.out)}")
+    content = [benchmark_json(outcome) for outcome in outcomes] if as_json else None
+    if gathered is not None:
+        gathered.contents += [content]
+        gathered.results += [outcome.result for outcome in outcomes if outcome.result is not None]
+    elif as_json:
+        print_json(content)
+    if not as_json:
+        for outcome in outcomes:
+            show_outcome(outcome)
+            show_next(outcome)
+    for outcome in outcomes:
+        show_differences(outcome)
+    if options.report:
+        results = [outcome.result for outcome in outcomes if outcome.result is not None]
+        shown(request.out, partial(_write_report, options, results))
+    passed = bool(outcomes) and all(
+        outcome.passed(tolerated(request.fail_on_error, outcome.num_planned)) for outcome in outcomes
+    )
+    return of_runs({outcome.status for outcome in outcomes}, passed=passed, stopped=exit_code())

@@ -1,0 +1,253 @@
+"""Samples of a result for people, in the terminal: the conversation, the scores and what went wrong.
+
+All of it was written by strangers: control characters are shown as escapes, and nothing is markup.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from aigo_bridge.cli.numbers.intervals import result_estimates
+from aigo_bridge.cli.terminal import name_of, printable, short_path
+from aigo_bridge.comparison.texts import interval_text
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.errors import UsageError
+from aigo_bridge.redaction.secrets import redact
+from aigo_bridge.report.rows import items_of, outputs_of
+from aigo_bridge.report.values import Json, mappings, number_text, short_text
+from aigo_bridge.results import FramePart, LogReader
+from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.tables.trials import (
+    data_of,
+    errors_of,
+    mean_score,
+    numbers_of,
+    role_of,
+    rules_of,
+    trials_of,
+    value_text,
+    values_of,
+)
+
+LENGTH = 2_000
+"""Characters of a text that are shown, if not all are."""
+_SOME_IDS = 10
+_LABEL = 20
+"""Characters of a label: names of a scorer's metadata are strangers' too."""
+
+Line = tuple[str, str, str]
+"""Label, style of the label, text."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The samples that are to be shown."""
+
+    sample: str | None = None
+    """Id of one sample; `None`: not chosen by their ids."""
+    failed: bool = False
+    """Only those with an error."""
+    worst: int | None = None
+    """So many, lowest score first; `None`: in their order."""
+    score: str | None = None
+    """That decides which are worst; `None`: the first one that is a number."""
+
+    def samples(self, reader: LogReader) -> Iterator[SamplePart]:
+        """The samples, read one by one.
+
+        Raises:
+            EvidenceError: the result is damaged; samples before that place have come out.
+            UsageError: there is no such sample, or no such score.
+        """
+        if self.sample is not None:
+            return self._named(reader, self.sample)
+        parts = _samples(reader)
+        if self.failed:
+            parts = (part for part in parts if errors_of(part.value))
+        return parts if self.worst is None else iter(self._worst(parts, self.worst))
+
+    def _named(self, reader: LogReader, wanted: str) -> Iterator[SamplePart]:
+        names: list[str] = []
+        missing = True
+        for part in _samples(reader):
+            name = str(part.value.get("sample_id"))
+            if name == wanted:
+                missing = False
+                yield part
+            elif len(names) <= _SOME_IDS:
+                names.append(name)
+        if missing:
+            shown = ", ".join(map(repr, names[:_SOME_IDS])) + (", …" if len(names) > _SOME_IDS else "")
+            raise UsageError(
+                f"{reader.path}: there is no sample {wanted!r}, expected one of {shown or 'none at all'}"
+            )
+
+    def _worst(self, parts: Iterable[SamplePart], count: int) -> Iterator[SamplePart]:
+        score = self.score
+        names: dict[str, None] = {}
+
+        def ranked() -> Iterator[tuple[float, int, SamplePart]]:
+            nonlocal score
+            for order, part in enumerate(parts):
+                if not names or self.score is not None:
+                    for trial in trials_of(part.value):
+                        names.update((name, None) for name, number in numbers_of(trial) if number is not None)
+                score = score or next(iter(names), None)
+                mean = None if score is None else mean_score(part, score)
+                if mean is not None:
+                    yield mean, order, part
+
+        worst = heapq.nsmallest(count, ranked())
+        if not worst:
+            known = f"; expected one of {', '.join(map(repr, names))}" if names else ""
+            which = "score that is a number" if score is None else f"number of the score {score!r}"
+            raise UsageError(f"no sample has a {which}{known}")
+        return (part for _, _, part in worst)
+
+
+def _samples(reader: LogReader) -> Iterator[SamplePart]:
+    return (part for part in reader.parts() if not isinstance(part, FramePart))
+
+
+def show_head(screen: Console, reader: LogReader, log: TaskResultLog) -> None:
+    """The result as a whole: what was evaluated, and its numbers, with their 95 % intervals."""
+    specification = log.specification
+    entity = specification.evaluated_entity
+    name = f"\n{name_of(specification.display_name)}"
+    model = "" if entity is None else f"  {name_of(entity.display_name)}"
+    screen.print(Text.assemble((name, "bold"), (model, "dim")), soft_wrap=True)
+    screen.print(Text(short_path(reader.path), style="dim"), soft_wrap=True)
+    metrics = (log.evidence.metrics if log.evidence is not None else None) or []
+    numbers = result_estimates(reader.path) if metrics else {}
+    for metric in metrics:
+        scorer = f" ({name_of(metric.scorer_key)})" if metric.scorer_key else ""
+        for label, value in metric.values.items():
+            number = numbers.get((metric.scorer_key or "", metric.metric_key, label))
+            interval = "" if number is None else interval_text(number.estimate, "")
+            line = f"{name_of(label)}{scorer}: {number_text(value)} {interval}"
+            screen.print(Text(line.rstrip()), soft_wrap=True)
+    errors = [*log.errors, *(log.evidence.errors if log.evidence is not None else ())]
+    for error in errors:
+        screen.print(Text(f"error: {_shown(error.message, LENGTH)}", style="red"))
+
+
+def show_sample(screen: Console, part: SamplePart, *, length: int | None = LENGTH) -> None:
+    """A sample with all of its trials.
+
+    Args:
+        screen: where.
+        part: the sample.
+        length: characters of a text that are shown; `None`: all.
+    """
+    sample = part.value
+    trials = trials_of(sample)
+    run = "" if part.run is None else f"run {part.run} · "
+    state = "failed" if errors_of(sample) else "excluded" if rules_of(sample) else ""
+    title = Text(f"{run}sample {name_of(str(sample.get('sample_id')))}", style="bold")
+    if state:
+        title.append(f" · {state}", style="red" if state == "failed" else "yellow")
+    screen.print(Rule(title, align="left", style="dim"))
+    for trial in trials:
+        if len(trials) > 1:
+            screen.print(Text(f"trial {name_of(str(trial.get('index')))}", style="dim"))
+        _print(screen, _of_trial(sample, trial), length)
+    _print(screen, _of_sample(sample), length)
+
+
+def _print(screen: Console, lines: Iterable[Line], length: int | None) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, style, text in lines:
+        table.add_row(Text(name_of(short_text(label, _LABEL) or ""), style=style), Text(_shown(text, length)))
+    if table.row_count:
+        screen.print(table)
+
+
+def _shown(text: str, length: int | None) -> str:
+    # What is secret goes before anything is cut, so that no half of it stays.
+    clean = redact(text)
+    cut = clean if length is None else short_text(clean, length) or ""
+    more = f" ({len(clean) - length:,} more characters: --full)" if length and cut != clean else ""
+    return printable(cut).expandtabs(4) + more
+
+
+def _of_trial(sample: Json, trial: Json) -> Iterator[Line]:
+    data = data_of(sample, trial)
+    if data:
+        yield "row", "dim", value_text(data)
+    for output in outputs_of(trial):
+        for item in items_of(output):
+            yield _of_item(item)
+    for score in mappings(trial.get("scores")):
+        yield from _of_score(score)
+    yield from map(_of_error, mappings(trial.get("errors")))
+
+
+def _of_sample(sample: Json) -> Iterator[Line]:
+    """What a sample has beside its trials."""
+    if sample.get("trials"):
+        for score in mappings(sample.get("scores")):
+            yield from _of_score(score, "over all trials")
+        yield from map(_of_error, mappings(sample.get("errors")))
+    for rule in rules_of(sample):
+        yield "excluded", "yellow", f"by the rule {rule}"
+
+
+_STYLES = {"user": "bold cyan", "assistant": "bold green", "system": "bold magenta", "developer": "magenta"}
+
+
+def _of_item(item: Json) -> Line:
+    kind = str(item.get("type"))
+    match kind:
+        case "function_call":
+            return "calls", "bold yellow", f"{item.get('name')}({_content(item.get('arguments'))})"
+        case "function_call_output":
+            return "result", "yellow", _content(item.get("output"))
+        case "reasoning":
+            return "reasoning", "dim", _content(item.get("content") or item.get("summary"))
+    label = role_of(item)
+    return label, _STYLES.get(label, "bold"), _content(item.get("content"))
+
+
+def _content(value: Any) -> str:
+    """What a message holds: its texts, and of images and files that they are there."""
+    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+        return "\n".join(map(_part, value))
+    return value_text(value)
+
+
+def _part(part: Json) -> str:
+    for name in ("text", "refusal", "reasoning"):
+        if isinstance(part.get(name), str):
+            return str(part[name])
+    size = max((len(value) for value in part.values() if isinstance(value, str)), default=0)
+    return f"⟨{part.get('type')}, {size:,} characters⟩"
+
+
+def _of_score(score: Json, note: str = "") -> Iterator[Line]:
+    values = ", ".join(f"{name} = {value_text(value)}" for name, value in values_of(score))
+    suffix = f" ({note})" if note else ""
+    yield "score", "bold blue", f"{score.get('scorer_key')}: {values or 'no value'}{suffix}"
+    metadata = score.get("metadata")
+    for name, value in metadata.items() if isinstance(metadata, dict) else ():
+        if value is not None and name != "judge_calls":
+            yield f"  {name}", "dim", value_text(value)
+    if isinstance(metadata, dict):
+        for call in mappings(metadata.get("judge_calls")):
+            yield "  judge call", "dim", json.dumps(call, ensure_ascii=False, default=str)
+
+
+def _of_error(error: Json) -> Line:
+    hint = f"\nhint: {error['hint']}" if error.get("hint") else ""
+    stage = f"{error['stage']}: " if error.get("stage") else ""
+    return "error", "bold red", f"{stage}{error.get('error_type')}: {error.get('message')}{hint}"

@@ -1,0 +1,195 @@
+"""`aigo-bridge convert`: JSONL task records to an AI GO task, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB, AllowUrlOption, ConfigOption, EnvOption, NetworkOption, RootOption
+
+app = typer.Typer(**VERB)
+
+
+@app.command("convert")
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK` or `lighteval:TASK`.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Folder for the AI GO task, or .jsonl file for the records."
+        ),
+    ],
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Key of the AI GO task. [the file's name]"),
+    ] = None,
+    allow_bad_tasks: Annotated[
+        bool,
+        typer.Option("--allow-bad-tasks", help="Leave invalid records out instead of refusing the file."),
+    ] = False,
+    config: ConfigOption = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", metavar="KEY=FILE", help="File of the task's data set. Repeatable."),
+    ] = None,
+    root: RootOption = None,
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-arg", "-T", metavar="NAME=VALUE", help="Parameter of the benchmark. Repeatable."
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Rows of a lighteval task, in place of a hub's."),
+    ] = None,
+    custom_tasks: Annotated[
+        Path | None,
+        typer.Option("--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="aigo", help="What a benchmark becomes: an AI GO task.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is already there.")] = False,
+    env: EnvOption = None,
+    allow_url: AllowUrlOption = None,
+    network: NetworkOption = True,
+) -> None:
+    """Convert JSONL task records or a benchmark to an AI GO task with its data set, or an AI GO task to
+    records.
+
+    The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all
+    reasons are listed.
+    Exit code: 0 converted, 1 it does not fit, 2 wrong use or an invalid file, 3 invalid records were left
+    out.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.engine.registry import split_name
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.jsonl_spec import is_record_file
+
+    with reported():
+        if to not in (None, "aigo"):
+            raise UsageError(f"--to: found {to!r}, expected aigo")
+        benchmark = split_name(source)
+        if benchmark is not None:
+            converted = _benchmark(
+                *benchmark,
+                out,
+                arguments=task_args or [],
+                key=key,
+                force=force,
+                data_dir=data_dir,
+                custom_tasks=custom_tasks,
+            )
+            raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
+        if task_args or data_dir is not None or custom_tasks is not None:
+            raise UsageError("-T, --data-dir, --custom-tasks: for an engine's own benchmark only")
+        if is_record_file(Path(source)):
+            complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
+            code = ExitCode.DONE if complete else ExitCode.PARTIAL
+        else:
+            fits = _to_records(source, out, config, dataset, root, force=force)
+            code = ExitCode.DONE if fits else ExitCode.FAILED
+    if code:
+        raise typer.Exit(code)
+
+
+def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool, force: bool) -> bool:
+    """Whether every record was converted."""
+    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.terminal import name_of, short_path
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.jsonl_spec import read_task_file, write_aigo
+
+    records = read_task_file(source, key=key, allow_bad_tasks=allow_bad_tasks)
+    if (out / "task.yaml").exists() and not force:
+        raise UsageError(f"{str(out / 'task.yaml')!r} is there already (--force replaces it)")
+    path = write_aigo(records.converted, out)
+    show_issues(records.issues)
+    for gap in records.converted.gaps:
+        typer.echo(f"gap: {gap}", err=True)
+    typer.echo(f"{len(records.converted.rows)} tasks  {name_of(short_path(path))}")
+    return not records.num_invalid
+
+
+def _to_records(
+    source: str,
+    out: Path,
+    config: list[str] | None,
+    dataset: list[str] | None,
+    root: Path | None,
+    *,
+    force: bool,
+) -> bool:
+    """Whether the task fitted."""
+    from aigo_bridge.cli.options import origin_of
+    from aigo_bridge.cli.terminal import name_of, printable, short_path
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.evaluation.task import plan
+    from aigo_bridge.jsonl_spec import from_aigo, write_records
+    from aigo_bridge.plan.plan import document_of
+
+    if not out.name.lower().endswith(".jsonl"):
+        raise UsageError(f"--out: found {str(out)!r}, expected a .jsonl file")
+    if out.exists() and not force:
+        raise UsageError(f"{str(out)!r} is there already (--force replaces it)")
+    task_plan = plan(origin_of(source, config=config, dataset=dataset, root=root))
+    # Config values are bound in the definition, so the parameters are no obstacle.
+    definition = task_plan.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    document = {**document_of(task_plan.task), "config_spec": [], "definition": definition}
+    recovered = from_aigo(document, [sample.data for sample in task_plan.samples])
+    if recovered.reasons:
+        typer.echo("the task does not fit into task records:", err=True)
+        for reason in recovered.reasons:
+            typer.echo(f"  {printable(reason)}", err=True)
+        return False
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_records(recovered.tasks, out)
+    typer.echo(f"{len(recovered.tasks)} tasks  {name_of(short_path(out))}")
+    return True
+
+
+def _benchmark(
+    engine: str,
+    task: str,
+    out: Path,
+    *,
+    arguments: Sequence[str],
+    key: str | None,
+    force: bool,
+    data_dir: Path | None = None,
+    custom_tasks: Path | None = None,
+) -> bool:
+    """Write a benchmark as an AI GO task with its rows; whether it could be said in AI GO."""
+    from aigo_bridge.cli.terminal import name_of, printable, short_path
+    from aigo_bridge.engine.registry import load_benchmarks, refuse_local_rows
+    from aigo_bridge.errors import UnsupportedPlanError, UsageError
+    from aigo_bridge.jsonl_spec import write_aigo
+    from aigo_bridge.jsonl_spec.conversion import Converted
+
+    if (out / "task.yaml").exists() and not force:
+        raise UsageError(f"{str(out / 'task.yaml')!r} is there already (--force replaces it)")
+    try:
+        runner = load_benchmarks(engine)
+        refuse_local_rows(engine, data_dir, custom_tasks)
+        converted = runner.converted(task, arguments, key, data_dir=data_dir, custom_tasks=custom_tasks)
+    except UnsupportedPlanError as error:
+        typer.echo(f"error: {printable(str(error))}", err=True)
+        return False
+    path = write_aigo(Converted(dict(converted.task), converted.rows, ()), out)
+    for gap in converted.gaps:
+        hint = f" ({gap.hint})" if gap.hint else ""
+        typer.echo(f"gap: {gap.part}: {gap.reason} [{gap.fidelity.value}]{hint}", err=True)
+    typer.echo(f"{len(converted.rows)} samples  {name_of(short_path(path))}")
+    return True

@@ -1,0 +1,255 @@
+"""`aigo-bridge explain`: every prompt before any model is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowUrlOption,
+    BadTasksOption,
+    ConfigOption,
+    DatasetOption,
+    EnvOption,
+    NetworkOption,
+    RootOption,
+)
+
+if TYPE_CHECKING:
+    from aigo_bridge.evaluation.explain import Message, SamplePreview
+    from aigo_bridge.plan.plan import TaskPlan
+
+app = typer.Typer(**VERB)
+
+
+@app.command("explain")
+def explain(
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records), the name of a shipped task, a run file (all its "
+            "specifications), or"
+            " `RUN_FILE#SPECIFICATION`.",
+        ),
+    ],
+    num_samples: Annotated[
+        int,
+        typer.Option("--num-samples", "-n", "--limit", min=0, metavar="N", help="Samples that are shown."),
+    ] = 3,
+    config: ConfigOption = None,
+    dataset: DatasetOption = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Take the real rows from the Hugging Face hub, in place of a shipped task's sample data.",
+        ),
+    ] = False,
+    root: RootOption = None,
+    allow_bad_tasks: BadTasksOption = False,
+    env: EnvOption = None,
+    allow_url: AllowUrlOption = None,
+    network: NetworkOption = False,
+    cost: Annotated[
+        bool,
+        typer.Option(
+            "--cost", help="Say how many calls, tokens and how much money a run would take, with bounds."
+        ),
+    ] = False,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            "--prices", metavar="FILE", help="With --cost: what a million tokens of a model cost, YAML."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="With --cost: the model under evaluation."),
+    ] = None,
+    model_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-map", metavar="KEY=MODEL", help="With --cost: which model a key stands for. Repeatable."
+        ),
+    ] = None,
+    answer_tokens: Annotated[
+        str | None,
+        typer.Option(
+            "--answer-tokens",
+            metavar="MEAN[,MOST]",
+            help="With --cost: tokens that answers are expected to have, and have at most.",
+        ),
+    ] = None,
+    num_trials: Annotated[
+        int | None,
+        typer.Option("--num-trials", min=1, metavar="N", help="Solve and score each sample N times."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+) -> None:
+    """Show exactly the messages, judge prompts and metrics that a run would have, or what it would cost.
+
+    No model is called and no snippet is run; ⟨…⟩ stands for what a model would say.
+    Exit code: 0 shown, 2 wrong use or an invalid task, 3 invalid task records were left out.
+    """
+    from dataclasses import replace
+
+    from aigo_bridge.access.grants import granted, granting, recording
+    from aigo_bridge.cli.costs import costs_of, show_costs
+    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.options import origin_of, uses_as_lines, variables_as_json
+    from aigo_bridge.evaluation.explain import explain as previews
+    from aigo_bridge.evaluation.run_files import holds_evaluation
+    from aigo_bridge.evaluation.task import evaluations_of, plan
+    from aigo_bridge.exit_codes import ExitCode
+
+    # Who asks for the real rows has them fetched.
+    allowed = replace(granted(), network=network or full)
+    with reported(), recording() as uses, granting(allowed):
+        origin = origin_of(
+            task,
+            config=config,
+            dataset=dataset,
+            root=root,
+            num_trials=num_trials,
+            allow_bad_tasks=allow_bad_tasks,
+            full=full,
+        )
+        several = holds_evaluation(task)
+        # Of a run file one plan of each specification that is run.
+        entries = (
+            [entry for one in evaluations_of(origin, cache=None) for entry in one.entries if entry.plans]
+            if several
+            else []
+        )
+        plans = [entry.plans[0] for entry in entries] if several else [plan(origin)]
+        runs = [(len(entry.plans), entry.model_key) for entry in entries] if several else [(1, None)]
+        costs = costs_of(cost, list(zip(plans, runs, strict=True)), prices, model, model_map, answer_tokens)
+        if costs is not None:
+            num_samples = 0
+        show_issues(dict.fromkeys(issue for task_plan in plans for issue in task_plan.warnings))
+        shown = [
+            list(previews(task_plan, num_samples)) if task_plan.entity != "system" else []
+            for task_plan in plans
+        ]
+    if as_json:
+        access = {"variables": variables_as_json(uses.variables), "addresses": list(uses.addresses)}
+        texts = [
+            _as_json(task_plan, samples) | access for task_plan, samples in zip(plans, shown, strict=True)
+        ]
+        if costs is not None:
+            texts = [text | {"cost": costs.to_json(number)} for number, text in enumerate(texts)]
+        from aigo_bridge.cli.terminal import print_json
+
+        print_json(texts if several else texts[0])
+    elif costs is not None:
+        show_costs(costs)
+    else:
+        _print_all(plans, shown, several=several)
+        for line in uses_as_lines(uses.variables, uses.addresses):
+            typer.echo(line)
+    if any(task_plan.num_invalid for task_plan in plans):
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def _print_all(plans: Sequence[TaskPlan], shown: Sequence[list[SamplePreview]], *, several: bool) -> None:
+    if not plans:
+        _say("there is no task specification that is run")
+    for number, (plan, previews) in enumerate(zip(plans, shown, strict=True)):
+        if several:
+            _say(f"{'' if number == 0 else chr(10)}══ {plan.name}")
+        _print(plan, previews)
+
+
+def _as_json(plan: TaskPlan, shown: list[SamplePreview]) -> dict[str, Any]:
+    from aigo_bridge.evaluation.explain import metric_names
+
+    return {
+        "task": plan.task.key,
+        "evaluates": plan.entity,
+        "config": dict(plan.config),
+        "dataset": plan.dataset and plan.dataset.key,
+        "sample_data": plan.dataset is not None and plan.dataset.is_sample,
+        "num_samples": len(plan.samples),
+        "num_trials": plan.num_trials,
+        "model_keys": list(plan.model_keys),
+        "needs": plan.task.needs,
+        "metrics": []
+        if plan.entity == "system"
+        else [{"scorer": scorer, "metric": key, "of": text} for scorer, key, text in metric_names(plan)],
+        "samples": [asdict(sample) for sample in shown],
+        "digest": plan.digest,
+    }
+
+
+def _print(plan: TaskPlan, shown: list[SamplePreview]) -> None:
+    from aigo_bridge.evaluation.explain import metric_names
+    from aigo_bridge.evaluation.task import sample_note
+
+    _row(f"{plan.task.display_name} ({plan.task.key}): evaluates a {plan.entity}")
+    if plan.dataset is not None:
+        trials = f", {plan.num_trials} trials each" if plan.num_trials > 1 else ""
+        _row(f"data set: {plan.dataset.key}, {len(plan.samples)} samples{trials}")
+    note = sample_note(plan)
+    if note is not None:
+        _say(note)
+    for key, value in plan.config.items():
+        _say(f"config: {key} = {value!r}")
+    if plan.task.needs is not None:
+        from aigo_bridge.execution.permissions import is_allowed
+
+        state = "allowed" if is_allowed(plan) else f"not allowed yet: run it with --allow {plan.task.needs}"
+        _say(f"its code needs the {plan.task.needs} ({state})")
+    if plan.model_keys:
+        _row(f"other models: {', '.join(plan.model_keys)}")
+    for preview in shown:
+        _say_sample(preview)
+    if plan.entity != "system":
+        _say("\n── metrics")
+        for scorer_key, key, text in metric_names(plan):
+            _row(f"{scorer_key}: {key} ({text})", 2)
+
+
+def _say_sample(preview: SamplePreview) -> None:
+    _say("")
+    _row(f"── sample {preview.id}")
+    _say_messages(preview.messages, 2)
+    if preview.options:
+        _say(f"options: {json.dumps(dict(preview.options), ensure_ascii=False)}", 2)
+    if preview.problem:
+        _say(f"will fail: {preview.problem}", 2)
+    for scorer in preview.scorers:
+        _row(f"scorer {scorer.key}" + ("" if scorer.key == scorer.type else f" ({scorer.type})"), 2)
+        for name, text in scorer.fields.items():
+            _say(f"{name}: {text}" if name == "compute_scores" else f"{name}: {text!r}", 4)
+        _say_messages(scorer.messages, 4)
+        if scorer.response_format is not None:
+            _say("answers by a JSON schema (structured output)", 4)
+        if scorer.problem:
+            _say(f"will fail: {scorer.problem}", 4)
+
+
+def _say_messages(messages: tuple[Message, ...], indent: int) -> None:
+    for message in messages:
+        _say("…" if message.role == "note" else f"[{message.role}]", indent)
+        _say(message.content, indent + 2)
+
+
+def _row(text: str, indent: int = 0) -> None:
+    """One row, whatever the names in it hold."""
+    from aigo_bridge.cli.terminal import name_of
+
+    typer.echo(" " * indent + name_of(text))
+
+
+def _say(text: str, indent: int = 0) -> None:
+    from aigo_bridge.cli.terminal import printable
+
+    for line in printable(text).splitlines() or [""]:
+        typer.echo(" " * indent + line)

@@ -1,0 +1,197 @@
+"""`aigo-bridge export`: a task as files for an engine's own tool, a result as an engine's log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowUrlOption,
+    BadTasksOption,
+    ConfigOption,
+    DatasetOption,
+    EnvOption,
+    NetworkOption,
+    RootOption,
+)
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.engine import Exported
+    from aigo_bridge.exporting import InexactExportError
+    from aigo_bridge.plan.plan import TaskPlan
+
+app = typer.Typer(**VERB)
+
+RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json.zst")
+"""How result logs are called; somebody who names one with `--to inspect` meant `--to inspect-log`."""
+
+
+@app.command("export")
+def export(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records), name of a shipped task, or (with NAME-log) "
+            "result logs.",
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="NAME|NAME-log",
+            help="Engine, inspect or lighteval; or its logs, e.g. inspect-log.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
+    native: Annotated[
+        bool, typer.Option("--native", help="Plain code of the engine that needs no aigo-bridge.")
+    ] = False,
+    config: ConfigOption = None,
+    dataset: DatasetOption = None,
+    num_samples: Annotated[
+        int | None,
+        typer.Option(
+            "--num-samples", "-n", "--limit", min=1, metavar="N", help="Samples that are exported. [all]"
+        ),
+    ] = None,
+    subsampling: Annotated[
+        str,
+        typer.Option(
+            "--subsampling", metavar="head|random", help="The first ones, or a fixed random choice."
+        ),
+    ] = "head",
+    root: RootOption = None,
+    allow_bad_tasks: BadTasksOption = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")
+    ] = False,
+    env: EnvOption = None,
+    allow_url: AllowUrlOption = None,
+    network: NetworkOption = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary for programs.")] = False,
+) -> None:
+    """Write a task as files that an engine's own tool runs, or a result as a log that its viewer shows.
+
+    The files can be sent to another machine: they hold the task, everything that it includes, and its rows.
+    Nothing is run.
+    Exit code: 0 written, 1 the task has parts that cannot be exported exactly (all are listed), 2 wrong use
+    or an invalid file,
+    3 written without the task records that are invalid.
+    """
+    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.options import origin_of
+    from aigo_bridge.engine.engine import ExportOptions
+    from aigo_bridge.errors import UnsupportedPlanError, UsageError
+    from aigo_bridge.evaluation.task import plan
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.exporting import (
+        LOG_SUFFIX,
+        InexactExportError,
+        check_target,
+        task_exporter,
+    )
+
+    with reported():
+        check_target(to)
+        if to.endswith(LOG_SUFFIX):
+            for option, value in (
+                ("--native", native), ("--config", config), ("--dataset", dataset),
+                ("--num-samples", num_samples),
+                ("--root", root), ("--allow-bad-tasks", allow_bad_tasks),
+            ):  # fmt: skip
+                if value:
+                    raise UsageError(f"{option} is for tasks; --to {to} takes result logs alone")
+            _export_logs([Path(source) for source in sources], to, out, force=force, as_json=as_json)
+            return
+        if len(sources) > 1:
+            raise UsageError(f"--to {to} takes one task, found {len(sources)}: {', '.join(sources)}")
+        (source,) = sources
+        if source.endswith(RESULTS):
+            raise UsageError(
+                f"{source!r} looks like a result log, --to {to} takes a task; did you mean --to "
+                f"{to}{LOG_SUFFIX}?"
+            )
+        exporter = task_exporter(to)
+        task_plan = plan(
+            origin_of(
+                source,
+                config=config,
+                dataset=dataset,
+                root=root,
+                num_samples=num_samples,
+                subsampling=subsampling,
+                allow_bad_tasks=allow_bad_tasks,
+            )
+        )
+        show_issues(task_plan.warnings)
+        try:
+            exported = exporter.export(task_plan, out, ExportOptions(native=native, force=force))
+        except UnsupportedPlanError as error:
+            if as_json and isinstance(error, InexactExportError):
+                _say(_refusal(task_plan, error))
+            with reported(ExitCode.FAILED):
+                raise error from error
+    if as_json:
+        _say(_summary(task_plan, exported, native=native))
+    else:
+        _print(task_plan, exported)
+    if task_plan.num_invalid:
+        raise typer.Exit(ExitCode.PARTIAL)
+
+
+def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:
+    from aigo_bridge.cli.terminal import name_of, print_json, short_path
+    from aigo_bridge.exporting import log_exporter
+
+    exporter = log_exporter(to)
+    for result in results:
+        written = exporter.export_log(result, out, force=force)
+        if as_json:
+            print_json({"result": str(result), "log": str(written)}, indent=None)
+        else:
+            typer.echo(name_of(short_path(written)))
+
+
+def _summary(plan: TaskPlan, exported: Exported, *, native: bool) -> dict[str, Any]:
+    return {
+        "task": plan.task.key,
+        "digest": plan.digest,
+        "form": "native" if native else "hosted",
+        "folder": str(exported.folder),
+        "files": list(exported.files),
+        "samples": len(plan.samples),
+        "model_keys": list(plan.model_keys),
+        "commands": list(exported.commands),
+    }
+
+
+def _refusal(plan: TaskPlan, error: InexactExportError) -> dict[str, Any]:
+    parts = [
+        {"part": part.part, "fidelity": part.fidelity.value, "reason": part.reason or None, "hint": part.hint}
+        for part in error.parts
+    ]
+    return {"task": plan.task.key, "digest": plan.digest, "folder": None, "parts": parts}
+
+
+def _print(plan: TaskPlan, exported: Exported) -> None:
+    from aigo_bridge.cli.terminal import name_of, printable, short_path
+
+    folder = name_of(short_path(exported.folder))
+    rows = f", {len(plan.samples)} samples" if plan.dataset is not None else ""
+    typer.echo(f"{name_of(plan.task.key)}: {len(exported.files)} files in {folder}{rows}")
+    for note in exported.notes:
+        typer.echo(f"note: {printable(note)}")
+    typer.echo(f"run it in {folder}:")
+    for command in exported.commands:
+        typer.echo(f"  {printable(command)}")
+
+
+def _say(content: dict[str, Any]) -> None:
+    from aigo_bridge.cli.terminal import print_json
+
+    print_json(content)

@@ -1,0 +1,237 @@
+"""`aigo-bridge import`: logs of an engine, whoever wrote them, as AI GO evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement
+from aigo_bridge.cli.terminal import print_json
+
+if TYPE_CHECKING:
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_bridge.plan.logged_plan import LoggedPlan
+    from aigo_bridge.plan.plan import TaskPlan
+
+app = typer.Typer(**VERB)
+
+CHOICES = {
+    "--context": ("full", "delta", "none"),
+    "--format": ("json", "json.gz", "json.zst", "parquet"),
+    "--events": ("all", "default", "minimal"),
+}
+
+
+@app.command("import")
+def import_logs(
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG…",
+            help="Log files, folders, patterns, or URLs (s3://…) of any engine; with --format parquet also "
+            "result logs.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the evidence.")] = Path(
+        "out"
+    ),
+    output_format: Annotated[
+        str, typer.Option("--format", metavar="json|json.gz|json.zst|parquet", help="What is written.")
+    ] = "json",
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context", metavar="full|delta|none", help="How much of the models' inputs is written."
+        ),
+    ] = "full",
+    events: Annotated[
+        str, typer.Option("--events", metavar="all|default|minimal", help="Which events the traces keep.")
+    ] = "default",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Processes. [cores]")] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact/--no-redact", help="Take out what looks like a key.")
+    ] = True,
+    pattern: Annotated[
+        list[str] | None,
+        typer.Option("--redact-pattern", metavar="REGEX", help="Further secrets to take out. Repeatable."),
+    ] = None,
+    max_loss: Annotated[
+        int | None,
+        typer.Option("--max-loss", min=0, metavar="N", help="More dropped things than N are an error."),
+    ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bound", metavar="NAME=NUMBER", help="A bound on what a log may ask of the machine. Repeatable."
+        ),
+    ] = None,
+    recompute: Annotated[
+        str | None,
+        typer.Option(
+            "--recompute",
+            metavar="TASK",
+            help="Compute the metrics of a run of ours anew with this task or run file, which must be the "
+            "log's own.",
+        ),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", metavar="KEY=FILE", help="With --recompute, as for run. Repeatable."),
+    ] = None,
+    root: Annotated[
+        Path | None, typer.Option("--root", metavar="DIR", help="With --recompute, as for run. [its project]")
+    ] = None,
+    snippets: SnippetsOption = None,
+    allow: AllowOption = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", metavar="NAME", help="Engine that wrote the logs. [found out from the files]"
+        ),
+    ] = None,
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance", help="Write digests of each result and its samples, too; `verify` needs them."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reports for programs.")] = False,
+) -> None:
+    """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
+
+    Every log ends with counts of what was kept, changed and dropped, here and in `<name>.loss.json`.
+    A log is data: nothing that stands in it is run. Metrics in Python of an AI GO task are taken as the log
+    has them;
+    --recompute computes all metrics anew with your own task's code, if the log's plan is that of the task.
+    Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read
+    or written.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.engine.registry import load_logs, logs_by_engine
+    from aigo_bridge.errors import MissingEngineError, UsageError
+    from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
+    from aigo_bridge.importing.log_import import ImportOptions
+
+    reports: list[dict[str, Any]] = []
+    outputs: set[str] = set()
+
+    def tell(report: ImportReport) -> None:
+        if report.output is not None:
+            outputs.add(report.output.name.removesuffix(".tasklog"))
+        if as_json:
+            output = None if report.output is None else str(report.output)
+            reports.append({"log": report.log, "output": output, **report.summary})
+            return
+        for line in report.lines:
+            typer.echo(line)
+
+    with reported():
+        for option, value in (("--context", context), ("--format", output_format), ("--events", events)):
+            if value not in CHOICES[option]:
+                raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
+        choose_confinement(snippets, allow)
+        options = ImportOptions(
+            context=context,  # type: ignore[arg-type]  # checked above, as the next two
+            output_format=output_format,  # type: ignore[arg-type]
+            events=events,  # type: ignore[arg-type]
+            jobs=jobs,
+            redact=redact,
+            patterns=tuple(pattern or ()),
+            bounds=DEFAULT_BOUNDS.changed(_numbers(bound)),
+            max_loss=max_loss,
+            provenance=provenance,
+            recompute=_recompute(recompute, dataset, root),
+        )
+        logs, results = _result_logs(logs) if output_format == "parquet" else (logs, [])
+        located = logs_by_engine(logs, engine, lambda line: typer.echo(line, err=True))
+        # Every engine is there before anything is read.
+        by_engine = [(load_logs(name), locations) for name, locations in located.items()]
+        code, missing = 0, list[MissingEngineError]()
+        for one, locations in by_engine:
+            try:
+                code = max(code, one.import_logs(locations, out, options, tell))
+            except MissingEngineError as error:
+                # What one engine's files need is no matter of the others.
+                missing.append(error)
+        if results:
+            code = max(code, _result_tables(results, out, options, outputs, tell))
+        if as_json:
+            print_json(reports)
+        if missing:
+            raise MissingEngineError("; ".join(map(str, missing)))
+    if code:
+        raise typer.Exit(code)
+
+
+def _recompute(
+    task: str | None, dataset: list[str] | None, root: Path | None
+) -> Callable[[LoggedPlan], TaskPlan] | None:
+    """What gives the user's own plan for that of a log; `None`: nothing is computed anew."""
+    from aigo_bridge.errors import UsageError
+
+    if task is None:
+        if dataset or root is not None:
+            raise UsageError("--dataset, --root: for --recompute only")
+        return None
+    from aigo_bridge.cli.options import pairs
+    from aigo_bridge.evaluation.own_logs import check_task, own_plan
+    from aigo_bridge.execution.permissions import confined
+
+    reach = None if root is None else str(root.resolve())
+    files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
+    check_task(task, reach)
+    return lambda logged: confined(own_plan(task, logged, datasets=files, root=reach))
+
+
+def _result_logs(logs: list[str]) -> tuple[list[str], list[str]]:
+    """The locations that are no result logs, and those that are."""
+    from aigo_bridge.importing.file_kinds import expanded, is_result_file
+
+    patterns: list[str] = []
+    results: list[str] = []
+    for pattern in logs:
+        locations = expanded(pattern)
+        result_files = [
+            location for location in locations if "://" not in location and is_result_file(location)
+        ]
+        results += result_files
+        patterns += (
+            [pattern]
+            if not result_files
+            else [location for location in locations if location not in result_files]
+        )
+    return patterns, results
+
+
+def _result_tables(
+    results: list[str],
+    out: Path,
+    options: ImportOptions,
+    taken: set[str],
+    tell: Callable[[ImportReport], None],
+) -> int:
+    """Write the tables of result logs; the worst exit code."""
+    from aigo_bridge.importing.result_tables import import_result_log
+
+    worst = 0
+    for location in dict.fromkeys(results):
+        report = import_result_log(location, out, options.redaction(), taken)
+        tell(report)
+        worst = max(worst, report.exit_code)
+    return worst
+
+
+def _numbers(texts: list[str] | None) -> dict[str, float]:
+    if not texts:
+        return {}
+    # Late: it loads what plans need.
+    from aigo_bridge.cli.options import pairs
+    from aigo_bridge.errors import UsageError
+
+    try:
+        return {name: float(text) for name, text in pairs("--bound", texts).items()}
+    except ValueError as error:
+        raise UsageError(f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9") from error

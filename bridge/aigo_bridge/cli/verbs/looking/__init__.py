@@ -1,0 +1,1 @@
+"""Verbs that show results: in the terminal, as tables, by SQL, as charts."""

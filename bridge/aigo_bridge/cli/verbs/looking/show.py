@@ -1,0 +1,102 @@
+"""`aigo-bridge show`: samples of a result, readable in the terminal."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.results import LogReader
+
+app = typer.Typer(**VERB)
+
+
+@app.command("show")
+def show(
+    result: Annotated[
+        Path, typer.Argument(metavar="RESULT", help="A result log (.tasklog.json, also .gz and .zst).")
+    ],
+    sample: Annotated[
+        str | None, typer.Option("--sample", metavar="ID", help="The sample of this id.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only samples with an error.")] = False,
+    worst: Annotated[
+        int | None, typer.Option("--worst", min=1, metavar="N", help="N samples, lowest score first.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            "--score",
+            metavar="SCORER.SCORE",
+            help="That says which are worst; without it the first one that is a number.",
+        ),
+    ] = None,
+    number: Annotated[
+        int,
+        typer.Option(
+            "-n", "--num-samples", "--limit", min=0, metavar="N", help="Samples at most; 0 for all."
+        ),
+    ] = 10,
+    full: Annotated[bool, typer.Option("--full", help="Texts in full length.")] = False,
+) -> None:
+    """Show samples of a result: the conversation, scores, errors.
+
+    Exit code: 0 done, 2 wrong use or no result, 3 the result could be read in part.
+    """
+    from rich.console import Console
+
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.failing import show as show_error
+    from aigo_bridge.cli.samples import LENGTH, Selection, show_sample
+    from aigo_bridge.cli.terminal import note, short_path
+    from aigo_bridge.errors import EvidenceError, UsageError
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.results import LogReader
+
+    with reported():
+        if sample is not None and (failed or worst is not None):
+            raise UsageError("--sample takes neither --failed nor --worst, expected one of them")
+        if score is not None and worst is None:
+            raise UsageError("--score says which samples are worst, expected --worst N beside it")
+        if not result.is_file():
+            raise UsageError(f"there is no result log {short_path(result)!r}")
+        reader = LogReader(result)
+        screen = Console(highlight=False, markup=False, emoji=False)
+        parts = Selection(sample, failed=failed, worst=worst, score=score).samples(reader)
+        limit = None if number == 0 or sample is not None else max(number, worst or 0)
+        shown, more = 0, False
+        try:
+            damage = _show_head(screen, reader)
+            for part in islice(parts, limit):
+                show_sample(screen, part, length=None if full else LENGTH)
+                shown += 1
+            more = limit is not None and next(parts, None) is not None
+        except EvidenceError as error:
+            damage = error
+    if damage is not None:
+        show_error(damage)
+        raise typer.Exit(ExitCode.PARTIAL if shown else ExitCode.WRONG_USE)
+    if more:
+        note(f"more samples follow; -n shows more of them (now {limit}), 0 all")
+    if not shown:
+        typer.echo("no sample has failed" if failed else "the result has no samples", err=True)
+
+
+def _show_head(screen: Console, reader: LogReader) -> EvidenceError | None:
+    """Show the result as a whole, or say why that cannot be read: samples before the damage can be."""
+    from aigo_bridge.cli.samples import show_head
+    from aigo_bridge.errors import EvidenceError
+
+    try:
+        show_head(screen, reader, reader.frame())
+    except EvidenceError as error:
+        return error
+    return None

@@ -1,0 +1,208 @@
+"""`aigo-bridge parity`: a certificate that engines make the same of the same answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowOption,
+    AllowUrlOption,
+    BadTasksOption,
+    ConfigOption,
+    DatasetOption,
+    EnvOption,
+    NetworkOption,
+    RootOption,
+    SnippetsOption,
+)
+
+if TYPE_CHECKING:
+    from aigo_bridge.cassettes.playing import Cassette
+    from aigo_bridge.engine.engine import Engine
+    from aigo_bridge.engine.protocol import RunSettings
+    from aigo_bridge.evaluation.certificates import Certificate
+    from aigo_bridge.evaluation.running import ReadyEvaluation
+
+app = typer.Typer(**VERB)
+
+
+@app.command("parity")
+def parity(
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="Task file, the name of a shipped task, a run file (all its specifications), or"
+            " `RUN_FILE#SPECIFICATION`.",
+        ),
+    ],
+    replay: Annotated[
+        Path,
+        typer.Option(
+            "--replay", metavar="CASSETTE", help="Recorded with `run --record`: answers all engines."
+        ),
+    ],
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME,NAME", help="Engines that are held against each other.")
+    ] = "inspect,lighteval",
+    model_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-map", metavar="KEY=MODEL", help="Name of a model that was not recorded. Repeatable."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    dataset: DatasetOption = None,
+    num_samples: Annotated[
+        int | None, typer.Option("--num-samples", "-n", min=1, metavar="N", help="Run on N samples only.")
+    ] = None,
+    subsampling: Annotated[
+        str | None,
+        typer.Option(
+            "--subsampling", metavar="head|random", help="Which N: the first, or a fixed random choice."
+        ),
+    ] = None,
+    num_trials: Annotated[
+        int | None,
+        typer.Option("--num-trials", min=1, metavar="N", help="Solve and score each sample N times."),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for the certificate, and below it each engine's results.",
+        ),
+    ] = Path("parity"),
+    root: RootOption = None,
+    allow_bad_tasks: BadTasksOption = False,
+    env: EnvOption = None,
+    allow_url: AllowUrlOption = None,
+    network: NetworkOption = False,
+    snippets: SnippetsOption = None,
+    allow: AllowOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate for programs.")] = False,
+) -> None:
+    """Run the same plan on several engines, from the same recorded answers, and write a certificate: whether
+    messages and scores are the same for every sample, and if not, why.
+
+    DIR then holds parity.json and parity.md. No model is called.
+    Exit code: 0 the engines agree and every call was in the cassette, 1 they differ, a call was not in it or
+    a run failed, 2 wrong use or an invalid task.
+    """
+    from contextlib import ExitStack
+    from dataclasses import replace
+
+    from aigo_bridge.cli.cassettes import opened
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
+    from aigo_bridge.cli.terminal import print_json, short_path
+    from aigo_bridge.engine.protocol import RunSettings as Settings
+    from aigo_bridge.engine.registry import load_engine
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.evaluation.models import ModelChoice
+    from aigo_bridge.evaluation.running import ready
+    from aigo_bridge.evaluation.task import evaluations_of
+    from aigo_bridge.exit_codes import ExitCode
+
+    with reported(), ExitStack() as stack:
+        names = [name.strip() for name in engine.split(",")]
+        if len(names) < 2 or len(set(names)) < len(names) or "" in names:
+            raise UsageError(f"--engine: found {engine!r}, expected several engines, e.g. inspect,lighteval")
+        choose_confinement(snippets, allow)
+        origin = origin_of(
+            task,
+            config=config,
+            dataset=dataset,
+            root=root,
+            num_samples=num_samples,
+            subsampling=subsampling,
+            num_trials=num_trials,
+            allow_bad_tasks=allow_bad_tasks,
+        )
+        cassette = stack.enter_context(opened(replay))
+        engines = [load_engine(name) for name in names]
+        choice = ModelChoice(None, pairs("--model-map", model_map))
+        evaluations = evaluations_of(origin, cache="update")
+        prepared = ready(evaluations, engines, choice, resume=False, recorded=cassette.models())
+        settings = Settings(out)
+        several = len(prepared) > 1
+        certificates = [
+            _certificate(
+                one, engines, cassette, replace(settings, out=out / one.evaluation.key if several else out)
+            )
+            for one in prepared
+        ]
+        written = [_written(certificate, folder) for certificate, folder in certificates]
+    if as_json:
+        contents = [certificate.to_json() for certificate, _ in certificates]
+        print_json(contents if several else contents[0])
+    else:
+        for (certificate, _), path in zip(certificates, written, strict=True):
+            _print(certificate)
+            typer.echo(f"certificate  {short_path(path)}")
+    if not all(certificate.passed for certificate, _ in certificates):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _certificate(
+    prepared: ReadyEvaluation, engines: list[Engine], cassette: Cassette, settings: RunSettings
+) -> tuple[Certificate, Path]:
+    from dataclasses import replace
+
+    from aigo_bridge.evaluation.certificates import Certificate, task_certificate
+    from aigo_bridge.evaluation.running import run_evaluation
+
+    players = {engine.name: cassette.player(notes_asked=True) for engine in engines}
+    outcomes = {
+        engine.name: run_evaluation(
+            prepared,
+            engine,
+            replace(settings, out=settings.out / engine.name, tape=players[engine.name]),
+        )
+        for engine in engines
+    }
+    tasks = [
+        task_certificate(dict(zip(outcomes, results, strict=True)), players)
+        for results in zip(*(outcome.results for outcome in outcomes.values()), strict=True)
+    ]
+    return Certificate(cassette.path, cassette.num_calls, players, tasks), settings.out
+
+
+def _written(certificate: Certificate, folder: Path) -> Path:
+    import orjson
+
+    from aigo_bridge.results.log_files import open_for_replacing
+
+    content = orjson.dumps(certificate.to_json(), option=orjson.OPT_INDENT_2) + b"\n"
+    for name, data in (("parity.json", content), ("parity.md", certificate.to_markdown().encode())):
+        with open_for_replacing(folder / name) as file:
+            file.write(data)
+    return folder / "parity.md"
+
+
+def _print(certificate: Certificate) -> None:
+    from aigo_bridge.cli.outcomes import Compared, show_parity
+    from aigo_bridge.cli.terminal import name_of, printable
+
+    show_parity([Compared(task.task, task.parity, ()) for task in certificate.tasks])
+    for task in certificate.tasks:
+        total = task.parity.num_samples
+        typer.echo(
+            f"{name_of(task.task)}: the same messages in {task.num_same_messages} of {total} samples,"
+            f" the same scores in {task.num_same_scores}"
+        )
+        for cause, count in task.causes.items():
+            typer.echo(f"  {cause}: {count}")
+        for difference in task.differences[:5]:
+            where = "metric" if difference.sample is None else f"sample {difference.sample}"
+            typer.echo(f"    {name_of(where)}: {printable(difference.detail)}")
+    for engine, player in certificate.engines.items():
+        missing = f", {player.num_missing} are not in it" if player.num_missing else ""
+        unasked = f", {player.num_unasked} of its calls were not made" if player.num_unasked else ""
+        typer.echo(f"{engine:12} answered {player.num_given} calls{missing}{unasked}")

@@ -1,0 +1,200 @@
+"""`aigo-bridge power`: how many samples and trials a difference needs, and what so many can find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.terminal import name_of, print_json
+
+if TYPE_CHECKING:
+    from aigo_bridge.statistics.intervals import NoInterval
+    from aigo_bridge.statistics.planning import Spread
+
+app = typer.Typer(**VERB)
+
+_TRIALS = (1, 2, 3, 5, 10)
+
+
+@app.command("power")
+def power(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RESULT [NEW]]", help="A past result, or two of the same task; none with --rates."
+        ),
+    ] = None,
+    rates: Annotated[
+        str | None,
+        typer.Option("--rates", metavar="BASE,NEW", help="Assumed shares of right samples, e.g. 0.80,0.83."),
+    ] = None,
+    correlation: Annotated[
+        float,
+        typer.Option(
+            "--correlation", min=-1.0, max=1.0, help="With --rates: of both models' verdicts on a sample."
+        ),
+    ] = 0.0,
+    difference: Annotated[
+        float, typer.Option("--difference", "-d", min=1e-9, help="The difference that is to be found.")
+    ] = 0.02,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=2, help="With --rates: the samples at hand.")
+    ] = None,
+    chance: Annotated[
+        float, typer.Option("--power", min=0.05, max=0.999, help="How often it is to be found.")
+    ] = 0.8,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            "--alpha", min=0.0001, max=0.5, help="How often a difference may be found where there is none."
+        ),
+    ] = 0.05,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a machine-readable plan instead of lines.")
+    ] = False,
+) -> None:
+    """Say how many samples a paired comparison of two models needs, the smallest difference that those at
+    hand can find, and what trials buy.
+
+    From two results the spread of their difference is taken; from one that of its score, as if a second model
+    were as good and answered independently. Exit code: 0; 2 wrong use.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+
+    with reported():
+        if bool(results) == (rates is not None):
+            raise UsageError("expected past results or --rates BASE,NEW, one of the two")
+        spreads = (
+            _from_rates(str(rates), correlation, samples)
+            if rates is not None
+            else _from_results(results or [])
+        )
+        plans = [
+            _plan(name, spread, difference, chance, alpha, from_trials)
+            for name, spread, from_trials in spreads
+        ]
+    if as_json:
+        print_json(plans)
+        return
+    for plan in plans:
+        _show(plan, difference, chance, alpha)
+
+
+_Known = tuple["Spread", int | None]
+"""A spread, and the samples at hand."""
+
+_Spreads = list[tuple[str, "_Known | NoInterval", bool]]
+"""Name of a number, its spread or why that is unknown, and whether trials tell how much they differ."""
+
+
+def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.statistics.planning import spread_of_shares
+    from aigo_bridge.statistics.quantiles import special_functions
+
+    special_functions()
+    try:
+        base, new = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise UsageError(f"--rates: found {text!r}, expected two shares, e.g. 0.80,0.83") from error
+    if not (0 <= base <= 1 and 0 <= new <= 1):
+        raise UsageError(f"--rates: found {text!r}, expected shares between 0 and 1")
+    try:
+        spread = spread_of_shares(base, new, correlation)
+    except ValueError as error:
+        raise UsageError(f"--correlation: with shares of {base:g} and {new:g}: {error}") from error
+    if not spread.total(1):
+        raise UsageError(
+            f"--rates: with {text!r} the difference is the same in every sample; a plan needs one that varies"
+        )
+    return [("assumed shares", (spread, samples), False)]
+
+
+def _from_results(results: list[Path]) -> _Spreads:
+    from aigo_bridge.cli.numbers.statistics import read_result
+    from aigo_bridge.comparison.spreads import means, spread_of_one, spread_of_two
+    from aigo_bridge.errors import UsageError
+
+    if len(results) > 2:
+        raise UsageError(f"found {len(results)} results, expected one, or two of the same task")
+    read = [read_result(path) for path in results]
+    quantities = means(read[0])
+    if not quantities:
+        raise UsageError(f"{results[0]}: no number is a mean over samples; power is known for these alone")
+    from_trials = all(columns.num_trials > 1 for columns in read)
+    if len(read) == 1:
+        return [(mean.name, spread_of_one(read[0], mean), from_trials) for mean in quantities]
+    return [(mean.name, spread_of_two(read[0], read[1], mean.key), from_trials) for mean in quantities]
+
+
+def _plan(
+    name: str,
+    known: _Known | NoInterval,
+    difference: float,
+    chance: float,
+    alpha: float,
+    from_trials: bool,
+) -> dict[str, Any]:
+    from aigo_bridge.statistics.intervals import NoInterval
+    from aigo_bridge.statistics.planning import power_of, samples_needed, smallest_difference
+
+    if isinstance(known, NoInterval):
+        return {"metric": name, "difference": difference, "reason": known.reason, "plan": []}
+    spread, count = known
+    rows = [
+        {
+            "trials": trials,
+            "samples_needed": samples_needed(difference, spread, trials, alpha, chance),
+            "smallest_difference": count and smallest_difference(count, spread, trials, alpha, chance),
+            "power": count and power_of(difference, count, spread, trials, alpha),
+        }
+        for trials in (_TRIALS if from_trials else (1,))
+    ]
+    return {
+        "metric": name,
+        "samples": count,
+        "difference": difference,
+        "variance_between_samples": spread.between,
+        "variance_between_trials": spread.within,
+        "reason": None,
+        "plan": rows,
+    }
+
+
+def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from aigo_bridge.cli.numbers.statistics import console
+    from aigo_bridge.comparison.texts import number_text
+
+    screen = console()
+    if plan["reason"] is not None:
+        screen.print(Text(f"\n{name_of(plan['metric'])}", style="bold"))
+        screen.print(Text(f"  no plan: {name_of(plan['reason'])}", style="yellow"))
+        return
+    at_hand = "" if plan["samples"] is None else f", {plan['samples']} samples at hand"
+    screen.print(Text(f"\n{name_of(plan['metric'])}{at_hand}", style="bold"))
+    screen.print(
+        f"to find a difference of {difference:g} in {chance:.0%} of comparisons, with p <= {alpha:g}",
+        markup=False,
+    )
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for heading in ("trials", "samples needed", "smallest difference at hand", "found at hand"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    for row in plan["plan"]:
+        power = "–" if row["power"] is None else f"{row['power']:.0%}"
+        table.add_row(
+            str(row["trials"]), _count(row["samples_needed"]), number_text(row["smallest_difference"]), power
+        )
+    screen.print(table)
+    if len(plan["plan"]) == 1:
+        screen.print("what further trials buy only results with several trials tell", style="dim")
+
+
+def _count(samples: int | None) -> str:
+    return "more than 1e9" if samples is None else str(samples)

@@ -1,0 +1,1 @@
+"""Verbs that begin a project, and add to it."""

@@ -1,0 +1,59 @@
+"""`aigo-bridge new`: a further task, scorer or data set of a project."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+
+app = typer.Typer(**VERB)
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
+"""Keys that are names of files everywhere."""
+
+_RESERVED = re.compile(r"(?i)con|prn|aux|nul|com\d|lpt\d")
+"""Names of devices on Windows."""
+
+NEXT = {
+    "task": "aigo-bridge run tasks/{name} --model scripted/tasks/{name}/answers.jsonl\n"
+    "in run.yaml:  tasks: [{{$ref: tasks/{name}/task.yaml}}], and a task specification with task_key: {name}",
+    "scorer": "in tasks/…/task.yaml:  scorers: [{{$ref: ../../scorers/{name}.yaml}}]",
+    "dataset": "in tasks/…/task.yaml:  dataset: {{key: {name}}}",
+}
+"""Part → what to do with it."""
+
+
+@app.command("new")
+def new(
+    part: Annotated[str, typer.Argument(metavar="task|scorer|dataset", help="What to add.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its key: letters, digits, - and _.")],
+) -> None:
+    """Add a task, a scorer or a data set to the project of the current folder.
+
+    What is written is whole: a task runs at once. Files that exist are never written over.
+    """
+    from aigo_bridge.access.opening import project_of
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.terminal import name_of, short_path
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.projects import PARTS, create_files, part_files
+
+    with reported():
+        if part not in PARTS:
+            raise UsageError(f"new: found {part!r}, expected {', '.join(PARTS[:-1])} or {PARTS[-1]}")
+        if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
+            message = "expected letters, digits, - and _ (it is a key, and a name of files)"
+            raise UsageError(f"new {part}: found {name!r}, {message}")
+        project = project_of(Path.cwd())
+        if project is None:
+            raise UsageError(
+                f"new {part}: {name_of(str(Path.cwd()))} is in no project (`aigo-bridge init` begins one)"
+            )
+        written = create_files(project, part_files(part, name))
+    for path in written:
+        typer.echo(name_of(short_path(path)))
+    typer.echo(f"\nnext:\n{NEXT[part].format(name=name)}")

@@ -1,0 +1,1 @@
+"""The verbs that prove where a result comes from, one per module."""

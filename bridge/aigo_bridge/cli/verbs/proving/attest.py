@@ -1,0 +1,89 @@
+"""`aigo-bridge attest`: a signed statement of a result, and the proof of one sample of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB, JsonOption
+from aigo_bridge.cli.terminal import print_json, printable, short_path
+
+app = typer.Typer(**VERB)
+
+
+@app.command("attest")
+def attest(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RESULT…", help="Result logs (.tasklog.json, also .gz and .zst)."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="Private Ed25519 key (PEM) that signs."),
+    ] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--new-key", metavar="FILE", help="Make a private key, and its public half FILE.pub.pem."
+        ),
+    ] = None,
+    disclose: Annotated[
+        str | None,
+        typer.Option(
+            "--disclose",
+            metavar="ID",
+            help="Write one sample with the proof that it belongs to the attested result; no others.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="With --disclose: the file. [beside the result]"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign what a result says: an in-toto statement in a DSSE envelope, `<name>.intoto.json` beside it.
+
+    It binds the result file, its numbers, its provenance and a Merkle tree over its samples. No network is
+    used.
+    `verify --key` checks it, and so do the tools of in-toto and DSSE.
+    Exit code: 0 done, 2 wrong use, a key that cannot be read, or no attestation to disclose a sample of.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.provenance.envelope import make_key, private_key
+    from aigo_bridge.verification.attesting import attest_result, disclose_sample
+
+    written: list[dict[str, str]] = []
+    with reported():
+        if new_key is not None:
+            public = make_key(new_key)
+            written.append({"key": str(new_key), "public_key": str(public)})
+        if disclose is not None:
+            if key is not None or not results or len(results) != 1:
+                raise UsageError("--disclose takes one attested result, and no key")
+            file = disclose_sample(results[0], disclose, out)
+            written.append({"result": str(results[0]), "disclosure": str(file)})
+        elif results:
+            signing = key or new_key
+            if signing is None:
+                raise UsageError(
+                    "a signature needs a key: --key FILE, or --new-key FILE for a new one (keyless signatures"
+                    " by sigstore need a network and are not made here)"
+                )
+            if out is not None:
+                raise UsageError("--out is for --disclose: an attestation stands beside its result")
+            signer = private_key(signing)
+            for result in results:
+                file = attest_result(result, signer)
+                written.append({"result": str(result), "attestation": str(file)})
+        elif new_key is None:
+            raise UsageError("name the results to attest, or --new-key FILE")
+    if as_json:
+        print_json(written)
+        return
+    for entry in written:
+        for what, file_name in entry.items():
+            if what != "result":
+                typer.echo(printable(f"{what.replace('_', ' '):<12}{short_path(Path(file_name))}"))

@@ -1,0 +1,108 @@
+"""`aigo-bridge verify`: whether a result was altered, and whether its numbers follow from what stands in
+it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowOption,
+    DatasetOption,
+    EnvOption,
+    JsonOption,
+    RootOption,
+    SnippetsOption,
+    choose_confinement,
+)
+from aigo_bridge.cli.terminal import print_json
+
+app = typer.Typer(**VERB)
+
+
+@app.command("verify")
+def verify(
+    result: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULT",
+            help="Result log, a bundle of `aigo-bridge bundle`, or one sample of `attest --disclose`.",
+        ),
+    ],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task", metavar="TASK", help="Your own task (of a run file FILE#KEY) that the result is of."
+        ),
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="LOG", help="The native log that the result is of.")
+    ] = None,
+    rerun_scorers: Annotated[
+        bool,
+        typer.Option(
+            "--rerun-scorers",
+            help="With --task: run its scorers and metrics in Python on the stored outputs.",
+        ),
+    ] = False,
+    provenance: Annotated[
+        Path | None,
+        typer.Option("--provenance", metavar="FILE", help="Its provenance. [the file beside it]"),
+    ] = None,
+    attestation: Annotated[
+        Path | None,
+        typer.Option("--attestation", metavar="FILE", help="Its attestation. [the file beside it]"),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="Public key (PEM) that has to have signed the attestation."
+        ),
+    ] = None,
+    dataset: DatasetOption = None,
+    root: RootOption = None,
+    snippets: SnippetsOption = None,
+    allow: AllowOption = None,
+    env: EnvOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a result: valid log, numbers, scores, digests, native log, signature.
+
+    Each level is proved, failed, or cannot be checked, with the reason. Nothing that stands in a result is
+    run: code and templates are those of your own task.
+    Exit code: 0 every level is proved, 1 one has failed, 2 wrong use, 3 none has failed, but not every one
+    could be checked.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.levels import show_verification
+    from aigo_bridge.cli.options import pairs
+    from aigo_bridge.verification.opening import verify_any
+    from aigo_bridge.verification.verifying import Materials
+
+    with reported():
+        choose_confinement(snippets, allow)
+        verification = verify_any(
+            result,
+            Materials(
+                task=task,
+                datasets={
+                    name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()
+                },
+                root=None if root is None else str(root.resolve()),
+                log=log,
+                rerun_scorers=rerun_scorers,
+                provenance=provenance,
+                attestation=attestation,
+                key=key,
+            ),
+        )
+    if as_json:
+        print_json(verification.to_json())
+    else:
+        show_verification(verification)
+    if verification.exit_code:
+        raise typer.Exit(verification.exit_code)

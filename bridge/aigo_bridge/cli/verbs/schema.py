@@ -1,0 +1,52 @@
+"""`aigo-bridge schema`: JSON Schema of the files, for editors and other programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+
+app = typer.Typer(**VERB)
+
+KINDS = ("task", "run", "dataset", "model", "jsonl", "tasklog")
+
+
+@app.command("schema")
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
+) -> None:
+    """Print the JSON Schema (draft 2020-12) of a kind of file.
+
+    To have VS Code complete and check task files, write `aigo-bridge schema task > task.schema.json` and put
+    `# yaml-language-server: $schema=task.schema.json` at the top of the file.
+    """
+    import difflib
+
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+
+    with reported():
+        if kind not in KINDS:
+            near = difflib.get_close_matches(kind, KINDS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"kinds: {', '.join(KINDS)}"
+            raise UsageError(f"there is no schema for {kind!r} ({hint})")
+        document = _schema(kind)
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    if kind == "tasklog":
+        from aigo_bridge.results import schema_for_log
+
+        return schema_for_log()
+    if kind == "jsonl":
+        from aigo_bridge.jsonl_spec import schema_for_record
+
+        return schema_for_record()
+    from aigo_bridge.reading.kinds import KINDS as FILES
+    from aigo_bridge.spec.schema import json_schema
+
+    return json_schema(FILES[kind].spec)  # type: ignore[index]  # the kinds that are left are keys of it

@@ -1,0 +1,198 @@
+"""`aigo-bridge score`: stored outputs scored again, without asking the evaluated model anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowOption,
+    BadTasksOption,
+    ConfigOption,
+    EnvOption,
+    JsonOption,
+    RootOption,
+    SamplesAtATimeOption,
+    SnippetsOption,
+    choose_confinement,
+)
+from aigo_bridge.cli.terminal import print_json
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.engine import Engine
+    from aigo_bridge.importing.log_import import ImportReport
+
+app = typer.Typer(**VERB)
+
+RESULT_SUFFIXES = (".tasklog.json", ".tasklog.json.gz", ".tasklog.json.zst")
+"""How result logs are called here; of other files the content decides."""
+
+
+@app.command("score")
+def score(
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK",
+            help="Task file (YAML, or JSONL task records) with the scorers, or the name of a shipped task.",
+        ),
+    ],
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG…", help="Result logs (.tasklog.json, also .gz and .zst), or logs of the engine."
+        ),
+    ],
+    model_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-map",
+            metavar="KEY=MODEL",
+            help="Which model an AI GO model key of the task (a judge) stands for. Repeatable.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native log and the evidence.")
+    ] = Path("out"),
+    engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to score on.")] = "inspect",
+    fail_on_error: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on-error",
+            metavar="N|0.x",
+            help="Failed samples that are tolerated, as a number or a share. [0]",
+        ),
+    ] = None,
+    root: RootOption = None,
+    allow_bad_tasks: BadTasksOption = False,
+    max_connections: Annotated[
+        int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent calls of judges.")
+    ] = None,
+    max_samples: SamplesAtATimeOption = None,
+    snippets: SnippetsOption = None,
+    allow: AllowOption = None,
+    env: EnvOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score the outputs in result logs with a task's scorers; the evaluated model is not called.
+
+    Samples and outputs are the log's: columns, traces, failures of the solver. Scorers, metrics, action rules
+    and the way
+    trials are aggregated are the task's. A log of the engine, anybody's, is imported first (to DIR/stored).
+    With several logs, each has its own folder in DIR.
+    Exit code: 0 all samples were scored, 1 some failed, 2 wrong use or an invalid task.
+    """
+    from dataclasses import replace
+
+    from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues
+    from aigo_bridge.cli.numbers.intervals import task_json
+    from aigo_bridge.cli.options import origin_of, pairs
+    from aigo_bridge.cli.outcomes import note_other_result, show_outcome
+    from aigo_bridge.cli.progress import progress
+    from aigo_bridge.engine.protocol import RunSettings
+    from aigo_bridge.engine.registry import load_engine
+    from aigo_bridge.errors import EngineError, EvidenceError, UsageError
+    from aigo_bridge.evaluation.models import ModelChoice
+    from aigo_bridge.evaluation.task import lone_job, plan, scored_again
+    from aigo_bridge.evaluation.task import run as run_job
+    from aigo_bridge.execution.progress import tolerated
+    from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
+
+    with reported():
+        choose_confinement(snippets, allow)
+        tolerated(fail_on_error, 0)
+        chosen = load_engine(engine)
+        origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
+        stored = [_stored_log(log, chosen, out / "stored") for log in logs]
+        names = [path.name for path in stored]
+        if len(set(names)) < len(names):
+            raise UsageError(
+                "two of the logs have the same name; score them into folders of their own (--out)"
+            )
+    outcomes = []
+    passed = True
+    for path in stored:
+        folder = out if len(stored) == 1 else out / path.name.split(".")[0]
+        with reported():
+            task_plan = plan(scored_again(origin, path))
+            show_issues(task_plan.warnings)
+            with progress(enabled=not as_json, resumable=False) as on_progress:
+                settings = RunSettings(
+                    out=folder,
+                    max_connections=max_connections,
+                    max_samples=max_samples,
+                    on_progress=on_progress,
+                )
+                choice = ModelChoice(model_map=pairs("--model-map", model_map))
+                try:
+                    outcome = run_job(
+                        lone_job(task_plan, choice, fail_on_error=fail_on_error), chosen, settings
+                    )
+                except (EngineError, EvidenceError) as error:
+                    with reported(ExitCode.FAILED):
+                        raise error from error
+        outcomes.append(outcome)
+        note_other_result(outcome.result, outcome.key)
+        if not as_json:
+            show_outcome(outcome)
+        show_differences(outcome)
+        # Metrics without a value and faults of the evidence are told, and are no samples that failed.
+        limit = tolerated(fail_on_error, outcome.num_planned)
+        passed &= replace(outcome, uncomputed=(), faults=()).passed(limit)
+        if outcome.status == CANCELLED:
+            break
+    if as_json:
+        print_json([task_json(outcome) for outcome in outcomes])
+    statuses = {outcome.status for outcome in outcomes}
+    if code := of_runs(statuses, passed=passed, stopped=exit_code()):
+        raise typer.Exit(code)
+
+
+def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
+    """The result log at a location; a log of the engine is imported to `folder` first.
+
+    Raises:
+        UsageError: there is no such log, or the location names several.
+        EvidenceError: it cannot be imported whole.
+    """
+    from aigo_bridge.engine.registry import load_logs, logs_at, refuse_other
+    from aigo_bridge.errors import EvidenceError, UsageError
+    from aigo_bridge.importing.file_kinds import head_of, is_result_log
+    from aigo_bridge.importing.log_import import ImportOptions
+
+    path = Path(location)
+    if path.name.endswith(RESULT_SUFFIXES):
+        if not path.is_file():
+            raise UsageError(f"there is no result log {location!r}")
+        return path
+    head = None if "://" in location else head_of(path)
+    if head is not None and is_result_log(head):
+        return path
+    importer = load_logs(engine.name)
+    if not importer.files(location):
+        refuse_other(location)
+        engines = [name for name in logs_at(location) if name != engine.name]
+        if engines:
+            raise UsageError(f"{location!r} is a log of {engines[0]}: score it with --engine {engines[0]}")
+    reports: list[ImportReport] = []
+    # Nothing is taken out: scorers have to see what was said.
+    code = importer.import_logs([location], folder, ImportOptions(redact=False), reports.append)
+    if len(reports) != 1:
+        raise UsageError(f"{location!r} names {len(reports)} logs, expected one; name them one by one")
+    report = reports[0]
+    if report.output is None or code:
+        raise EvidenceError(_reason(location, report.lines))
+    return report.output
+
+
+def _reason(location: str, lines: Sequence[str]) -> str:
+    return (
+        f"{location!r} cannot be imported whole, and a part of it would give other numbers: "
+        f"{'; '.join(lines)}"
+        " (`aigo-bridge import` saves what there is)"
+    )

@@ -1,0 +1,55 @@
+"""`aigo-bridge upgrade`: a file with old spellings in the current form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+
+app = typer.Typer(**VERB)
+
+
+@app.command("upgrade")
+def upgrade(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help="YAML files of any kind; of several with --write.")
+    ],
+    write: Annotated[bool, typer.Option("--write", help="Replace the file instead of printing.")] = False,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
+    ] = None,
+) -> None:
+    """Print a file with every old form in its current one; comments and layout stay.
+
+    Files that it refers to are left alone: upgrade each by itself.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.terminal import short_path
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.reading.reader import upgrade_text
+    from aigo_bridge.results.log_files import open_for_replacing
+
+    if len(files) > 1:
+        with reported():
+            if not write:
+                raise UsageError(f"found {len(files)} files, expected one, or --write")
+        for path in files:
+            upgrade([path], write=True, root=root)
+        return
+    (file,) = files
+    with reported():
+        if not file.is_file():
+            raise UsageError(f"there is no file {str(file)!r}")
+        text = upgrade_text(file, root=root)
+    if not write:
+        typer.echo(text, nl=False)
+    elif text == file.read_text(encoding="utf-8"):
+        typer.echo(f"{short_path(file)}: nothing to do")
+    else:
+        with open_for_replacing(file, clean=False) as out:
+            out.write(text.encode())
+        typer.echo(f"{short_path(file)}: upgraded")

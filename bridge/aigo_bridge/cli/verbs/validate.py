@@ -1,0 +1,103 @@
+"""`aigo-bridge validate`: what is wrong with files, and where."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB, EnvOption
+
+app = typer.Typer(**VERB)
+
+
+@app.command("validate")
+def validate(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH…", help="Files of any kind, and folders (gone through recursively)."),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="rich|json|github", help="For people, programs, or GitHub's annotations."
+        ),
+    ] = "rich",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    dialect: Annotated[
+        str,
+        typer.Option(
+            "--dialect",
+            metavar="default|aigo-3.17",
+            help="Accept all of AI GO, old and new, or what 3.17 does.",
+        ),
+    ] = "default",
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
+    ] = None,
+    env: EnvOption = None,
+) -> None:
+    """Validate tasks, run files, data sets, models, result logs: the kind is recognised by content.
+
+    Nothing is run: no model, no snippet. Exit code: 0 nothing is wrong, 1 something is, 2 wrong use.
+    """
+    from aigo_bridge.cli.failing import as_json, render_issues, reported, shortened
+    from aigo_bridge.cli.options import uses_as_lines, variables_as_json
+    from aigo_bridge.cli.terminal import colour_of, name_of, print_json, printable, short_path, width_of
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.evaluation.validation import validate as validate_files
+    from aigo_bridge.exit_codes import ExitCode
+
+    with reported():
+        if output not in ("rich", "json", "github"):
+            raise UsageError(f"--format: found {output!r}, expected rich, json or github")
+        if dialect not in ("default", "aigo-3.17"):
+            raise UsageError(f"--dialect: found {dialect!r}, expected default or aigo-3.17")
+        reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
+    valid = all(report.is_valid(strict=strict) for report in reports)
+    # A data set's mistakes are those of every task that runs on it, and told once.
+    issues = list(dict.fromkeys(issue for report in reports for issue in shortened(report.issues)))
+    if output == "json":
+        files = [
+            {
+                "file": short_path(report.file),
+                "kind": report.kind,
+                "valid": report.is_valid(strict=strict),
+                "issues": [as_json(issue) for issue in shortened(report.issues)],
+                "variables": variables_as_json(report.variables),
+                "addresses": list(report.addresses),
+                "needs": report.needs,
+            }
+            for report in reports
+        ]
+        print_json(files)
+    elif output == "github":
+        typer.echo(render_issues(issues, "github"), nl=False)
+    else:
+        text = render_issues(issues, colour=colour_of(sys.stdout), width=width_of(sys.stdout))
+        typer.echo(text, nl=False)
+        for line in uses_as_lines(
+            (use for report in reports for use in report.variables),
+            dict.fromkeys(address for report in reports for address in report.addresses),
+        ):
+            typer.echo(line)
+        for report in reports:
+            if report.needs is not None:
+                note = (
+                    f"{short_path(report.file)}: its code needs the {report.needs}: run it with --allow "
+                    f"{report.needs}"
+                )
+                typer.echo(printable(note))
+        wrong = sum(not report.is_valid(strict=strict) for report in reports)
+        kinds = ", ".join(sorted({report.kind for report in reports}))
+        if wrong:
+            typer.echo(f"{wrong} of {len(reports)} file(s) are not valid")
+        elif len(reports) == 1:
+            typer.echo(f"{name_of(short_path(reports[0].file))}: a valid {reports[0].kind}")
+        else:
+            typer.echo(f"{len(reports)} files are valid ({kinds or 'none found'})")
+    if not valid:
+        raise typer.Exit(ExitCode.FAILED)

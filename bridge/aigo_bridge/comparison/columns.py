@@ -1,0 +1,276 @@
+"""The scores of a result as columns, read sample by sample: of the samples themselves nothing stays but their
+ids and digests.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.dtypes.task_result import one_trial
+from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.process import no_collections
+from aigo_bridge.results import FramePart, LogReader
+from aigo_bridge.results.reading import SamplePart
+
+SampleId = str | int | None
+Score = tuple[str, str]
+"""Key of a scorer, and name of one of its scores."""
+
+_ROW = re.compile(r"(?P<source>.+)#\d+")
+"""Id of a row that a post-processor made of a sample."""
+
+_NO_DATA = 0
+
+USAGE = ("total_tokens", "total_time")
+"""What a trace says of its cost."""
+
+
+class State(IntEnum):
+    """What became of a sample."""
+
+    SCORED = 0
+    FAILED = 1
+    """Some scorer, or the solver, failed on it in every trial."""
+    EXCLUDED = 2
+    """An action rule keeps it out of every metric."""
+    UNDECIDED = 3
+    """An action rule could not be evaluated; the sample is in no metric either."""
+
+
+@dataclass
+class Column:
+    """One score over the samples; a sample without it is not in `positions`."""
+
+    positions: array[int] = field(default_factory=lambda: array("q"))
+    values: list[Any] = field(default_factory=list)
+    """What metrics see: with several trials what they come to."""
+    trials: dict[int, list[float]] = field(default_factory=dict)
+    """Position of a sample with several trials → the numbers that they gave."""
+
+
+@dataclass
+class Columns:
+    """A result without its samples' texts."""
+
+    path: Path
+    frame: TaskResultLog
+    """The log without its samples."""
+    specification: Mapping[str, Any]
+    """What was evaluated, as it is written."""
+    ids: list[SampleId]
+    digests: NDArray[np.int64]
+    """Of the values in the data set; equal for equal rows within one process, 0 for a sample without any."""
+    states: NDArray[np.int8]
+    """A `State` each."""
+    scores: dict[Score, Column]
+    scored_by: dict[str, array[int]]
+    """Key of a scorer → positions of the samples that it gave scores to."""
+    values: dict[str, list[Any]]
+    """Column of the data set that was asked for → its value in each sample."""
+    num_trials: int
+    """The most trials that a sample has."""
+    runs: int = 0
+    """Runs of a repeatability result; their samples are not here."""
+
+    usage: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """`total_tokens` and `total_time` (seconds) of each sample over its trials; NaN where unknown."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
+        """The task's definition as it is written."""
+        definition = (self.specification.get("task") or {}).get("definition")
+        return definition if isinstance(definition, dict) else {}
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Whether each sample takes part in metrics, where it has scores."""
+        return np.asarray(self.states < State.EXCLUDED)
+
+    def groups(self, column: str | None) -> NDArray[np.int64] | None:
+        """Number of each sample's group: those with one value in a column, or rows made of one sample;
+        `None`: each stands for itself.
+        """
+        if column is not None:
+            return _numbered(_hashable(value) for value in self.values[column])
+        solver = self.definition.get("solver")
+        if not (isinstance(solver, dict) and solver.get("postprocessor")):
+            return None
+        sources = [_ROW.fullmatch(text) if isinstance(text, str) else None for text in self.ids]
+        if not any(sources):
+            return None
+        return _numbered(
+            sample if match is None else match["source"]
+            for sample, match in zip(self.ids, sources, strict=True)
+        )
+
+
+def _numbered(values: Any) -> NDArray[np.int64]:
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
+
+
+def _hashable(value: Any) -> Any:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if isinstance(value, dict | list) else value
+
+
+def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
+    """Read a result.
+
+    Args:
+        path: a result log.
+        names: of columns of the data set whose values are needed.
+
+    Raises:
+        EvidenceError: the file cannot be read, is cut off or malformed.
+        UsageError: the suffix is not that of a result log.
+    """
+    reader = LogReader(path)
+    columns = ColumnsReader(names)
+    with no_collections():
+        for part in reader.parts():
+            if isinstance(part, FramePart):
+                return columns.finished(path, reader.typed_frame(part), part.value)
+            try:
+                columns.add(part)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                # Samples are read unchecked, for speed: this one does not fit.
+                reader.typed_sample(part)
+                issue = Issue(f"cannot be read: {error}", file=str(path), path=part.path)
+                raise EvidenceError([issue]) from error
+    raise AssertionError("parts() ends with the frame or raises")
+
+
+class ColumnsReader:
+    """Columns while they are filled, sample by sample."""
+
+    def __init__(self, names: Collection[str] = ()):
+        self._ids: list[SampleId] = []
+        self._digests = array("q")
+        self._states = array("b")
+        self._scores: dict[Score, Column] = {}
+        self._scored_by: dict[str, array[int]] = {}
+        self._values: dict[str, list[Any]] = {name: [] for name in names}
+        self._usage = {name: array("d") for name in USAGE}
+        self._num_trials = 1
+        self._runs = 0
+
+    def add(self, part: SamplePart) -> None:
+        """Take in a sample."""
+        if part.run is not None:
+            self._runs = max(self._runs, part.run + 1)
+            return
+        sample = part.value
+        trials = sample.get("trials")
+        if not trials:
+            sample = one_trial(sample)
+            trials = sample["trials"]
+        position = len(self._ids)
+        self._ids.append(sample.get("sample_id"))
+        row = ((trials[0].get("sample") or sample.get("sample")) or {}).get("data")
+        self._digests.append(_digest(row))
+        for name, values in self._values.items():
+            values.append((row or {}).get(name))
+        single = len(trials) == 1
+        scores = (trials[0] if single else sample).get("scores") or ()
+        self._states.append(_state(sample, trials, scores))
+        self._add_usage(trials)
+        for score in scores:
+            self._add_scores(position, score)
+        if not single:
+            self._num_trials = max(self._num_trials, len(trials))
+            self._add_trials(position, trials)
+
+    def _add_scores(self, position: int, score: Mapping[str, Any]) -> None:
+        key = score["scorer_key"]
+        scored = self._scored_by.get(key)
+        if scored is None:
+            scored = self._scored_by[key] = array("q")
+        scored.append(position)
+        metadata = score.get("metadata")
+        infinite = (metadata.get("not_finite") if metadata else None) or {}
+        for name, value in (score.get("values") or {}).items():
+            column = self._scores.get((key, name))
+            if column is None:
+                column = self._scores[key, name] = Column()
+            column.positions.append(position)
+            column.values.append(float(infinite[name]) if name in infinite else value)
+
+    def _add_usage(self, trials: list[dict[str, Any]]) -> None:
+        parts = [_trace_metadata(trial) for trial in trials]
+        for name, values in self._usage.items():
+            total = 0.0
+            for part in parts:
+                value = part.get(name)
+                total += value if isinstance(value, int | float) else math.nan
+            values.append(total)
+
+    def _add_trials(self, position: int, trials: list[dict[str, Any]]) -> None:
+        for trial in trials:
+            for score in trial.get("scores") or ():
+                for name, value in (score.get("values") or {}).items():
+                    column = self._scores.setdefault((score["scorer_key"], name), Column())
+                    numbers = column.trials.setdefault(position, [])
+                    if isinstance(value, bool | int | float) and not is_missing(value):
+                        numbers.append(float(value))
+
+    def finished(self, path: Path, frame: TaskResultLog, raw: Mapping[str, Any]) -> Columns:
+        """The columns of all samples.
+
+        Args:
+            path: of the result.
+            frame: the log without its samples.
+            raw: the same as it is written.
+        """
+        runs = (frame.evidence.runs if frame.evidence is not None else None) or ()
+        return Columns(
+            path,
+            frame,
+            raw.get("specification") or {},
+            self._ids,
+            np.array(self._digests, dtype=np.int64),
+            np.array(self._states, dtype=np.int8),
+            self._scores,
+            self._scored_by,
+            self._values,
+            self._num_trials,
+            max(self._runs, len(runs)),
+            {name: np.array(values) for name, values in self._usage.items()},
+        )
+
+
+def _trace_metadata(trial: Mapping[str, Any]) -> Mapping[str, Any]:
+    solver = trial.get("solver") or {}
+    output = solver.get("output") or {}
+    trace = output.get("trace") or {}
+    metadata: Mapping[str, Any] = trace.get("metadata") or {}
+    return metadata
+
+
+def _digest(row: Any) -> int:
+    return hash(orjson.dumps(row, option=orjson.OPT_SORT_KEYS)) or 1 if row else _NO_DATA
+
+
+def _state(sample: Mapping[str, Any], trials: list[dict[str, Any]], scores: Any) -> State:
+    if sample.get("action_records"):
+        return State.EXCLUDED
+    if sample.get("errors"):
+        return State.UNDECIDED
+    if not scores and any(trial.get("errors") for trial in trials):
+        return State.FAILED
+    return State.SCORED

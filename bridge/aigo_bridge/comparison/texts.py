@@ -1,0 +1,56 @@
+"""Estimates and differences as people read them: the terminal and the page say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aigo_bridge.comparison.comparing import MetricComparison
+    from aigo_bridge.statistics.intervals import Estimate
+
+ABSENT = "–"
+"""In the place of a number that is not known; its reason stands beside it."""
+
+
+def number_text(value: float | None) -> str:
+    """A number as shown."""
+    return ABSENT if value is None else f"{value:.4g}"
+
+
+def signed_text(value: float) -> str:
+    """A difference as shown."""
+    return f"{value:+.4g}"
+
+
+def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
+    """An interval as shown, or another text where there is none."""
+    from aigo_bridge.statistics.intervals import NoInterval
+
+    if isinstance(estimate, NoInterval):
+        return otherwise
+    return f"[{estimate.low:.4g}, {estimate.high:.4g}]"
+
+
+def p_text(value: float | None) -> str:
+    """A p-value as shown."""
+    if value is None:
+        return ABSENT
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def level_text(level: float) -> str:
+    """A confidence as shown."""
+    return f"{level * 100:.4g} %"
+
+
+def metric_notes(metric: MetricComparison) -> Iterator[str]:
+    """Why a number is not compared, or has no interval, and the samples that are left out of it."""
+    from aigo_bridge.statistics.intervals import NoInterval
+
+    if isinstance(metric.difference, NoInterval):
+        yield f"not compared: {metric.difference.reason}"
+    elif isinstance(metric.difference.estimate, NoInterval):
+        yield f"no interval: {metric.difference.estimate.reason}"
+    if metric.num_unpaired:
+        yield f"{metric.num_unpaired} samples are in this number of one result alone, and left out"

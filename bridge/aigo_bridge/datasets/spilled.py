@@ -1,0 +1,67 @@
+"""Records of a source in a temporary file: rows that have to be looked at, and need not stay in memory."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import weakref
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Spilled:
+    """Values in a file without a name, which goes with the object; any that Python can copy."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
+        weakref.finalize(self, self._file.close)
+        self._starts = array("Q")
+        self._end = 0
+
+    def append(self, value: Any) -> None:
+        """Add one."""
+        self._starts.append(self._end)
+        self._end += self._file.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def read(self, start: int, stop: int) -> Iterator[Any]:
+        """Those from one number on, up to another; one reader at a time."""
+        for number in range(start, stop):
+            # Each by its place: between two of them somebody else may have read.
+            self._file.seek(self._starts[number])
+            yield pickle.load(self._file)  # noqa: S301  # written above, into a file that nobody else has
+
+
+class Mapped(Sequence[T], Generic[T]):
+    """A sequence that is made of another one, or of a file, when it is looked at."""
+
+    def __init__(self, length: int, read: Callable[[int, int], Iterator[T]]):
+        self._length = length
+        self._read = read
+
+    def mapped(self, function: Callable[[T], U]) -> Mapped[U]:
+        """What a function makes of each."""
+        return Mapped(self._length, lambda start, stop: map(function, self._read(start, stop)))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return self._read(0, self._length)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T]: ...
+    def __getitem__(self, at: int | slice) -> T | list[T]:
+        if isinstance(at, int):
+            number = range(self._length)[at]
+            return next(self._read(number, number + 1))
+        start, stop, step = at.indices(self._length)
+        return list(self._read(start, max(start, stop)))[::step] if step > 0 else list(self)[at]

@@ -1,0 +1,423 @@
+"""What an engine is: three verbs over a plan, and a table of what it can do besides.
+
+An engine says what it cannot do (`gaps`), does it (`run`) and says what happened (`read`). Running and
+reading are separate on purpose: a log can be read back later, on another machine, without any model.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_bridge.models.protocol import Model
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.results.records import StoredNumbers
+from aigo_bridge.results.result_files import LoggedRun
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark that is installed."""
+
+    name: str
+    """Name to run it by, without the engine's prefix, e.g. `inspect_evals/gsm8k`."""
+    package: str
+    """Installed distribution that it comes from, with its version."""
+    parameters: tuple[str, ...] = ()
+    """Names of its parameters."""
+    summary: str = ""
+    """First line of its documentation."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is installed."""
+
+    benchmarks: tuple[Benchmark, ...]
+    problems: tuple[str, ...] = ()
+    """Packages that could not be looked at, with the reason."""
+    hint: str = ""
+    """Where benchmarks come from, for those who have none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRun(RunSettings):
+    """What is to be run, and how; limits that are `None` are as the benchmark says."""
+
+    task: str
+    """Registry name, file, `file@task` or folder; whatever the engine itself runs by name."""
+    arguments: Sequence[str] = ()
+    """`NAME=VALUE` texts for the benchmark's parameters, read as the engine reads them."""
+    model: str | None = None
+    """The engine's model string; `None` for benchmarks that call none, or bring their own."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Role of the benchmark, e.g. `grader` → the engine's model string."""
+    num_samples: int | None = None
+    """The first N samples only; `None`: all."""
+    num_trials: int | None = None
+    """How often each sample is solved; `None`: as the benchmark says."""
+    data_dir: Path | None = None
+    """Folder with the benchmark's rows, where the engine's benchmarks can do without a hub; `None`: as the
+    benchmark says."""
+    custom_tasks: Path | None = None
+    """File whose benchmarks are known beside the installed ones, where the engine has such files."""
+    more_tasks: Sequence[str] = ()
+    """Further benchmarks of the same run, each as `task`."""
+    options: Sequence[str] = ()
+    """Options of the engine's own command, as they were typed (`Benchmarks.options`)."""
+    sample_id: str | None = None
+    """Ids of the only samples to run, with commas between them; `None`: all."""
+    resume: bool = False
+    """Whether finished trials of an earlier run of the same benchmark in `out` are taken over, where the
+    engine can."""
+    fail_on_error: str | None = None
+    """Failed samples that are tolerated, `N` or a share: with one more no further sample is begun; `None`:
+    any number (see `tolerance`)."""
+    on_note: Callable[[str], None] | None = None
+    """Told of settings that the run does not follow, and why, before it begins."""
+
+
+@dataclass(frozen=True)
+class BenchmarkOption:
+    """An option of an engine's own command that its benchmarks take."""
+
+    names: tuple[str, ...]
+    """As it is typed: `--temperature`, `-M`."""
+    value: Literal["required", "optional", "none"] = "required"
+    """Whether a value follows it."""
+
+
+@dataclass(frozen=True)
+class ConvertedBenchmark:
+    """A benchmark as an AI GO task."""
+
+    task: Mapping[str, Any]
+    """The task document."""
+    rows: tuple[dict[str, Any], ...]
+    """Its data set."""
+    gaps: tuple[Gap, ...]
+    """What is different; nothing that is unsupported."""
+
+
+def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
+    """There is no such benchmark of an engine: what it might have been."""
+    full_names = {name.rpartition("/")[2]: name for name in reversed(known)}
+    near = [
+        full_names[name]
+        for name in difflib.get_close_matches(task.rpartition("/")[2], full_names, n=3, cutoff=0.6)
+    ]
+    near += [name for name in difflib.get_close_matches(task, known, n=3, cutoff=0.75) if name not in near]
+    hint = (
+        f"did you mean {' or '.join(map(repr, near[:3]))}?"
+        if near
+        else f"`aigo-bridge list {engine}` names them"
+    )
+    return UsageError(f"found no benchmark {task!r} ({hint})")
+
+
+State = Literal["ok", "warning", "missing"]
+"""`ok`; `warning`: works, with a reservation; `missing`: cannot be used as it is."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing of an installation that was looked at."""
+
+    subject: str
+    """What it is, e.g. `lighteval` or `engine lighteval`."""
+    state: State
+    found: str
+    """What was found, e.g. a release; or what is wrong."""
+    remedy: str | None = None
+    """The command that mends it; `None` when there is nothing to mend, or no command does."""
+
+
+class LogImporter(Protocol):
+    """Turns the files that a framework leaves behind into result logs; the framework itself need not be
+    installed.
+    """
+
+    expected: str
+    """The files, for people: `logs of Inspect (*.eval, *.json)`."""
+
+    def files(self, location: str) -> Sequence[str]:
+        """Such files at a location (file, folder, pattern, URL). The content decides, not the name."""
+        ...
+
+    def parts(self, location: str) -> Sequence[str]:
+        """The files that the import of a local log reads, the log itself first; some may lie elsewhere.
+
+        Raises:
+            UsageError: there is no log.
+        """
+        ...
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Turn the framework's own logs, whoever wrote them, into result logs in `out`.
+
+        Returns:
+            The worst exit code of all logs.
+
+        Raises:
+            UsageError: a location names nothing, or an option is wrong.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A run that goes on, or was ended from outside."""
+
+    version: str
+    """Changes whenever there is something new."""
+    alive: bool
+    """Whether the process that writes the log is there."""
+
+
+class RunningLogs(Protocol):
+    """Looks at runs while they go on; the framework itself need not be installed."""
+
+    def state(self, log: Path) -> RunState | None:
+        """How far a run is; `None`: the file is no log of a run that goes on."""
+        ...
+
+    def snapshot(self, log: Path, copy: Path, root: Path) -> Sequence[tuple[str, int]]:
+        """Write what there is of a run at one moment as a log that `LogImporter` takes.
+
+        Args:
+            log: of the run.
+            copy: the file to write.
+            root: folder that the log, links followed, must lie in.
+
+        Returns:
+            The trials that are not in the log yet: id of the sample and index of the trial.
+
+        Raises:
+            OSError: the log is gone, or lies elsewhere.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a task is exported."""
+
+    native: bool = False
+    """Plain code of the engine without aigo-bridge, instead of a file that calls it."""
+    force: bool = False
+    """Replace what an earlier export wrote into the folder."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote."""
+
+    folder: Path
+    files: tuple[str, ...]
+    """Paths in the folder; the first is the one that the engine loads."""
+    commands: tuple[str, ...]
+    """How to run it, from inside the folder."""
+    notes: tuple[str, ...] = ()
+    """What the user should know, e.g. which models have to be named."""
+
+
+class NativeTasks(Protocol):
+    """Plans as an engine's own objects, for who calls the engine's own functions."""
+
+    def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
+        """What these objects cannot say, beside what the engine cannot run."""
+        ...
+
+    def translate(self, plan: TaskPlan, model_map: Mapping[str, str]) -> Any:
+        """The objects; `model_map` is as in `Job`."""
+        ...
+
+
+class TaskExporter(Protocol):
+    """Exports tasks to one engine."""
+
+    def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
+        """Write a plan as files that the engine's own tool runs, atomically.
+
+        Raises:
+            InexactExportError: a part of the task has no exact form there.
+            UsageError: the folder is not free.
+        """
+        ...
+
+
+class LogExporter(Protocol):
+    """Exports results to one engine."""
+
+    def export_log(self, result: Path, out: Path, *, force: bool) -> Path:
+        """Write a result log as a log of the engine into the folder `out`; returns the file.
+
+        Raises:
+            EvidenceError: the file is no result log.
+            UsageError: the log is there already (without `force`).
+        """
+        ...
+
+
+class BenchmarkRunner(Protocol):
+    """Lists, runs and converts the benchmarks that already exist for an engine."""
+
+    def listing(self) -> Listing:
+        """What is installed; nothing of it is run."""
+        ...
+
+    def run(self, request: BenchmarkRun) -> list[Outcome]:
+        """Run one benchmark, or all of a file or folder, and write the evidence.
+
+        Raises:
+            UsageError: there is no such benchmark, parameter or model.
+            EngineError: the engine failed before it had a log.
+        """
+        ...
+
+    def converted(
+        self,
+        task: str,
+        arguments: Sequence[str],
+        key: str | None,
+        *,
+        data_dir: Path | None = None,
+        custom_tasks: Path | None = None,
+    ) -> ConvertedBenchmark:
+        """One benchmark as an AI GO task with the same prompts and sample scores.
+
+        `data_dir` and `custom_tasks` are as in `BenchmarkRun`; given only where the engine's benchmarks take
+        them.
+
+        Raises:
+            UsageError: there is no such benchmark or parameter, or it is several.
+            UnsupportedPlanError: it cannot be converted; the message lists every gap.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """An engine's own benchmarks, and what `aigo-bridge run` may ask of them."""
+
+    load: Callable[[], BenchmarkRunner]
+    resumes: bool = False
+    """Whether finished trials of an earlier run can be taken over."""
+    reports_progress: bool = False
+    """Whether it is told as trials end."""
+    takes_local_rows: bool = False
+    """Whether rows and tasks can be given as local files (`data_dir`, `custom_tasks`)."""
+    options: Callable[[], Sequence[BenchmarkOption]] | None = None
+    """The options of its own command that a run takes besides; asked when a benchmark is run. `None`: there
+    are none."""
+
+
+def _no_runs(out: Path) -> Iterable[LoggedRun]:
+    return ()
+
+
+def _log_alone(log: Path) -> Sequence[Path]:
+    return [log]
+
+
+def _not_stored(log: Path, numbers: StoredNumbers) -> None:
+    """What the log does not hold, a later import of it does not find."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do besides running plans: one row for each ability, `None` for what it cannot.
+
+    Nothing is loaded until a row is called. Where there is a framework, it has to be installed for everything
+    but `checks`, `logs` and `running`.
+    """
+
+    checks: Callable[[], Sequence[Check]] | None = None
+    """What of its framework is installed, for `aigo-bridge doctor`; imports nothing heavy."""
+    logs: Callable[[], LogImporter] | None = None
+    """Import of the framework's own logs."""
+    running: Callable[[], RunningLogs] | None = None
+    """Runs that go on, looked at by their logs."""
+    traces: Callable[[str], Iterator[Mapping[str, Any]]] | None = None
+    """Rows of a data set made of the framework's own logs at a location: one per sample, the trace in the
+    column `trace`.
+
+    Raises `UsageError` where the location names no log, `EvidenceError` where one cannot be read.
+    """
+    model: Callable[[str], Model] | None = None
+    """A model for calls outside a run (generating data sets), by the engine's string for it.
+
+    Raises `UsageError` where there is no such model, or it cannot be used.
+    """
+    native_tasks: Callable[[], NativeTasks] | None = None
+    """Plans as its own objects."""
+    task_export: Callable[[], TaskExporter] | None = None
+    """Tasks as files that its own tool runs."""
+    log_export: Callable[[], LogExporter] | None = None
+    """Results as logs that its own viewer shows."""
+    benchmarks: Benchmarks | None = None
+    """Benchmarks that already exist for it."""
+    tapes: bool = False
+    """Whether all calls of models go past the tape of the run (`RunSettings.tape`); engines where they do not
+    can neither be recorded nor be answered from a cassette."""
+    log_files: Callable[[Path], Sequence[Path]] = _log_alone
+    """The files that a native log on this machine consists of, the one that names it first."""
+    distribution: str | None = None
+    """Installed package of its framework; `None`: it has none."""
+    logged_runs: Callable[[Path], Iterable[LoggedRun]] = _no_runs
+    """The runs of ours whose native logs stand in a folder; none for engines that do not look."""
+    store_numbers: Callable[[Path, StoredNumbers], None] = _not_stored
+    """Keeps in a log that `run` has written what reading it cannot compute, so that `read` finds it there.
+
+    Raises `OSError` where the log cannot be written.
+    """
+
+
+class Engine(Protocol):
+    """An adapter around one evaluation framework, found by its entry point; made only where the framework is
+    installed.
+    """
+
+    name: str
+    """Short name used on the command line, e.g. `inspect`."""
+    capabilities: ClassVar[Capabilities]
+    """Asked of the class, so that nobody needs the framework to know what the engine can do."""
+
+    def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
+        """What this engine would do differently, or not at all; empty when everything is exact."""
+        ...
+
+    def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Run plans together, so that they share the limits on concurrency; one result per job, in their
+        order.
+
+        A job that fails, or was not reached before the run was interrupted, is an error in its place and does
+        not touch the others.
+
+        Raises:
+            UsageError: a model is missing or cannot be made from its string; all are named.
+            EngineError: the framework failed before anything ran.
+        """
+        ...
+
+    def read(self, log: Path) -> Evidence:
+        """Read back a native log that `run` has written, with nothing but the file; nothing that stands in it
+        is run.
+
+        Raises:
+            EvidenceError: the file is not such a log.
+        """
+        ...

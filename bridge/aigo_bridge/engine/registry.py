@@ -1,0 +1,329 @@
+"""Find engines by name. Adapters are entry points, so the core never imports one by itself."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TypeVar
+
+from aigo_bridge.access.presence import is_file, is_folder, is_present
+from aigo_bridge.engine.engine import BenchmarkRunner, Benchmarks, Check, Engine, LogImporter
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
+from aigo_bridge.importing.file_kinds import (
+    IRREGULAR,
+    expanded,
+    head_of,
+    other_file,
+    skipped_files,
+    skipped_lines,
+)
+from aigo_bridge.process import install_command
+from aigo_bridge.version import __version__
+
+ENTRY_POINT_GROUP = "aigo_bridge.engines"
+DEFAULT_ENGINE = "inspect"
+
+T = TypeVar("T")
+
+
+def engine_names() -> list[str]:
+    """Names of all engines that are registered, installed or not."""
+    return sorted({entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)})
+
+
+def load_engine(name: str) -> Engine:
+    """The engine called `name`; its adapter is imported here and not earlier.
+
+    Raises:
+        UsageError: no adapter has that name.
+        MissingEngineError: the adapter is there, its framework is not.
+    """
+    with _loading(name):
+        return engine_class(name)()
+
+
+def load_logs(name: str) -> LogImporter:
+    """What imports the logs of the engine called `name`, which need not be installed itself.
+
+    Raises:
+        UsageError: no adapter has that name, or it imports none.
+        MissingEngineError: the adapter cannot be loaded.
+    """
+    with _loading(name):
+        return required(engine_class(name).capabilities.logs, f"logs of engine {name!r} cannot be imported")()
+
+
+def load_benchmarks(name: str) -> BenchmarkRunner:
+    """The benchmarks of an engine.
+
+    Raises:
+        UsageError: there is no such engine, or it runs no benchmarks of its own.
+        MissingEngineError: its framework is not installed.
+    """
+    benchmarks = benchmarks_of(name)
+    load_engine(name)
+    return benchmarks.load()
+
+
+def benchmarks_of(name: str) -> Benchmarks:
+    """What the benchmarks of an engine can do; its framework need not be installed.
+
+    Raises:
+        UsageError: there is no such engine, or it runs no benchmarks of its own.
+    """
+    with _loading(name):
+        return required(
+            engine_class(name).capabilities.benchmarks, f"engine {name!r} runs no benchmarks of its own"
+        )
+
+
+def refuse_local_rows(name: str, *files: Path | None) -> None:
+    """Refuse options that only some engines' benchmarks have.
+
+    Raises:
+        UsageError: one was given.
+    """
+    if any(files) and not benchmarks_of(name).takes_local_rows:
+        raise UsageError(f"--data-dir, --custom-tasks: not for benchmarks of {name}")
+
+
+def required(capability: T | None, otherwise: str) -> T:
+    """A row of `Capabilities`.
+
+    Raises:
+        UsageError: the engine cannot do that; `otherwise` says so.
+    """
+    if capability is None:
+        raise UsageError(otherwise)
+    return capability
+
+
+def split_name(task: str) -> tuple[str, str] | None:
+    """`inspect:arc_easy` as engine and benchmark; `None` for anything else, such as a path with a colon."""
+    engine, colon, name = task.partition(":")
+    return (engine, name) if colon and engine in engine_names() else None
+
+
+def logs_at(location: str) -> dict[str, list[str]]:
+    """Engine → its logs at a location: a file, a folder, a pattern or a URL.
+
+    An engine that cannot be loaded has none: that is its own matter as long as another one has some.
+
+    Raises:
+        UsageError: there are none; the message says what there is instead, or what was looked for.
+        MissingEngineError: there are none of the engines that can be loaded, and one cannot.
+    """
+    engines, missing = dict[str, LogImporter](), list[MissingEngineError]()
+    for name in engine_names():
+        try:
+            with _loading(name):
+                load = engine_class(name).capabilities.logs
+                if load is not None:
+                    engines[name] = load()
+        except MissingEngineError as error:
+            missing.append(error)
+    logs = {name: list(engine.files(location)) for name, engine in engines.items()}
+    logs = {name: files for name, files in logs.items() if files}
+    if logs:
+        return logs
+    refuse_other(location)
+    path = Path(location)
+    if is_file(path) and DEFAULT_ENGINE in engines:
+        # Whatever it is: the report says what is wrong with it.
+        return {DEFAULT_ENGINE: [location]}
+    if missing and (is_present(path) or "://" in location):
+        raise MissingEngineError(f"no logs at {location!r} that can be read here: {missing[0]}")
+    expected = " or ".join(engine.expected for engine in engines.values())
+    raise UsageError(f"no logs at {location!r}{_instead(path)} (expected {expected})")
+
+
+def logs_by_engine(
+    patterns: Sequence[str], engine: str | None = None, tell: Callable[[str], None] | None = None
+) -> dict[str, list[str]]:
+    """Engine → the locations that have logs of it.
+
+    What a pattern matches is looked at one by one; what is no log is passed over.
+
+    Args:
+        patterns: files, folders, patterns or URLs.
+        engine: whose logs they are; `None`: found out from the files.
+        tell: told of what is passed over, one line each.
+
+    Raises:
+        UsageError: a pattern has no logs at all, or there is no such engine.
+        MissingEngineError: as `logs_at`.
+    """
+    if engine is not None:
+        for location in patterns:
+            if not load_logs(engine).files(location):
+                refuse_other(location)  # all else the engine itself has to say
+        return {engine: list(patterns)}
+    tell = tell or _nobody
+    by_engine: dict[str, list[str]] = {}
+    for pattern in patterns:
+        refused: list[UsageError] = []
+        locations = expanded(pattern)
+        for location in locations:
+            try:
+                logs = logs_at(location)
+            except UsageError as error:
+                refused.append(error)
+                continue
+            for name in logs:
+                by_engine.setdefault(name, []).append(location)
+            if is_folder(location):
+                taken = [path for files in logs.values() for path in files]
+                for line in skipped_lines(skipped_files(Path(location), taken)):
+                    tell(line)
+        if len(refused) == len(locations):
+            raise refused[-1]
+        for refusal in refused:
+            tell(f"skipped: {refusal}")
+    return by_engine
+
+
+def _nobody(line: str) -> None:
+    """Tell nobody."""
+
+
+def refuse_other(location: str) -> None:
+    """Refuse a file that is surely no log of an engine; folders, URLs and what is not there are left to those
+    who look.
+
+    Raises:
+        UsageError: it is none; the message says what it is, and what takes it.
+    """
+    path = Path(location)
+    try:
+        if not is_present(path) or is_folder(path):
+            return
+    except (OSError, ValueError):
+        return
+    head = head_of(path)
+    if head is not None:
+        kind = other_file(head, path.name)
+    else:
+        kind = None if is_file(path) else IRREGULAR
+    if kind is not None:
+        raise UsageError(f"{location!r} is no log of an engine: it is {kind}")
+
+
+def _instead(path: Path) -> str:
+    """What is in a folder without logs."""
+    if not is_folder(path):
+        return ""
+    skipped = skipped_files(path, ())
+    if skipped:
+        return "".join(f"\n  {line}" for line in skipped_lines(skipped))
+    return ": the folder has no such files" if any(path.iterdir()) else ": the folder is empty"
+
+
+def engine_class(name: str) -> type[Engine]:
+    """The class of the engine called `name`: its adapter, of which the framework may be missing.
+
+    Raises:
+        UsageError: no adapter has that name.
+    """
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        engine: type[Engine] = entry.load()
+        return engine
+    names = ", ".join(engine_names()) or "none"
+    raise UsageError(f"unknown engine {name!r}; known engines: {names}")
+
+
+@contextmanager
+def _loading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        if isinstance(error, MissingEngineError):
+            raise
+        command = install_command(name)
+        remedy = "" if command is None else f"; run: {command}"
+        raise MissingEngineError(f"engine {name!r} cannot be loaded: {error}{remedy}") from error
+
+
+def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool = False) -> list[Gap]:
+    """Refuse what the engine cannot do; return the gaps that were allowed, to be recorded.
+
+    Raises:
+        UnsupportedPlanError: a gap is unsupported, or approximate and not allowed; the message lists all.
+    """
+    accepted = {Fidelity.EXACT} | ({Fidelity.APPROXIMATE} if allow_approximate else set())
+    refused = [gap for gap in gaps if gap.fidelity not in accepted]
+    if refused:
+        lines = [f"engine {engine!r} cannot run this task as written: {len(refused)} gap(s)"]
+        for gap in refused:
+            hint = f" ({gap.hint})" if gap.hint else ""
+            lines.append(f"  - {gap.part}: {gap.reason} [{gap.fidelity.value}]{hint}")
+        raise UnsupportedPlanError("\n".join(lines))
+    return [gap for gap in gaps if gap.fidelity is not Fidelity.EXACT]
+
+
+# What works
+
+
+def diagnose() -> list[Check]:
+    """Look at everything; what is missing does not keep the rest from being looked at."""
+    checks = [
+        Check("aigo-bridge", "ok", __version__),
+        Check("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+    ]
+    checks.append(_snippets())
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
+        checks += _engine(entry)
+    return checks
+
+
+def _snippets() -> Check:
+    """How far an author's code is confined here, and what would take it further."""
+    from aigo_bridge.sandbox import landlock
+    from aigo_bridge.snippets.process import REMEDY, SnippetsRefusedError, reached
+
+    try:
+        confinement = reached()
+    except SnippetsRefusedError as error:
+        return Check("snippets", "missing", str(error))
+    if confinement.level == "jailed":
+        release = landlock.release()
+        signals = (
+            "" if release >= landlock.SIGNALS_SINCE else ", but signals to the user's processes (Linux 6.12)"
+        )
+        return Check("snippets", "ok", f"jailed: no network, no home, no other processes{signals}")
+    if platform.system() != "Linux":
+        state = (
+            "worker: the environment of the user's processes can be read by them (not tested on this system)"
+        )
+        return Check("snippets", "warning", state)
+    return Check("snippets", "warning", f"{confinement.level}: {confinement.reason}; {REMEDY}")
+
+
+def usable_engines(checks: Sequence[Check]) -> list[str]:
+    """Names of the engines that can run tasks."""
+    prefix = "engine "
+    return [
+        check.subject.removeprefix(prefix)
+        for check in checks
+        if check.subject.startswith(prefix) and check.state != "missing"
+    ]
+
+
+def _engine(entry: EntryPoint) -> list[Check]:
+    subject = f"engine {entry.name}"
+    try:
+        engine: type[Engine] = entry.load()
+    except ImportError as error:
+        return [Check(subject, "missing", str(error), install_command(entry.name))]
+    checks = engine.capabilities.checks
+    details = [] if checks is None else list(checks())
+    try:
+        engine()
+    except ImportError as error:
+        # Details say it better, where there are some.
+        is_told = any(check.state == "missing" for check in details)
+        return [Check(subject, "missing", "cannot run tasks" if is_told else str(error)), *details]
+    return [Check(subject, "ok", "can run tasks"), *details]

@@ -1,0 +1,392 @@
+"""Certificates of parity: the same plan on several engines, from the same answers, and why results differ.
+
+Every engine is given the answers of one cassette, so whatever differs is the engines' doing. A sample is held
+against the others in what was asked (the requests at each place), in its conversation and in its scores; the
+first of these that differs is the cause.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from aigo_bridge.cassettes.playing import Player
+from aigo_bridge.cassettes.records import Place, request_differences
+from aigo_bridge.cassettes.tape import task_name
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.evaluation.parity import Parity, SampleId, judged, parity
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.version import __version__
+
+FORMAT = 1
+
+Cause = Literal["prompt", "generation settings", "conversation", "scorer", "aggregation"]
+"""`prompt`: a model was asked something else; `generation settings`: the same with other options or another
+form of the answer; `conversation`: something else was made of the same answers; `scorer`: other scores of the
+same conversation; `aggregation`: other metrics of the same scores.
+"""
+
+MOST_DIFFERENCES = 1000
+"""Differences that a certificate names one by one."""
+
+_SETTINGS = ("options", "response_format")
+_NOTES = frozenset({"id", "call_id", "tool_call_id", "inspect"})
+"""Keys of items whose values are an engine's own."""
+
+_Key = tuple[int | None, str, SampleId]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One sample, or one metric, on which engines do not agree."""
+
+    cause: Cause
+    sample: SampleId | None
+    """`None`: a metric."""
+    detail: str
+    """What is different, and where."""
+
+
+@dataclass(frozen=True)
+class TaskCertificate:
+    """What engines have made of one plan."""
+
+    task: str
+    plan_digest: str
+    parity: Parity
+    num_same_messages: int
+    """Samples whose conversations are the same on all engines."""
+    num_same_scores: int
+    """Samples whose scores, failures and exclusions are."""
+    causes: Mapping[str, int]
+    """Cause → how many samples (or metrics)."""
+    differences: tuple[Difference, ...]
+    """The first of them."""
+    digests: Mapping[str, str]
+    """Engine → SHA-256 over the conversations and scores of all its samples, in their order."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether nothing differs."""
+        return self.parity.is_equal and not self.causes
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """That engines agree on everything that was run, or not."""
+
+    cassette: Path
+    num_calls: int
+    """Calls that the cassette has."""
+    engines: Mapping[str, Player]
+    """Engine → what its calls went past."""
+    tasks: Sequence[TaskCertificate] = field(default_factory=tuple)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the engines agree in everything."""
+        return all(task.is_equal for task in self.tasks)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every call was in the cassette: what was not asked of a model says nothing about it."""
+        return not any(player.num_missing for player in self.engines.values())
+
+    @property
+    def passed(self) -> bool:
+        """Whether the engines agree, on runs that came to their end and lacked no answer."""
+        statuses = {status for task in self.tasks for status in task.parity.statuses.values()}
+        return self.is_equal and self.is_complete and statuses <= {"success"}
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        with self.cassette.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {
+            "certificate": "parity",
+            "format": FORMAT,
+            "version": __version__,
+            "created_at": int(time.time()),
+            "equal": self.is_equal,
+            "complete": self.is_complete,
+            "cassette": {"sha256": digest, "calls": self.num_calls},
+            "engines": {
+                engine: {
+                    "answered": player.num_given,
+                    "missing": player.num_missing,
+                    "not_asked": player.num_unasked,
+                }
+                for engine, player in self.engines.items()
+            },
+            "tasks": [self._task(task) for task in self.tasks],
+        }
+
+    def _task(self, task: TaskCertificate) -> dict[str, Any]:
+        content = task.parity.to_json()
+        total = content["samples"]["total"]
+        return {
+            "task": task.task,
+            "plan": task.plan_digest,
+            **content,
+            "equal": task.is_equal,
+            "samples": {
+                "total": total,
+                "same_messages": task.num_same_messages,
+                "same_scores": task.num_same_scores,
+            },
+            "causes": dict(task.causes),
+            "differences": [asdict(difference) for difference in task.differences],
+            "digests": dict(task.digests),
+        }
+
+    def to_markdown(self) -> str:
+        """For people."""
+        return "".join(f"{line}\n" for line in _lines(self))
+
+
+def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Player]) -> TaskCertificate:
+    """Hold what engines have made of one plan against each other.
+
+    Args:
+        outcomes: engine → what it has made; at least two, the first one sets the order.
+        players: engine → what its calls went past, which has noted what was asked.
+
+    Raises:
+        EvidenceError: a result log cannot be read.
+    """
+    first = next(iter(outcomes.values()))
+    compared = parity(outcomes)
+    samples = {engine: dict(_digests(outcome.result)) for engine, outcome in outcomes.items()}
+    keys = list(dict.fromkeys(key for of_one in samples.values() for key in of_one))
+    keys = [key for key in keys if key[0] is not None] or keys
+    name = first.task if first.plan is None else task_name(first.plan)
+    asked = dict(_asked_differences(players, name))
+    different: dict[_Key, Difference] = {}
+    same_messages = same_scores = 0
+    for key in keys:
+        messages, scores = zip(*(of_one.get(key, (b"", b"")) for of_one in samples.values()), strict=True)
+        same_messages += len(set(messages)) == 1
+        same_scores += len(set(scores)) == 1
+        if key[2] in asked:
+            different[key] = asked[key[2]]
+        elif len(set(messages)) > 1:
+            different[key] = Difference("conversation", key[2], "other messages from the same answers")
+        elif len(set(scores)) > 1:
+            different[key] = Difference("scorer", key[2], "other scores of the same messages")
+    details = dict(_details([outcome.result for outcome in outcomes.values()], different))
+    found = [details.get(key, difference) for key, difference in different.items()]
+    if not found:
+        found = list(_aggregations(compared))
+    return TaskCertificate(
+        task=name,
+        plan_digest="" if first.plan is None else first.plan.digest,
+        parity=compared,
+        num_same_messages=same_messages,
+        num_same_scores=same_scores,
+        causes=Counter(difference.cause for difference in found),
+        differences=tuple(found[:MOST_DIFFERENCES]),
+        digests={engine: _digest_of(of_one) for engine, of_one in samples.items()},
+    )
+
+
+def _aggregations(compared: Parity) -> Iterator[Difference]:
+    for metric in compared.metrics:
+        if not metric.is_equal:
+            values = ", ".join(f"{engine} {value!r}" for engine, value in metric.values.items())
+            detail = f"{metric.scorer_key}, {metric.name}: {values}"
+            yield Difference("aggregation", None, detail)
+
+
+def _digest_of(samples: Mapping[_Key, tuple[bytes, bytes]]) -> str:
+    whole = hashlib.sha256()
+    for key, (messages, scores) in samples.items():
+        whole.update(repr(key).encode("utf-8", "replace") + messages + scores)
+    return whole.hexdigest()
+
+
+# What was asked
+
+
+def _asked_differences(players: Mapping[str, Player], task: str) -> Iterator[tuple[SampleId, Difference]]:
+    """Samples for which engines have asked models something else, with the first difference of each."""
+    (first_engine, first), *others = players.items()
+    done: set[SampleId] = set()
+    for engine, other in others:
+        left, right = first.asked or {}, other.asked or {}
+        for place in [*left, *(place for place in right if place not in left)]:
+            if place.task != task or place.sample in done or left.get(place) == right.get(place):
+                continue
+            sides = (_request(first, left.get(place)), _request(other, right.get(place)))
+            difference = _asked_difference(place, (first_engine, engine), sides)
+            if difference is not None:
+                done.add(place.sample)
+                yield place.sample, difference
+
+
+def _asked_difference(place: Place, engines: tuple[str, str], sides: tuple[Any, Any]) -> Difference | None:
+    left, right = sides
+    if left == right:
+        return None
+    if left is None or right is None:
+        alone = engines[left is None]
+        return Difference("prompt", place.sample, f"{place}: only {alone} asks")
+    cause: Cause = "prompt" if _without_settings(left) != _without_settings(right) else "generation settings"
+    lines = [
+        line.replace("recorded", engines[0]).replace("asked", engines[1])
+        for line in request_differences(left, right)
+    ]
+    return Difference(cause, place.sample, f"{place}: {'; '.join(lines)}")
+
+
+def _request(player: Player, asked: int | bytes | None) -> Any:
+    if asked is None:
+        return None
+    return (
+        player.cassette.line(asked)["request"] if isinstance(asked, int) else orjson.loads(asked or b"null")
+    )
+
+
+def _without_settings(request: Any) -> Any:
+    return {name: part for name, part in request.items() if name not in _SETTINGS}
+
+
+# What became of it
+
+
+def _parts(result: Path | None) -> Iterator[tuple[_Key, dict[str, Any]]]:
+    if result is None:
+        return
+    for part in LogReader(result).parts():
+        if isinstance(part, SamplePart):
+            sample_id = part.value.get("sample_id")
+            sample_id = part.position if sample_id is None else sample_id
+            yield (part.run, type(sample_id).__name__, sample_id), dict(part.value)
+
+
+def _digests(result: Path | None) -> Iterator[tuple[_Key, tuple[bytes, bytes]]]:
+    """Of each sample the digests of conversations and scores: results may be larger than memory."""
+    for key, sample in _parts(result):
+        yield key, (_digest(_conversations(sample)), _digest(judged(sample)))
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _details(
+    results: Sequence[Path | None], different: Mapping[_Key, Difference]
+) -> Iterator[tuple[_Key, Difference]]:
+    """The differences of conversations and scores, with their places."""
+    wanted = [key for key, each in different.items() if each.cause in ("conversation", "scorer")]
+    looked_at = set(wanted[:MOST_DIFFERENCES])
+    if not looked_at:
+        return
+    sides = [{key: sample for key, sample in _parts(result) if key in looked_at} for result in results]
+    for key in looked_at:
+        left, *others = [side.get(key) for side in sides]
+        for right in others:
+            difference = different[key]
+            if left is None or right is None:
+                yield key, Difference(difference.cause, key[2], "it is in one result alone")
+                break
+            view = _conversations if difference.cause == "conversation" else judged
+            lines = [
+                line.replace("recorded", "one").replace("asked", "another")
+                for line in request_differences(view(left), view(right))
+            ]
+            if lines:
+                yield key, Difference(difference.cause, key[2], "; ".join(lines))
+                break
+
+
+def _conversations(sample: Mapping[str, Any]) -> Any:
+    """What was said in a sample, without an engine's notes."""
+    trials: Iterable[Any] = sample.get("trials") or [sample]
+    return [_said((trial.get("solver") or {}).get("output")) for trial in trials]
+
+
+def _said(output: Any) -> Any:
+    if not isinstance(output, dict):
+        return output
+    group = output.get("solver_outputs")
+    if group is not None:
+        return (
+            {key: _said(part) for key, part in group.items()}
+            if isinstance(group, dict)
+            else list(map(_said, group))
+        )
+    trace = output.get("trace")
+    items = output.get("messages") if trace is None else trace.get("items")
+    return {"items": _item(items), "raw_outputs": output.get("raw_outputs"), "output": output.get("output")}
+
+
+def _item(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_item(part) for part in item]
+    if not isinstance(item, dict):
+        return item
+    fields = {name: _item(part) for name, part in item.items() if name not in _NOTES and part is not None}
+    if item.get("type") == "function_call":
+        with suppress(KeyError, TypeError, ValueError):
+            fields["arguments"] = json.loads(item["arguments"])
+    return fields
+
+
+# For people
+
+
+def _lines(certificate: Certificate) -> Iterator[str]:
+    verdict = "the engines agree" if certificate.is_equal else "the engines differ"
+    if not certificate.is_complete:
+        verdict += ", and calls were not in the cassette"
+    yield "# Certificate of parity"
+    yield ""
+    yield f"**{verdict}**: {', '.join(certificate.engines)}, each answered from `{certificate.cassette.name}`"
+    yield ""
+    yield "| engine | answered | not in the cassette | not asked |"
+    yield "|---|--:|--:|--:|"
+    for engine, player in certificate.engines.items():
+        yield f"| {engine} | {player.num_given} | {player.num_missing} | {player.num_unasked} |"
+    for task in certificate.tasks:
+        yield from _task_lines(task)
+
+
+def _task_lines(task: TaskCertificate) -> Iterator[str]:
+    total = task.parity.num_samples
+    yield ""
+    yield f"## {_cell(task.task)}"
+    yield ""
+    same = f"the same messages in {task.num_same_messages}, the same scores in {task.num_same_scores}"
+    yield f"{total} samples: {same}"
+    yield ""
+    yield f"| metric | {' | '.join(task.parity.statuses)} | |"
+    yield f"|---|{'--:|' * len(task.parity.statuses)}---|"
+    for metric in task.parity.metrics:
+        values = " | ".join("–" if value is None else repr(value) for value in metric.values.values())
+        mark = "" if metric.is_equal else "differs"
+        yield f"| {_cell(metric.scorer_key)}, {_cell(metric.name)} | {values} | {mark} |"
+    if task.causes:
+        yield ""
+        yield "Causes: " + ", ".join(f"{cause} {count}" for cause, count in task.causes.items())
+        yield ""
+        for difference in task.differences[:20]:
+            where = "metric" if difference.sample is None else f"sample {_cell(str(difference.sample))}"
+            yield f"- {where} ({difference.cause}): {_cell(difference.detail)}"
+        if len(task.differences) > 20:
+            yield f"- and {sum(task.causes.values()) - 20} more, in the JSON"
+
+
+def _cell(text: str) -> str:
+    """A stranger's text in a row: on one line, and no markup."""
+    shown = "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
+    return shown if len(shown) <= 500 else f"{shown[:500]}…"

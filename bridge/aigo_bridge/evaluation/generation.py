@@ -1,0 +1,161 @@
+"""Rows of a generated data set, made in an explicit step: the rows that numbers stand on are a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from aigo_bridge.datasets import Rows, Selection, StartRows, load_file
+from aigo_bridge.datasets.generating import GeneratorTools
+from aigo_bridge.datasets.sources import DatasetTools, load_dataset
+from aigo_bridge.datasets.synthesis import Question
+from aigo_bridge.dtypes import (
+    ChatCompletionInput,
+    ChatCompletionInputMessage,
+    ChatCompletionJSONSchema,
+    ChatCompletionResponseFormatJSONSchema,
+)
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.registry import required
+from aigo_bridge.errors import DatasetError, Issue, SampleError, UsageError
+from aigo_bridge.evaluation.planning import trace_reader
+from aigo_bridge.models.protocol import Model, ModelRequest
+from aigo_bridge.planning.results import find_result, result_rows
+from aigo_bridge.reading import Document, read, snippet_place
+from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset, find_generator
+from aigo_bridge.snippets import Snippet, SnippetHost
+from aigo_bridge.spec import DatasetGeneratorSpec, DatasetSpec
+from aigo_bridge.spec.datasets import PythonSynthesizer
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a generated data set may need."""
+
+    engine: Engine
+    """Calls the models of synthesizers."""
+    model_map: Mapping[str, str]
+    """AI GO model key → the engine's model."""
+    datasets: Mapping[str, str]
+    """Key → file, for data sets and task results that do not lie beside the data set's file."""
+    root: Path | None = None
+    """Folder that includes and files may reach."""
+
+
+def generate_rows(path: Path, sources: Sources) -> Rows:
+    """All rows of a data set whose file names a generator.
+
+    Raises:
+        UsageError: the file is not that of a generated data set, or a model was not given.
+        SpecError: a file is invalid, or the generator is not found.
+        DatasetError: a start row, a model's answer or a snippet's result cannot be used.
+        EvidenceError: a task result that rows are taken from cannot be read.
+    """
+    document = read(DatasetSpec, path, root=sources.root)
+    request = document.spec.generator_specification
+    if request is None:
+        raise UsageError(
+            f"{document.file.name}: data set {document.spec.key!r} is not a generated one: it has no "
+            f"generator_specification"
+            " (its rows need not be made: `aigo-bridge run` reads them)"
+        )
+    generator = read(
+        DatasetGeneratorSpec,
+        find_generator(request.dataset_generator_key, path, root=sources.root),
+        root=sources.root,
+    )
+    host = SnippetHost()
+    try:
+        with start_blocking_portal() as portal:
+            tools = DatasetTools(
+                generators={request.dataset_generator_key: generator.spec},
+                start=StartRows(
+                    dataset=lambda key: _dataset_rows(key, path, sources),
+                    result=lambda key: _result_rows(key, path, sources),
+                ),
+                generation=GeneratorTools(
+                    ask=_asker(portal, sources), run_snippet=_snippets(host, generator)
+                ),
+            )
+            return load_dataset(
+                document.spec, base=path.parent, root=sources.root or document.root, tools=tools
+            )
+    finally:
+        host.close()
+
+
+def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
+    """Rows of a data set that lies beside the file of the generated one, or was given for its key."""
+    file = find_dataset(key, sources.datasets, path, root=sources.root)
+    if file.suffix.lower() not in ENTITY_SUFFIXES:
+        return load_file(file)
+    entity = read(DatasetSpec, file, root=sources.root)
+    if entity.spec.source is None:
+        message = f"data set {key!r} is itself generated; generate it first and give its rows"
+        raise DatasetError([Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl")])
+    root = sources.root or entity.root
+    tools = DatasetTools(read_traces=trace_reader(root))
+    return load_dataset(entity.spec, base=entity.folder(("source",)), root=root, tools=tools)
+
+
+def _result_rows(key: str, path: Path, sources: Sources) -> Rows:
+    """Rows of a result log that lies beside the file of the generated data set, or was given for its key."""
+    files = {name: Path(file) for name, file in sources.datasets.items()}
+    return result_rows(find_result(key, files, [path.parent]), Selection())
+
+
+def _asker(portal: BlockingPortal, sources: Sources) -> Callable[[Question], str]:
+    """Calls models from the generator's threads, on one event loop."""
+    models: dict[str, Model] = {}
+
+    def ask(question: Question) -> str:
+        key = question.model_key
+        if key not in sources.model_map:
+            raise UsageError(
+                f"the generator uses {key!r}; say which model that is: --model-map '{key}=PROVIDER/MODEL'"
+            )
+        if key not in models:
+            engine = sources.engine
+            model = required(
+                engine.capabilities.model, f"engine {engine.name!r} makes no models for generators"
+            )
+            models[key] = model(sources.model_map[key])
+        try:
+            return portal.call(models[key].predict, _request(question)).text
+        except SampleError as error:
+            raise DatasetError(f"model {key!r}: {error.message}") from error
+
+    return ask
+
+
+def _request(question: Question) -> ModelRequest:
+    chat = ChatCompletionInput(
+        messages=[
+            ChatCompletionInputMessage(role="system", content=question.system),
+            ChatCompletionInputMessage(role="user", content=question.user),
+        ]
+    )
+    if question.schema is not None:
+        schema = ChatCompletionJSONSchema(name="rows", schema=dict(question.schema), strict=True)
+        chat.response_format = ChatCompletionResponseFormatJSONSchema(type="json_schema", json_schema=schema)
+    return ModelRequest(chat)
+
+
+def _snippets(host: SnippetHost, generator: Document[DatasetGeneratorSpec]) -> Callable[[str, Any], Any]:
+    places: dict[str, tuple[str, int] | None] = {}
+    for number, step in enumerate(generator.spec.definition.synthesizers):
+        if isinstance(step, PythonSynthesizer):
+            path = ("definition", "synthesizers", number, "synthesize_snippet")
+            code = step.synthesize_snippet
+            places.setdefault(code, snippet_place(generator, path, code))
+
+    def run(source: str, row: Any) -> Any:
+        # Code that config was put into is not found: it has no place.
+        snippet = Snippet(source, "synthesize", "synthesize_snippet").at(places.get(source))
+        return host.call_blocking(snippet, (row,), {})
+
+    return run

@@ -1,0 +1,170 @@
+"""Logs of our own runs, imported: the user's own plan for metrics that are computed anew, and the report.
+
+The code in a log is never run. Whoever wants metrics in Python anew has the task itself: it is planned with
+the values that the log says, and must be the very plan that the log carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge.engine.protocol import Evidence
+from aigo_bridge.errors import BridgeError, EvidenceError, dotted
+from aigo_bridge.evaluation.run_files import Reference, holds_evaluation, names_run_file, parse_reference
+from aigo_bridge.evaluation.task import plan
+from aigo_bridge.evaluation.writing import WrittenRun
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import ImportReport
+from aigo_bridge.jsonl_spec import is_record_file
+from aigo_bridge.plan.logged_plan import LoggedPlan, has_mask
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan, deciding_content
+from aigo_bridge.reading import read
+from aigo_bridge.reading.locating import find_task
+from aigo_bridge.redaction.secrets import learn_environment, redact_value
+from aigo_bridge.results.records import HINT
+from aigo_bridge.spec import TaskSpec
+
+_MOST_NAMED = 5
+_LONGEST = 60
+"""Characters of a value that is told."""
+
+
+def check_task(task: str, root: str | None) -> None:
+    """Refuse a task that is none, before anything is read.
+
+    Raises:
+        UsageError: there is no such task.
+        SpecError: it is invalid.
+    """
+    if names_run_file(task):
+        return
+    file = find_task(task)
+    if not is_record_file(file):
+        read(TaskSpec, file, root=None if root is None else Path(root))
+
+
+def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root: str | None) -> TaskPlan:
+    """The plan of the user's own task that a log carries.
+
+    Args:
+        task: as for `run`: a task, or a run file that has the log's specification.
+        logged: what the log says; its values are taken as data, and nothing else.
+        datasets: data set key → file, as for `run`.
+        root: folder that the task's files may reach.
+
+    Raises:
+        EvidenceError: the task cannot be planned so, or comes to another plan; says what differs.
+    """
+    several = parse_reference(task) is None and holds_evaluation(task)
+    if several and logged.specification is None:
+        raise EvidenceError("the log is of a task that was run by itself: give the task's own file")
+    if several and logged.specification is not None:
+        task = str(Reference(Path(task), logged.specification.key, logged.specification.run))
+    of_run_file = parse_reference(task) is not None
+    origin = PlanOrigin(
+        task=task,
+        config={} if of_run_file else dict(logged.config),
+        datasets=dict(datasets),
+        num_samples=logged.num_samples,
+        subsampling="random" if logged.subsampling == "random" and logged.num_samples is not None else None,
+        num_trials=logged.num_trials if logged.entity != "system" else None,
+        root=root,
+    )
+    try:
+        task_plan = plan(origin)
+    except BridgeError as error:
+        raise EvidenceError(f"{task!r} cannot be planned with the values of the log: {error}") from error
+    differences = list(_differences(task_plan, logged))
+    if differences:
+        more = f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
+        shown = "; ".join(differences[:_MOST_NAMED])
+        raise EvidenceError(f"the log is of another plan than {task!r}: {shown}{more}")
+    return task_plan
+
+
+def _differences(task_plan: TaskPlan, logged: LoggedPlan) -> Iterator[str]:
+    content: Any = deciding_content(
+        task_plan.document, task_plan.config, task_plan.dataset, task_plan.num_trials
+    )
+    outline: Any = task_plan.outline.to_json()
+    if has_mask(logged.content):
+        # The log was written without secrets; what is secret here is so there.
+        learn_environment()
+        content = redact_value(content)
+    yield from _unequal(orjson.loads(orjson.dumps(content)), logged.content, ())
+    yield from _unequal(outline, logged.outline.to_json(), ("outline",))
+
+
+def _unequal(task: Any, logged: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    """Where two plans differ, each with both values."""
+    if isinstance(task, Mapping) and isinstance(logged, Mapping):
+        for name in dict.fromkeys([*task, *logged]):
+            if name in task and name in logged:
+                yield from _unequal(task[name], logged[name], (*path, name))
+            else:
+                yield f"{dotted((*path, name))} is only in the {'task' if name in task else 'log'}"
+        return
+    if isinstance(task, list) and isinstance(logged, list | tuple) and len(task) == len(logged):
+        for number, pair in enumerate(zip(task, logged, strict=True)):
+            yield from _unequal(*pair, (*path, number))
+        return
+    if task != logged or isinstance(task, bool) is not isinstance(logged, bool):
+        where = "the rows" if path == ("dataset", "digest") else dotted(path)
+        yield f"{where}: the task has {_short(task)}, the log {_short(logged)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def own_report(
+    log: str,
+    target: Path,
+    evidence: Evidence,
+    written: WrittenRun,
+    notes: Sequence[str] = (),
+    summary: Mapping[str, Any] | None = None,
+) -> ImportReport:
+    """What became of a log of our own."""
+    tally = written.tally
+    recomputed = isinstance(tally.plan, TaskPlan)
+    origin = (
+        "the metrics were computed anew, by your own task"
+        if recomputed
+        else "the evidence is that of the run"
+    )
+    missing = [
+        f"metric {row.metric_key or row.name!r} of scorer {row.scorer_key!r} has no value: {row.problem}"
+        for row in written.metrics.rows
+        if row.value is None and (row.problem or "").endswith(HINT)
+    ]
+    damage = evidence.plan.damage
+    facts = {
+        "samples": tally.num_samples,
+        "failed": tally.num_failed,
+        "recomputed": recomputed,
+        "without_value": missing,
+        "unreadable": list(damage),
+        **(summary or {}),
+    }
+    return ImportReport(
+        log,
+        target,
+        status=evidence.execution.status,
+        samples=tally.num_samples,
+        failed=tally.num_failed,
+        own=True,
+        exit_code=ExitCode.PARTIAL if damage else ExitCode.DONE,
+        notes=(
+            f"written by aigo-bridge: {origin}",
+            *notes,
+            *missing,
+            *(f"damaged: {problem}" for problem in damage),
+        ),
+        facts=facts,
+    )

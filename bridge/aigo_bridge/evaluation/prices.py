@@ -1,0 +1,145 @@
+"""Tables of prices, a file of the user's: what a million tokens of a model cost.
+
+    currency: USD
+    models:
+      openai/gpt-4.1-nano: {input: 0.10, output: 0.40}
+      anthropic/*: {input: 3, output: 15}
+
+A model is looked up by the engine's name of it, then by its AI GO key; `*` stands for anything, and the first
+entry that fits counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from aigo_bridge.access.opening import open_regular
+from aigo_bridge.errors import Issue, SpecError
+
+MOST_BYTES = 1_000_000
+_FIELDS = ("input", "output")
+
+
+@dataclass(frozen=True)
+class Price:
+    """Of a million tokens, in the table's currency."""
+
+    model: str
+    """The entry's name or pattern."""
+    input: float
+    output: float
+
+
+@dataclass(frozen=True)
+class PriceTable:
+    """What models cost."""
+
+    currency: str
+    prices: tuple[Price, ...]
+
+    def price(self, *names: str | None) -> Price | None:
+        """The price of a model that has any of these names; `None`: the table has none."""
+        for name in names:
+            if name:
+                for price in self.prices:
+                    if fnmatchcase(name, price.model):
+                        return price
+        return None
+
+
+def read_prices(path: Path) -> PriceTable:
+    """A table of prices.
+
+    Raises:
+        SpecError: it is none; every problem with its place.
+    """
+    try:
+        with open_regular(path) as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise SpecError([Issue(f"a table of prices has {MOST_BYTES} bytes at most", file=str(path))])
+        root = yaml.compose(text.decode(), Loader=yaml.SafeLoader)
+    except OSError as error:
+        raise SpecError([Issue(f"it cannot be read: {error.strerror}", file=str(path))]) from error
+    except UnicodeDecodeError as error:
+        raise SpecError([Issue("it is not UTF-8", file=str(path))]) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        message = f"this is no YAML: {getattr(error, 'problem', None) or error}"
+        line = None if mark is None else mark.line + 1
+        raise SpecError([Issue(message, file=str(path), line=line)]) from error
+    issues: list[Issue] = []
+    table = _table(root, path, issues)
+    if issues or table is None:
+        raise SpecError(issues)
+    return table
+
+
+def _table(root: Node | None, path: Path, issues: list[Issue]) -> PriceTable | None:
+    parts = dict(_entries(root, path, issues, "a table: currency, models", ("currency", "models")))
+    currency, models = parts.get("currency"), parts.get("models")
+    if not isinstance(currency, ScalarNode) or not currency.value.strip():
+        issues.append(_issue(path, currency or root, "expected 'currency', e.g. USD"))
+    if models is None:
+        issues.append(_issue(path, root, "expected 'models': model → {input: …, output: …}"))
+        return None
+    prices: list[Price] = []
+    for name, node in _entries(models, path, issues, "model → {input: …, output: …}"):
+        fields = dict(_entries(node, path, issues, "{input: …, output: …}", _FIELDS))
+        figures = {field: _figure(fields.get(field), node, field, path, issues) for field in _FIELDS}
+        prices.append(Price(name, **figures))
+    return PriceTable(str(getattr(currency, "value", "")), tuple(prices))
+
+
+def _entries(
+    node: Node | None, path: Path, issues: list[Issue], expected: str, names: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Node]]:
+    if not isinstance(node, MappingNode):
+        issues.append(_issue(path, node, f"expected {expected}"))
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        name = key.value if isinstance(key, ScalarNode) else ""
+        if name in seen or not name or (names and name not in names):
+            problem = (
+                "stands there twice"
+                if name in seen
+                else f"is unknown; expected {', '.join(names) or 'a name'}"
+            )
+            issues.append(_issue(path, key, f"{name!r} {problem}"))
+            continue
+        seen.add(name)
+        yield name, value
+
+
+def _figure(node: Node | None, entry: Node, field: str, path: Path, issues: list[Issue]) -> float:
+    value: Any = node.value if isinstance(node, ScalarNode) else None
+    try:
+        figure = float(value)
+    except (TypeError, ValueError):
+        figure = math.nan
+    if not (math.isfinite(figure) and figure >= 0):
+        shown = "nothing" if node is None else repr(value)
+        message = f"{field!r}: found {shown}, expected the price of a million tokens, a number from 0"
+        issues.append(_issue(path, node or entry, message))
+    return figure
+
+
+def _issue(path: Path, node: Node | None, message: str) -> Issue:
+    if node is None:
+        return Issue(message, file=str(path))
+    mark = node.start_mark
+    return Issue(message, file=str(path), line=mark.line + 1, column=mark.column + 1)
+
+
+def names_of(model_map: Mapping[str, str], model: str | None) -> dict[str, str]:
+    """AI GO model key (`""` for the evaluated model) → the engine's name, as far as the user says it."""
+    return {**({} if model is None else {"": model}), **model_map}

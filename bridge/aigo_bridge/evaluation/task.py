@@ -1,0 +1,337 @@
+"""A task by itself: planned, refused or run on an engine, its evidence written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import EarlierRuns, Gap, Job, RunSettings
+from aigo_bridge.engine.registry import require_exact
+from aigo_bridge.errors import (
+    BridgeError,
+    EngineError,
+    EvidenceError,
+    Issue,
+    TemplateError,
+    UnsupportedPlanError,
+    UsageError,
+)
+from aigo_bridge.evaluation.models import ModelChoice
+from aigo_bridge.evaluation.planning import (
+    Evaluation,
+    of_task,
+    plan_evaluations,
+    plan_reference,
+    trace_reader,
+)
+from aigo_bridge.evaluation.run_files import holds_evaluation, names_run_file, parse_reference
+from aigo_bridge.evaluation.writing import outcome_of
+from aigo_bridge.execution.permissions import confined
+from aigo_bridge.execution.progress import allowed
+from aigo_bridge.jsonl_spec import is_record_file
+from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, bind_task, fingerprint_of
+from aigo_bridge.planning.planning import config_from_text, plan_origin
+from aigo_bridge.planning.rows import Surroundings
+from aigo_bridge.reading import Document, read
+from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset, find_hub_datasets, find_task
+from aigo_bridge.results.faults import explained
+from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
+from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
+from aigo_bridge.spec.parameters import resolve_config
+
+
+def plan(origin: PlanOrigin) -> TaskPlan:
+    """Make a plan from plain arguments: of a task, or of one task specification of a run file.
+
+    Raises:
+        UsageError: a name or option makes no sense.
+        SpecError: a file or the config is invalid; carries every issue.
+        DatasetError: the rows cannot be read.
+    """
+    reference = parse_reference(origin.task)
+    if reference is not None:
+        return plan_reference(reference, origin)
+    return plan_origin(origin, Surroundings(read_traces=trace_reader))
+
+
+def evaluations_of(
+    origin: PlanOrigin, *, cache: CachePolicy | None, model: str | None = None
+) -> list[Evaluation]:
+    """What is run by one name: a run file's evaluations, or one specification of it, or a task as an
+    evaluation of one.
+
+    Args:
+        origin: as for `plan`.
+        cache: in place of a file's cache policy.
+        model: that the user wants evaluated; warned of where nothing is.
+
+    Raises:
+        UsageError, SpecError, DatasetError: as `plan`.
+    """
+    reference = parse_reference(origin.task)
+    if reference is None and not holds_evaluation(origin.task):
+        task_plan = replace(plan(origin), cache=cache or "update")
+        return [of_task(task_plan, _unused_options(task_plan, model))]
+    only = None
+    if reference is not None:
+        origin, only = replace(origin, task=str(reference.file)), reference.key
+    return plan_evaluations(origin, cache=cache, only=only)
+
+
+def scored_again(origin: PlanOrigin, log: Path) -> PlanOrigin:
+    """The origin of a plan that scores the outputs in a result log."""
+    return replace(origin, stored=str(log.resolve()), num_samples=None, datasets={})
+
+
+def parse_config(task: str, values: Mapping[str, Any], *, root: str | None = None) -> dict[str, Any]:
+    """Config values of which some are texts from a command line, typed by the task's parameters."""
+    texts = {key: value for key, value in values.items() if isinstance(value, str)}
+    if not texts or names_run_file(task):
+        return dict(values)  # a run file's own parameters are typed when it is read
+    file = find_task(task)
+    if is_record_file(file):
+        return dict(values)  # records have no parameters: planning says so
+    document = read(TaskSpec, file, root=None if root is None else Path(root))
+    return {**values, **config_from_text(document.spec, texts)}
+
+
+def lone_job(
+    plan: TaskPlan,
+    choice: ModelChoice,
+    *,
+    earlier: EarlierRuns = "ignore",
+    fail_on_error: str | None = None,
+) -> Job:
+    """The job of a plan that is run by itself, with the models that the user chose."""
+    return Job(
+        plan,
+        choice.model,
+        choice.model_map or {},
+        earlier=earlier,
+        tolerated=allowed(fail_on_error, len(plan.samples)),
+    )
+
+
+def run(
+    job: Job,
+    engine: Engine,
+    settings: RunSettings,
+    *,
+    allow_approximate: bool = False,
+) -> Outcome:
+    """Run one plan on an engine and write its evidence to `settings.out`.
+
+    Raises:
+        UnsupportedPlanError: the engine cannot run the plan as written.
+        UsageError: a model of the task was not given, or its code was not allowed what it needs.
+        SnippetsRefusedError: its code cannot be confined here.
+        EvidenceError: the evidence cannot be written, on a full disk say.
+        EngineError: the engine failed; what it has logged stays in `settings.out`.
+    """
+    job, gaps = ready_job(job, [engine], allow_approximate=allow_approximate)
+    return run_ready(job, engine, settings, gaps)
+
+
+def ready_job(
+    job: Job, engines: Sequence[Engine], *, allow_approximate: bool = False
+) -> tuple[Job, list[Gap]]:
+    """The job with nothing left to be found, and the approximations that were allowed; see `run` for what is
+    raised.
+    """
+    gaps: list[Gap] = []
+    refused: list[str] = []
+    for engine in engines:
+        try:
+            departures = engine.gaps(job.plan)
+            gaps += require_exact(departures, engine=engine.name, allow_approximate=allow_approximate)
+        except UnsupportedPlanError as error:
+            refused.append(str(error))
+    if refused:
+        raise UnsupportedPlanError("\n".join(refused))
+    check_models(job)
+    return replace(job, plan=replace(confined(job.plan), fingerprints=_fingerprints(job))), gaps
+
+
+def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Gap] = ()) -> Outcome:
+    """Run a job that nothing is missing to; see `run`."""
+    (log,) = engine.run([job], settings)
+    if isinstance(log, EngineError):
+        raise log
+    try:
+        return outcome_of(job.plan, log, engine, settings.out, gaps)
+    except BridgeError:
+        raise
+    except Exception as error:
+        message = f"the outcome of the run cannot be told: {explained(error)}"
+        raise EvidenceError([Issue(message, hint=f"the native log stays: {log.path}")]) from error
+
+
+def _fingerprints(job: Job) -> dict[str, str]:
+    used = {key: job.model_map[key] for key in job.plan.model_keys}
+    if job.plan.calls_model and job.model is not None:
+        used[""] = job.model
+    return {key: fingerprint_of(name) for key, name in used.items()}
+
+
+def check_models(job: Job) -> None:
+    """Every model that the task names was given, and no other.
+
+    Raises:
+        UsageError: it was not so; all missing ones are named.
+    """
+    plan = job.plan
+    missing = [key for key in plan.model_keys if key not in job.model_map]
+    if missing:
+        names = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in missing)
+        raise UsageError(f"the task uses {', '.join(map(repr, missing))}; say which model that is: {names}")
+    surplus = [key for key in job.model_map if key not in plan.model_keys]
+    if surplus:
+        used = ", ".join(map(repr, plan.model_keys)) or "no other model"
+        raise UsageError(f"--model-map: the task has no model {surplus[0]!r}; it uses {used}")
+    if plan.calls_model and job.model is None:
+        raise UsageError(
+            "the task evaluates a model; say which: --model PROVIDER/MODEL, e.g. --model openai/gpt-4.1-nano"
+        )
+
+
+def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
+    """Warnings about options that have no effect on this task."""
+    if model is not None and plan.entity != "model":
+        message = f"--model is not used: task {plan.task.key!r} evaluates no model"
+        yield Issue(message, severity="warning")
+    if plan.entity == "system" and plan.origin is not None:
+        sampling = {
+            "--num-samples": plan.origin.num_samples,
+            "--subsampling": plan.origin.subsampling,
+            "--num-trials": plan.origin.num_trials,
+        }
+        for name, value in sampling.items():
+            if value is not None:
+                yield Issue(f"{name} is not used: a system task has no samples", severity="warning")
+
+
+# Sample data and full data
+
+
+@dataclass(frozen=True)
+class SampleData:
+    """That a task runs on sample data unless it is told otherwise."""
+
+    full: tuple[str, ...]
+    """Keys of the data sets that it stands for; empty where there is none."""
+
+
+def sample_note(plan: TaskPlan) -> str | None:
+    """What is to be said of a plan's numbers; `None` when its rows are not sample data."""
+    if plan.dataset is None or not plan.dataset.is_sample:
+        return None
+    real = [] if plan.origin is None or plan.origin.stored else _real_datasets(plan.origin.task)
+    return f"{SAMPLE_NOTE} (--full runs on the real rows)" if real else SAMPLE_NOTE
+
+
+def sample_data(document: Document[TaskSpec]) -> SampleData | None:
+    """What a task runs on by default, where that is sample data."""
+    try:
+        key = _dataset_key(document, resolve_config(document.spec.config_spec, {}))
+        if key is None:
+            return None
+        file = find_dataset(key, {}, document.file)
+        if file.suffix not in ENTITY_SUFFIXES or not is_sample_data(read(DatasetSpec, file).spec.tags):
+            return None
+    except (BridgeError, ValidationError):
+        return None  # it has no default, or a file of it is wrong, which a run tells
+    return SampleData(tuple(find_hub_datasets(document.file)))
+
+
+def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
+    """The origin of a plan on the real rows: the parameter that names the data set has another value.
+
+    Args:
+        origin: as the user has it.
+        copy: folder with a copy of the rows; `None`: they are on the hub.
+
+    Raises:
+        UsageError: the task has no real data set, or several; or it does not say by a parameter which it
+            takes.
+        SpecError: the task or its config is invalid.
+    """
+    if names_run_file(origin.task):
+        raise UsageError(
+            "--full: for a task by itself; a run file names its data set, e.g. task_config: {dataset_key: …}"
+        )
+    document = read(TaskSpec, find_task(origin.task), root=None if origin.root is None else Path(origin.root))
+    task = document.spec
+    config = resolve_config(task.config_spec, origin.config)
+    try:
+        key = _dataset_key(document, config)
+    except (TemplateError, ValidationError):
+        return origin  # planning names what is wrong, with its place
+    if key is None:
+        raise UsageError(f"--full: task {task.key!r} has no data set of its own")
+    real = find_hub_datasets(document.file)
+    if key in real:
+        return _with_copy(origin, key, copy)
+    if key in origin.datasets:
+        raise UsageError(f"--full, --dataset {key}=…: both say which rows to take; give one of them")
+    if not real:
+        raise UsageError(
+            f"--full: task {task.key!r} has no real data set (no data set file with a source of type "
+            f"'huggingface' lies beside it);"
+            f" rows of your own: --dataset {key}=FILE"
+        )
+    name = _parameter(document, config, next(iter(real)))
+    if name is None:
+        (file, *_) = real.values()
+        raise UsageError(
+            f"--full: task {task.key!r} names its data set {key!r} without a parameter; give the real one: "
+            f"--dataset {key}={file}"
+        )
+    if len(real) > 1:
+        choices = " or ".join(f"--config {name}={dataset}" for dataset in real)
+        raise UsageError(f"--full: task {task.key!r} has {len(real)} real data sets; say which: {choices}")
+    (key,) = real
+    return _with_copy(replace(origin, config={**origin.config, name: key}), key, copy)
+
+
+def _with_copy(origin: PlanOrigin, key: str, copy: Path | None) -> PlanOrigin:
+    if copy is None:
+        return origin
+    if not copy.is_dir():
+        raise UsageError(f"--data-dir: there is no folder {str(copy)!r}")
+    if key in origin.datasets:
+        raise UsageError(f"--data-dir, --dataset {key}=…: both say which rows to take; give one of them")
+    return replace(origin, datasets={**origin.datasets, key: str(copy.resolve())})
+
+
+def _real_datasets(task: str) -> dict[str, Path]:
+    try:
+        return find_hub_datasets(find_task(task))
+    except BridgeError:
+        return {}  # of a run file, say
+
+
+def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str | None:
+    """Key of the one data set that a task runs on; `None` where it has none or several, or takes a result's
+    rows.
+    """
+    definition = bind_task(document.data, config).definition
+    if not isinstance(definition, BenchmarkDefinition) or definition.dataset is None:
+        return None
+    return None if definition.dataset.source == "task_result" else definition.dataset.key
+
+
+def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
+    """The parameter by which the task runs on a data set; `None` where it has none for that."""
+    for parameter in document.spec.config_spec:
+        if parameter.type == "dataset":
+            with suppress(TemplateError, ValidationError):
+                if _dataset_key(document, {**config, parameter.key: key}) == key:
+                    return parameter.key
+    return None

@@ -1,0 +1,412 @@
+"""The result log of a task: written from what an engine's log says, as much of it as can be put together."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.dtypes import (
+    ModelUsageStats,
+    SampleEvidence,
+    TaskExecution,
+    TaskResultError,
+    TaskResultErrorStage,
+    TaskResultEvidence,
+    TaskResultLog,
+    TaskResultSpecification,
+)
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import Evidence, Execution, Gap, LogRef
+from aigo_bridge.errors import EvidenceError, Issue, Stage
+from aigo_bridge.evaluation.provenance import keep_provenance
+from aigo_bridge.execution.permissions import snippet_host
+from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.planning.answers import faulty_choices
+from aigo_bridge.results import write_log
+from aigo_bridge.results.assembling import (
+    MAX_FIRST_ERRORS,
+    MetricRow,
+    Metrics,
+    Tally,
+    metrics_for,
+    sample_stream,
+    system_metrics,
+)
+from aigo_bridge.results.faults import Faults, error_of
+from aigo_bridge.results.records import StoredNumbers
+from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, result_file, with_logs
+from aigo_bridge.results.specification import bare_specification, specification_of
+from aigo_bridge.results.writing import Sample, encoded_frame
+from aigo_bridge.scoring import scorer_keys
+from aigo_bridge.version import __version__
+
+APP_VERSION = f"aigo-bridge {__version__}"
+
+NO_METRICS = Metrics((), (), ())
+
+
+def outcome_of(plan: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Sequence[Gap] = ()) -> Outcome:
+    """Read a native log back and write its evidence to `out`, under the name of the plan (see
+    `results.result_files`).
+
+    Raises:
+        EvidenceError: the log cannot be read, or the evidence cannot be written.
+    """
+    evidence, unread = _read(plan, log, engine)
+    # Named after its log where names that are taken cannot be told: it replaces none, and what was paid for
+    # is written.
+    result = unread.attempt(
+        "the other results in the folder could not be looked at",
+        "dataset",
+        lambda: result_path(plan, evidence, engine, out, log.path),
+        out / f"{plan.name}@{log.path.stem}{SUFFIX}",
+    )
+    try:
+        run = write_result(
+            evidence,
+            result,
+            engine=engine.name,
+            planned=len(plan.samples),
+            salvage=True,
+            faults=unread,
+            own=plan,
+            store=partial(engine.capabilities.store_numbers, log.path),
+        )
+    except OSError as error:
+        is_complete = evidence.execution.status == "success"
+        complete = "the native log is complete" if is_complete else "the native log stays"
+        hint = f"{complete}; when there is room: aigo-bridge import {log.path} --out {out}"
+        message = f"the evidence cannot be written: {error.strerror or error}"
+        raise EvidenceError([Issue(message, file=str(result), hint=hint)]) from error
+    keep_provenance(plan, result, engine, [log], evidence.models)
+    return replace(outcome_of_runs(plan, [run], result, (log,)), gaps=tuple(gaps)).compared()
+
+
+def outcome_of_runs(
+    plan: TaskPlan, runs: Sequence[WrittenRun], result: Path, logs: tuple[LogRef, ...]
+) -> Outcome:
+    """What runs of a plan add up to; status, error and metrics are those of the first."""
+    tallies, executions = [run.tally for run in runs], [run.evidence.execution for run in runs]
+    status, metrics = executions[0].status, runs[0].metrics
+    return Outcome(
+        task=plan.task.key,
+        status=status,
+        error=None if status == "success" else executions[0].error,
+        key=plan.name,
+        display_name=plan.display_name,
+        plan=plan,
+        result=result,
+        logs=logs,
+        models=runs[0].evidence.models,
+        num_planned=len(plan.samples),
+        num_samples=sum(tally.num_samples for tally in tallies),
+        num_failed=sum(tally.num_failed for tally in tallies),
+        num_excluded=sum(tally.num_excluded for tally in tallies),
+        metrics=metrics.rows,
+        uncomputed=tuple(row for run in runs for row in uncomputed(run.metrics, run.tally)),
+        data=metrics.data,
+        first_errors=tuple(error for tally in tallies for error in tally.first_errors)[:MAX_FIRST_ERRORS],
+        warnings=plan.warnings,
+        doubts=doubts_of(plan, tallies),
+        faults=tuple(fault.message for fault in runs[0].faults.errors),
+        usage=total_usage(executions),
+        started_at=min(execution.started_at for execution in executions),
+        ended_at=max(execution.ended_at for execution in executions),
+        is_sample_data=plan.dataset is not None and plan.dataset.is_sample,
+    )
+
+
+def total_usage(executions: Sequence[Execution]) -> dict[str, dict[str, int]]:
+    """Engine's model name → tokens of all runs."""
+    total: dict[str, dict[str, int]] = {}
+    for execution in executions:
+        for model, usage in execution.model_usage.items():
+            tokens = total.setdefault(model, {})
+            for name, number in usage.items():
+                tokens[name] = tokens.get(name, 0) + number
+    return total
+
+
+def _read(plan: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults]:
+    """What a native log says; of one that cannot be read, that."""
+    faults = Faults()
+    nothing = Evidence(LoggedPlan.of(plan), Execution("error", 0.0, 0.0), {}, lambda: iter(()))
+    evidence = faults.attempt(
+        f"the native log {log.path.name!r} could not be read back",
+        "dataset",
+        lambda: engine.read(log.path),
+        nothing,
+    )
+    reason = faults.errors[0].message if faults.errors else log.error
+    if reason is not None and evidence.execution.status != "success" and evidence.execution.error is None:
+        evidence = replace(evidence, execution=replace(evidence.execution, error=reason))
+    return evidence, faults
+
+
+def doubts_of(plan: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
+    """What the runs of a plan leave to doubt, each once."""
+    if plan.entity == "system":
+        return ()
+    keys = scorer_keys(plan.benchmark.scorers)
+    reported = {keys[number] for number in faulty_choices(plan.warnings) if number < len(keys)}
+    rules = plan.benchmark.actions or ()
+    return tuple(dict.fromkeys(line for tally in tallies for line in tally.doubts.lines(reported, rules)))
+
+
+def result_path(plan: TaskPlan, evidence: Evidence, engine: Engine, out: Path, log: Path) -> Path:
+    """The file that takes the evidence of a plan; never that of another run."""
+    specification = Faults().attempt(
+        "the specification could not be written",
+        "configuration",
+        lambda: specification_of(evidence.plan, model=evidence.models.get(""), engine=engine.name),
+        bare_specification(evidence.plan),
+    )
+    run = identity_of(
+        specification,
+        {key: name for key, name in evidence.models.items() if key},
+        {} if plan.origin is None else plan.origin.datasets,
+    )
+
+    def others() -> list[LoggedRun]:
+        return [run for run in engine.capabilities.logged_runs(out) if run.log.resolve() != log.resolve()]
+
+    return result_file(out, plan.name, run, with_logs(others))
+
+
+def uncomputed(metrics: Metrics, tally: Tally) -> tuple[MetricRow, ...]:
+    """Metrics that have no value although there is something to compute them from.
+
+    Where a scorer failed on every sample, its metrics are missing because of that, which is told (and
+    tolerated, or not) as failed samples.
+    """
+    return tuple(row for row in metrics.rows if row.value is None and tally.scores.get(row.scorer_key))
+
+
+@dataclass
+class WrittenRun:
+    """A run whose samples are written as they are read from its log, and its metrics after them."""
+
+    evidence: Evidence
+    own: TaskPlan | None = None
+    """The user's own plan, whose code and action rules are run; `None`: what they gave is taken from the
+    log."""
+    faults: Faults = field(default_factory=Faults)
+    """What could not be put together."""
+    store: Callable[[StoredNumbers], None] | None = None
+    """Keeps in the log what code and action rules have given."""
+    tally: Tally = field(init=False)
+    metrics: Metrics = NO_METRICS
+    """Those that are in the result."""
+    _system: list[SampleEvidence] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        evidence, own = self.evidence, self.own
+        self.tally = Tally(evidence.plan, evidence.numbers) if own is None else Tally(own)
+
+    def samples(self, *, salvage: bool) -> Iterator[tuple[SampleEvidence, Sample]]:
+        """The samples, also as they are written.
+
+        Args:
+            salvage: end where the log cannot be read further; without it, that is raised.
+        """
+        stream = sample_stream(self.evidence.trials(), self.tally)
+        samples = self.faults.samples(stream) if salvage else ((sample, sample) for sample in stream)
+        if self.evidence.plan.entity == "system":
+            # The one sample that the engine saw is no evidence: the metrics that it gave are.
+            self._system = [sample for sample, _ in samples]
+        else:
+            yield from samples
+
+    def compute(self, what: str = "the metrics could not be computed") -> Metrics | None:
+        """The metrics, when all samples have been read; `None`: a fault, told as `what`."""
+        host = None if self.own is None else snippet_host(self.own)
+        is_system = self.evidence.plan.entity == "system"
+        try:
+            metrics = self.faults.attempt(
+                what,
+                "metric",
+                lambda: system_metrics(self._system) if is_system else metrics_for(self.tally, host),
+                None,
+            )
+        finally:
+            if host is not None:
+                host.close()
+        if metrics is not None and self.own is not None and self.store is not None:
+            self._keep(metrics, self.store)
+        return metrics
+
+    def _keep(self, metrics: Metrics, store: Callable[[StoredNumbers], None]) -> None:
+        """Keep in the log what reading it will not compute, unless it has that already."""
+        numbers = StoredNumbers(metrics.of_code, self.tally.exclusions)
+        stored = None if self.evidence.numbers is None else self.evidence.numbers.to_json()
+        if not self.tally.outline.needs_code or numbers.to_json() == stored:
+            return
+        what = "the metrics in Python and what action rules exclude could not be stored in the native log"
+        self.faults.attempt(what, "metric", partial(store, numbers), None)
+
+
+def write_result(
+    evidence: Evidence,
+    path: Path,
+    *,
+    engine: str,
+    planned: int | None = None,
+    salvage: bool = False,
+    faults: Faults | None = None,
+    own: TaskPlan | None = None,
+    store: Callable[[StoredNumbers], None] | None = None,
+) -> WrittenRun:
+    """Stream an engine's evidence into a result log.
+
+    Args:
+        evidence: from `Engine.read`.
+        path: the file; it appears when complete.
+        engine: name of the engine.
+        planned: samples that there should be; `None` takes what the log has, or says of the whole of which
+            it is a shard.
+        salvage: write what can be read where the log cannot be read to its end; without it, that is raised.
+        faults: what has gone wrong before.
+        own: the user's own plan (see `WrittenRun`).
+        store: keeps numbers in the log (see `WrittenRun`).
+
+    What fails while the result is put together is left out, and told in it; a result with such a fault is a
+    failure.
+    """
+    run = WrittenRun(evidence, own, Faults() if faults is None else faults, store)
+    if planned is None and evidence.plan.shard is not None:
+        planned = evidence.plan.shard.total  # a shard by itself is a part of a run, and says so
+
+    def finish() -> TaskResultLog:
+        frame, metrics = _frame(run, run.compute(), engine, planned)
+        run.metrics = metrics or NO_METRICS
+        return frame
+
+    write_log(path, (sample for _, sample in run.samples(salvage=salvage)), finish=finish)
+    return run
+
+
+def _frame(
+    run: WrittenRun, metrics: Metrics | None, engine: str, planned: int | None
+) -> tuple[TaskResultLog, Metrics | None]:
+    """All of a result but its samples, as much of it as can be written, and the metrics that are in it."""
+    evidence, tally, faults = run.evidence, run.tally, run.faults
+    plan, execution, model = evidence.plan, evidence.execution, evidence.models.get("")
+
+    def frame_of(
+        metrics: Metrics | None, errors: Sequence[TaskResultError], *, is_whole: bool
+    ) -> TaskResultLog:
+        of_metrics, other_errors = by_stage(errors)
+        ended = is_whole and not errors and not plan.damage and came_to_an_end(execution, tally, planned)
+        specification = (
+            specification_of(plan, model=model, engine=engine) if is_whole else bare_specification(plan)
+        )
+        frame = result_frame(
+            plan,
+            TaskResultEvidence(
+                metrics=None if metrics is None else list(metrics.data),
+                samples=[],
+                errors=[*(() if metrics is None else metrics.errors), *of_metrics],
+                failures=tally.failures,
+            ),
+            specification,
+            execution_of(execution, model, tally.num_samples) if is_whole else NEVER,
+            [
+                *(run_errors(execution, tally.num_samples, planned) if is_whole else ()),
+                *map(_edited, plan.damage),
+                *other_errors,
+            ],
+            is_success=ended,
+        )
+        encoded_frame(frame)  # what cannot be written is found here, where something else can be
+        return frame
+
+    without: tuple[tuple[Metrics | None, bool, str, Stage], ...] = (
+        (None, True, "the metrics could not be written", "metric"),
+        (metrics, False, "the specification could not be written", "configuration"),
+        (None, False, "neither metrics nor specification could be written", "configuration"),
+    )
+    try:
+        return frame_of(metrics, faults.errors, is_whole=True), metrics
+    except Exception as error:  # whatever it is: evidence that was paid for is written
+        for kept_metrics, is_whole, what, stage in without:
+            reported = [*faults.errors, error_of(what, stage, error)]
+            with contextlib.suppress(Exception):
+                frame = frame_of(kept_metrics, reported, is_whole=is_whole)
+                faults.errors = reported
+                return frame, kept_metrics
+        raise
+
+
+def result_frame(
+    plan: AnyPlan,
+    evidence: TaskResultEvidence,
+    specification: TaskResultSpecification,
+    execution: TaskExecution,
+    errors: list[TaskResultError],
+    *,
+    is_success: bool,
+) -> TaskResultLog:
+    """A result log of ours, without its samples."""
+    return TaskResultLog(
+        format_version="v1",
+        # Which program wrote it, and how far the author's code was confined.
+        app_version=APP_VERSION if plan.snippets is None else f"{APP_VERSION} (snippets {plan.snippets})",
+        status="success" if is_success else "failure",
+        evidence=evidence,
+        specification=specification,
+        execution=execution,
+        errors=errors,
+    )
+
+
+def by_stage(errors: Sequence[TaskResultError]) -> tuple[list[TaskResultError], list[TaskResultError]]:
+    """Faults of metrics, which stand in the evidence, and the other ones, which stand in the log."""
+    of_metrics = [error for error in errors if error.stage is TaskResultErrorStage.metric]
+    return of_metrics, [error for error in errors if error.stage is not TaskResultErrorStage.metric]
+
+
+def _edited(problem: str) -> TaskResultError:
+    return TaskResultError(error_type="DamagedLog", message=problem, stage=TaskResultErrorStage.configuration)
+
+
+NEVER = TaskExecution(runtime=0.0, started_at=0, ended_at=0)
+"""Stands where times are not known."""
+
+
+def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> bool:
+    """Whether a run ended by itself, has all its samples, and scored at least one of them."""
+    complete = execution.status == "success" and (planned is None or tally.num_samples >= planned)
+    nothing_scored = tally.num_samples > 0 and tally.num_failed == tally.num_samples
+    return complete and not nothing_scored
+
+
+def execution_of(execution: Execution, model: str | None, num_samples: int) -> TaskExecution:
+    """When a run took place and what the evaluated model used, as AI GO keeps it."""
+    usage = execution.model_usage.get(model or "")
+    fields: dict[str, Any] = {
+        "runtime": max(0.0, execution.ended_at - execution.started_at),
+        "started_at": int(execution.started_at),
+        "ended_at": int(execution.ended_at),
+    }
+    if usage is not None:
+        fields["model_usage"] = ModelUsageStats(num_samples=num_samples, **usage)
+    return TaskExecution(**fields)
+
+
+def run_errors(execution: Execution, num_samples: int, planned: int | None) -> list[TaskResultError]:
+    """What is wrong with a run as a whole: that it ended early, and where."""
+    missing = planned is not None and num_samples < planned
+    if execution.status == "success" and not missing:
+        return []
+    message = execution.error or f"the run did not finish (status {execution.status!r})"
+    if execution.status == "success":
+        message = "the run ended without an error, but not with every sample"
+    if missing:
+        message += f"; {num_samples} of {planned} samples are there"
+    return [TaskResultError(error_type="IncompleteRun", message=message, stage=TaskResultErrorStage.solver)]

@@ -1,0 +1,287 @@
+"""What native logs keep of a trial: solutions and scores as JSON and back, and records for evidence.
+
+It is the same on every engine. Where in a log the JSON stands, and how a solver's output is dumped there, is
+each adapter's own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from aigo_bridge.dtypes import (
+    DirectModelIO,
+    GroupedSolverTrace,
+    ScoresData,
+    SolverOutput,
+    SolverTrace,
+    TaskResultError,
+    Trace,
+)
+from aigo_bridge.engine.protocol import Evidence
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.execution.program import Failure, Row, SampleProgram, Solution
+from aigo_bridge.plan.outline import Outline
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.assembling import scores_data
+from aigo_bridge.results.records import StoredRuns, TrialRecord, records_of
+from aigo_bridge.scoring.python import SCORER_KEY
+from aigo_bridge.scoring.scorer import Outcome
+
+Json = dict[str, Any]
+
+_OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
+
+
+def dump_solution(
+    result: Solution | Failure, dump: Callable[[SolverOutput], Json], *, postprocessed: bool
+) -> Json:
+    """The result of a solver; `load_solution` gives it back.
+
+    Args:
+        result: the solution, or why there is none.
+        dump: an output as JSON.
+        postprocessed: whether the plan has a post-processor, whose rows are kept.
+    """
+    if isinstance(result, Failure):
+        return {"failure": result.to_json()}
+    fields: Json = {"output": dump(result.output)}
+    if result.absent:
+        fields["absent"] = True
+    if postprocessed:
+        fields["rows"] = [
+            {
+                "id": row.sample.id,
+                "data": dict(row.sample.data),
+                "output": None if row.output is None else dump(row.output),
+            }
+            for row in result.rows
+        ]
+    return fields
+
+
+def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failure | None:
+    """The result of a solver for a sample; `None` where the log has none, as in tasks without a solver."""
+    if "failure" in stored:
+        return Failure.from_json(stored["failure"])
+    if "output" not in stored:
+        return None
+    output = _OUTPUT.validate_python(stored["output"])
+    if "rows" not in stored:
+        return Solution(output, (Row(sample, output),))
+    rows = tuple(
+        Row(
+            Sample(row["id"], row["data"]),
+            None if row["output"] is None else _OUTPUT.validate_python(row["output"]),
+        )
+        for row in stored["rows"]
+    )
+    return Solution(output, rows, absent=stored.get("absent", False))
+
+
+def dump_result(result: Outcome | Failure) -> Json:
+    """The result of a scorer; `load_result` gives it back."""
+    if isinstance(result, Failure):
+        return {"failure": result.to_json(), "details": dict(result.details)}
+    return {"values": dict(result.values), "metadata": dict(result.metadata)}
+
+
+def load_result(stored: Mapping[str, Any]) -> Outcome | Failure:
+    """Back from `dump_result`."""
+    if "failure" in stored:
+        return Failure.from_json(stored["failure"], stored["details"])
+    return Outcome(stored["values"], stored["metadata"])
+
+
+# Records
+
+
+Results = Callable[[str, str | None], Iterable[tuple[Outcome | Failure, Sequence[Mapping[str, Any]]]]]
+"""Key of a scorer, id of a row (`None`: the sample itself) → what the scorer says of it, with its raw
+exchanges."""
+
+
+def solved_records(
+    sample: Sample,
+    index: int,
+    solution: Solution | None,
+    outline: Outline,
+    results: Results,
+    *,
+    has_rows: bool = False,
+    errors: Sequence[TaskResultError] = (),
+) -> list[TrialRecord]:
+    """Records of a trial whose solver did not fail: one, or one per row of its post-processor.
+
+    Args:
+        sample: the sample that was run.
+        index: number of the trial.
+        solution: what its solver made, with everything that happened in the run; `None` in tasks without a
+            solver.
+        outline: of the plan.
+        results: gives the results of the scorers.
+        has_rows: whether the rows are a post-processor's.
+        errors: of the trial as a whole.
+    """
+
+    def record(row_id: str | None, data: Mapping[str, Any], solver: SolverOutput | None) -> TrialRecord:
+        scores, failures = _scores(outline, row_id, results)
+        source_id = None if row_id is None else sample.id
+        sample_id = sample.id if row_id is None else row_id
+        return TrialRecord(sample_id, index, data, solver, scores, (*errors, *failures), source_id)
+
+    if solution is None:
+        return [record(None, sample.data, None)]
+    if solution.absent:
+        return []
+    if not has_rows or not solution.rows:
+        return [record(None, sample.data, solution.output)]
+    return [record(str(row.sample.id), row.sample.data, row.output) for row in solution.rows]
+
+
+def first_trace(output: SolverOutput | None) -> SolverTrace | None:
+    """The trace that takes the events of the whole run; of a group the first one: events stand once."""
+    if isinstance(output, GroupedSolverTrace):
+        group = output.solver_outputs
+        return first_trace(group[0] if isinstance(group, list) else next(iter(group.values())))
+    return output if isinstance(output, SolverTrace) else None
+
+
+def exchanges(ios: Iterable[Mapping[str, Any]]) -> list[DirectModelIO]:
+    """Raw exchanges as evidence has them."""
+    return [DirectModelIO.model_validate(io) for io in ios]
+
+
+def scorers_of(outline: Outline) -> Iterator[tuple[str, str, str | None]]:
+    """Key, purpose and shown name of every scorer."""
+    if outline.entity == "system":
+        yield SCORER_KEY, "score", None
+        return
+    for scorer, key in zip(outline.scorers, outline.scorer_keys, strict=True):
+        yield key, scorer.purpose, scorer.display_name
+
+
+def _scores(
+    outline: Outline, row_id: str | None, results: Results
+) -> tuple[tuple[ScoresData, ...], list[TaskResultError]]:
+    scores: list[ScoresData] = []
+    errors: list[TaskResultError] = []
+    for key, purpose, display_name in scorers_of(outline):
+        for result, ios in results(key, row_id):
+            if isinstance(result, Failure):
+                errors.append(result.to_error(f"scorer {key!r}" if outline.entity != "system" else None))
+            else:
+                calls = exchanges(ios)
+                scores.append(scores_data(key, purpose, display_name, result.values, result.metadata, calls))
+    return tuple(scores), errors
+
+
+# Replay
+
+
+class Replay:
+    """Outputs by sample and trial."""
+
+    def __init__(self, runs: StoredRuns, *, complete: bool, made_rows: bool):
+        self._runs = runs
+        self._complete = complete
+        """Whether there is nothing else: what is missing or has failed stays so."""
+        self._made_rows = made_rows
+        """Whether the samples are rows that a post-processor has made already."""
+
+    async def solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure | None:
+        """What was made of one trial of a sample; `None` when it has to be solved (again).
+
+        Args:
+            program: the compiled plan; its post-processor runs on outputs that none has seen.
+            sample: the sample.
+            trial: its number, from 0.
+        """
+        records = self._runs.get(sample.id, trial)
+        if not records and self._made_rows:
+            # The post-processor made this row in other trials only: it is not missing, it never was.
+            nothing = SolverTrace(trace=Trace.from_items([]), raw_outputs=[], direct_ios=[])
+            return Solution(nothing, (), absent=True)
+        failure = _failure(records)
+        if failure is not None:
+            return failure if self._complete else None
+        output = _output(records)
+        if records[0].source_id is not None:
+            rows = tuple(Row(Sample(record.sample_id, record.data), record.solver) for record in records)
+            return Solution(output, rows)
+        if records[0].without_rows:
+            return Solution(output, ())
+        if program.postprocessor is None or self._made_rows:
+            return Solution(output, (Row(sample, output),))
+        return await program.postprocessed(sample, output)
+
+
+def of_result_log(path: Path) -> Replay:
+    """The outputs in a result log; there are no others.
+
+    Raises:
+        EvidenceError: the file is no result log.
+    """
+    task = LogReader(path).frame().specification.task
+    solver = getattr(getattr(task, "definition", None), "solver", None)
+    made_rows = getattr(solver, "postprocessor", None) is not None
+    return Replay(StoredRuns(records_of(path)), complete=True, made_rows=made_rows)
+
+
+def of_native_log(path: Path, plan: TaskPlan, read: Callable[[Path], Evidence]) -> Replay:
+    """The outputs in an earlier log of the same solver; what it lacks is solved.
+
+    Args:
+        path: the engine's log.
+        plan: the plan that takes them over.
+        read: how the engine reads its log back.
+
+    Raises:
+        EvidenceError: the file is no log of ours, or of another solver.
+    """
+    evidence = read(path)
+    if evidence.plan.damage:
+        raise EvidenceError(f"{str(path)!r}: {'; '.join(evidence.plan.damage)}")
+    if evidence.plan.solver_digest != plan.solver_digest:
+        raise EvidenceError(f"{str(path)!r} is the log of another solver, of other rows or of other trials")
+    return Replay(StoredRuns(evidence.trials()), complete=False, made_rows=False)
+
+
+def replay_of(
+    plan: TaskPlan, stored: Path | None, log: Path | None, read: Callable[[Path], Evidence]
+) -> Replay | None:
+    """The outputs that stand in place of new ones; `None`: there are none.
+
+    Args:
+        plan: the plan that takes them over.
+        stored: result log whose samples the plan is made of.
+        log: native log of the same solver.
+        read: how the engine reads its log back.
+
+    Raises:
+        EvidenceError: the file is no such log.
+    """
+    if stored is not None:
+        return of_result_log(stored)
+    return None if log is None else of_native_log(log, plan, read)
+
+
+def _output(records: list[TrialRecord]) -> SolverOutput:
+    output = records[0].solver
+    assert output is not None  # else it was a failure
+    return output
+
+
+def _failure(records: list[TrialRecord]) -> Failure | None:
+    missing = Failure("solver", "MissingOutput", "no output of this trial is stored")
+    if not records:
+        return missing
+    for record in records:
+        for error in record.errors:
+            if error.stage is not None and error.stage.value == "solver":
+                return Failure("solver", error.error_type, error.message, error.hint)
+    return missing if any(record.solver is None for record in records) else None

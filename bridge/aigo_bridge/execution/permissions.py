@@ -1,0 +1,138 @@
+"""What a task's code needs beyond the jail, and what the user has allowed it.
+
+An author declares the need in the task file; the user allows it once for that task as it is, code and config.
+It is remembered in the user's own configuration, never in a file that comes with a task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from aigo_bridge.errors import UsageError
+from aigo_bridge.plan.plan import TaskPlan, document_of
+from aigo_bridge.planning.planning import has_snippets
+from aigo_bridge.process.temporary import draft_of
+from aigo_bridge.snippets import SnippetHost, SnippetLimits
+from aigo_bridge.snippets.process import reached
+
+NEEDS = ("network",)
+"""What there is to allow."""
+
+_ALLOWED_NOW: set[str] = set()
+
+
+def allow(needs: Iterable[str]) -> None:
+    """Allow this process's tasks what they need, and remember it for each of them.
+
+    Raises:
+        UsageError: there is no such need.
+    """
+    wanted = set(needs)
+    unknown = sorted(wanted - set(NEEDS))
+    if unknown:
+        raise UsageError(f"--allow: found {unknown[0]!r}, expected {' or '.join(NEEDS)}")
+    _ALLOWED_NOW.clear()
+    _ALLOWED_NOW.update(wanted)
+
+
+def is_allowed(plan: TaskPlan) -> bool:
+    """Whether the task's code may have what the task says that it needs."""
+    needed = plan.task.needs
+    return needed is None or needed in _ALLOWED_NOW or needed in _remembered().get(_digest(plan), ())
+
+
+def snippet_host(plan: TaskPlan) -> SnippetHost:
+    """Where a plan's code runs, with what the user has allowed that task, whatever names the plan."""
+    return SnippetHost(SnippetLimits(network=plan.task.needs == "network" and is_allowed(plan)))
+
+
+def confined(plan: TaskPlan) -> TaskPlan:
+    """A plan that is about to run, with the level that its author's code will run at.
+
+    Raises:
+        UsageError: the code needs what it was not allowed.
+        SnippetsRefusedError: it cannot be confined as it has to be.
+    """
+    if not has_snippets(plan.definition):
+        return plan
+    require_allowed([plan])
+    if plan.task.needs is not None:
+        _remember(plan, plan.task.needs)
+    return replace(plan, snippets=reached().level)
+
+
+def require_allowed(plans: Iterable[TaskPlan]) -> None:
+    """Refuse plans that need what they were not allowed; all of them, as one `--allow` is for all.
+
+    Raises:
+        UsageError: there are some.
+    """
+    lacking = [plan for plan in plans if has_snippets(plan.definition) and not is_allowed(plan)]
+    if not lacking:
+        return
+    tasks = {_digest(plan): plan.task for plan in lacking}
+    (digest, task), *more = tasks.items()
+    if not more:
+        raise UsageError(
+            f"task {task.key!r}: its code needs the {task.needs}, which was not allowed yet; if you trust it,"
+            f" give the same command once more with `--allow {task.needs}` (which is remembered for this"
+            f" task as it is now, {digest[:12]})"
+        )
+    named = ", ".join(f"{task.key!r} ({digest[:12]})" for digest, task in tasks.items())
+    needs = sorted({str(task.needs) for task in tasks.values()})
+    raise UsageError(
+        f"tasks {named}: their code needs the {' and the '.join(needs)}, which was not allowed yet; if you"
+        f" trust them all, give the same command once more with"
+        f" {' '.join(f'`--allow {need}`' for need in needs)} (which is remembered for each of them"
+        " as it is now)"
+    )
+
+
+def _digest(plan: TaskPlan) -> str:
+    """SHA-256 of all that decides which code runs: the task and its config."""
+    content = {"task": document_of(plan.task), "config": dict(plan.config)}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _file() -> Path | None:
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not Path(base).is_absolute():
+        try:
+            base = str(Path.home() / ".config")
+        except RuntimeError:  # the user has no home
+            return None
+    return Path(base) / "aigo-bridge" / "allowed.json"
+
+
+def _remembered() -> dict[str, list[str]]:
+    """Digest of a task → what it may have; what cannot be read allows nothing."""
+    file = _file()
+    if file is None:
+        return {}
+    try:
+        remembered = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(remembered, dict):
+        return {}
+    return {digest: needs for digest, needs in remembered.items() if isinstance(needs, list)}
+
+
+def _remember(plan: TaskPlan, need: str) -> None:
+    remembered, file = _remembered(), _file()
+    digest = _digest(plan)
+    if file is None or need in remembered.get(digest, ()):
+        return
+    remembered[digest] = sorted({*remembered.get(digest, ()), need})
+    with suppress(OSError):  # it is allowed for this run all the same
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with draft_of(file) as draft:
+            draft.write_text(json.dumps(remembered, indent=2) + "\n", encoding="utf-8")
+            draft.replace(file)

@@ -1,0 +1,124 @@
+"""Code of natively exported tasks that is the same on all engines; the export copies what a task needs into
+its file.
+
+It imports nothing of aigo-bridge. Lines keep to 88 columns, and what stands on several lines ends with a
+comma, so that the formatter with its own settings leaves the copies as they are.
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+
+Compared = tuple[dict[str, float], dict[str, Any]]
+"""Scores by name, and what was compared."""
+
+METHODS: dict[str, Callable[[str], str]] = {
+    "trim": str.strip,
+    "lower": str.lower,
+    "upper": str.upper,
+}
+
+
+def compared_text(answer: str, expected: dict[str, Any], methods: list[str]) -> str:
+    """The text to compare: a value of the sample if it has one, else the answer."""
+    if "value" in expected:
+        return str(expected["value"])
+    for method in methods:
+        answer = METHODS[method](answer)
+    return answer
+
+
+def string_equals(answer: str, expected: dict[str, Any]) -> Compared:
+    """1.0 if the answer equals the truth, character for character."""
+    truth = expected["ground_truth"]
+    score = 1.0 if answer == truth else 0.0
+    return {"is_correct": score}, {"answer_gt": truth, "answer_pred": answer}
+
+
+def string_equals_mcqa(answer: str, expected: dict[str, Any]) -> Compared:
+    """1.0 if the answer's first character is the right choice's letter."""
+    truth, choices = expected["ground_truth"], expected["choices"]
+    predicted = answer[:1]
+    metadata = {
+        "ground_truth_choices": choices,
+        "ground_truth_correct_choice": truth,
+        "predicted_choice": predicted,
+        "completion_validity": "valid" if predicted in choices else "invalid",
+    }
+    return {"is_correct": 1.0 if predicted == truth else 0.0}, metadata
+
+
+def bleu(answer: str, expected: dict[str, Any], **settings: Any) -> Compared:
+    """Sentence BLEU of the answer, from 0 to 1."""
+    truth = expected["ground_truth"]
+    sentences = BLEU(**settings)
+    percent = sentences.sentence_score(answer, [truth]).score
+    metadata = {
+        "answer_gt": truth,
+        "answer_pred": answer,
+        "signature": str(sentences.get_signature()),
+    }
+    return {"bleu_score": min(percent / 100, 1.0)}, metadata
+
+
+def mean(numbers: list[Any]) -> float:
+    """The mean, exactly rounded."""
+    return float(statistics.mean(numbers))
+
+
+def deviation(numbers: list[Any]) -> float:
+    """The sample standard deviation; 0.0 of a single number."""
+    return statistics.stdev(numbers) if len(numbers) > 1 else 0.0
+
+
+FORMULAS: dict[str, Callable[[list[Any]], float]] = {
+    "mean": mean,
+    "min": min,
+    "max": max,
+    "std_dev": deviation,
+}
+
+
+def metric_values(
+    scores: list[dict[str, Any]],
+    wanted: list[dict[str, str]],
+) -> dict[str, float]:
+    """Metrics over the scores of samples; frequencies have a name for each value."""
+    values: dict[str, float] = {}
+    for about in wanted:
+        field, name = about["field"], about["name"]
+        numbers = [of_sample[field] for of_sample in scores if field in of_sample]
+        if about["type"] == "frequency":
+            for text, count in Counter(map(str, numbers)).items():
+                values[name + text] = count / len(numbers)
+        elif numbers:
+            values[name] = FORMULAS[about["type"]](numbers)
+    return values
+
+
+def aggregate(numbers: list[Any], function: str, k: int) -> float:
+    """One score of all trials; pass@k and pass^k start from the share that passed."""
+    if function == "pass@k":
+        return float(1.0 - (1.0 - sum(numbers) / len(numbers)) ** k)
+    if function == "pass^k":
+        return float((sum(numbers) / len(numbers)) ** k)
+    return FORMULAS[function](numbers)
+
+
+def over_trials(
+    of_trials: list[dict[str, Any]],
+    aggregators: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The scores of a sample over its trials: means, and what the task asks for."""
+    scores: dict[str, Any] = {}
+    for field in of_trials[0]:
+        numbers = [of_trial[field] for of_trial in of_trials]
+        scores[field] = mean(numbers)
+        for about in aggregators:
+            if about["field"] == field:
+                value = aggregate(numbers, about["function"], about.get("k", 1))
+                scores[about["name"]] = value
+    return scores

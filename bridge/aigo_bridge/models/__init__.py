@@ -1,0 +1,1 @@
+"""Models as the sample program calls them, and those that need no engine."""

@@ -1,0 +1,42 @@
+"""Model entities: from a model's YAML file to calls over HTTP, or through the author's own code.
+
+Engine-neutral: a `Connection` makes one call and says what came of it. Trying again, counting, caching and
+logging are the engine's; its limits (`rate_limit`, `max_concurrent`) are told, not applied.
+"""
+
+from aigo_bridge.models.connections.calls import CallError, CallInput, Exchange, ModelInfo
+from aigo_bridge.models.connections.connection import Answered, Connection, Pace, shared_pace
+from aigo_bridge.models.connections.entity import (
+    ConnectionSettings,
+    ProviderTarget,
+    connect,
+    is_model_file,
+    load_model,
+    provider_key,
+    split_name,
+)
+from aigo_bridge.models.connections.replies import Choice, Reply, ToolCallReply, Usage
+from aigo_bridge.spec.base import MLTask
+
+__all__ = [
+    "Answered",
+    "CallError",
+    "CallInput",
+    "Choice",
+    "Connection",
+    "ConnectionSettings",
+    "Exchange",
+    "MLTask",
+    "ModelInfo",
+    "Pace",
+    "ProviderTarget",
+    "Reply",
+    "ToolCallReply",
+    "Usage",
+    "connect",
+    "is_model_file",
+    "load_model",
+    "provider_key",
+    "shared_pace",
+    "split_name",
+]

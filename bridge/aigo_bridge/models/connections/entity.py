@@ -1,0 +1,387 @@
+"""From a model's file, or a run file and the key of a model in it, to a connection."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+from pydantic import BaseModel
+
+from aigo_bridge.access.presence import is_file
+from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.models.connections.calls import Adapter, ModelInfo, TemplateAdapter
+from aigo_bridge.models.connections.connection import Connection
+from aigo_bridge.models.connections.secrets import SENSITIVE, Mask, Values
+from aigo_bridge.models.connections.shipped import SHIPPED, adapter_of, find_adapter
+from aigo_bridge.models.connections.transports import (
+    MOST_WORKERS,
+    READ_SECONDS,
+    TLS,
+    Endpoint,
+    Inference,
+    header_value,
+    pem_of,
+)
+from aigo_bridge.reading import Document, environment, read, snippet_place
+from aigo_bridge.redaction.secrets import KNOWN, is_credential
+from aigo_bridge.spec import AdapterSpec, AssessmentPlanSpec, ModelSpec, ProviderModel, RunSpec
+from aigo_bridge.spec.base import MLTask
+from aigo_bridge.spec.models import AdapterRef, CustomConnection, CustomInference, ProviderConnection
+
+ADAPTER_PATH = ("config", "adapter")
+
+
+@dataclass(frozen=True)
+class ProviderTarget:
+    """A model of an integrated provider; how it is reached is the engine's business."""
+
+    key: str
+    """AI GO key of the model."""
+    provider: str
+    """AI GO's name of the provider."""
+    model: str
+    """The provider's name of the model."""
+    task: MLTask = "chat_completion"
+    """What the model is for."""
+    rate_limit: int | None = None
+    """Requests per minute; `None`: no limit."""
+    max_concurrent: int | None = None
+    """Requests at a time; `None`: no limit of its own."""
+
+    @property
+    def digest(self) -> str:
+        """Changes with everything that may change an answer."""
+        return hashlib.sha256(f"{self.provider}/{self.model}".encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class ConnectionSettings:
+    """What a model file has no words for."""
+
+    url: str | None = None
+    """Address in place of the file's; `None`: the file's."""
+    client_cert: str | None = None
+    """File of the certificate that is shown to the endpoint, in PEM."""
+    client_key: str | None = None
+    """File of its key; `None`: in the same file."""
+    read_seconds: float = READ_SECONDS
+    """Time that an endpoint may be silent."""
+
+
+def connect(
+    document: Document[ModelSpec],
+    *,
+    secrets: Mapping[str, str] | None = None,
+    adapters: tuple[AdapterSpec, ...] = (),
+    settings: ConnectionSettings | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Connection | ProviderTarget:
+    """What a model file describes, ready to be called. Nothing is sent yet.
+
+    Args:
+        document: the model, by itself or as a part of a run file.
+        secrets: those of the run file around it; the model's own come first.
+        adapters: those of the run file around it.
+        settings: see `ConnectionSettings`.
+        env: environment variables; `None`: those of the process.
+
+    Raises:
+        SpecError: a secret or an adapter is missing, an address, header or certificate is none, or the
+            connection is of a kind that cannot be called from here; every problem with its place.
+    """
+    spec = document.spec
+    match spec.config:
+        case ProviderConnection() as config:
+            return ProviderTarget(
+                spec.key,
+                config.provider_id,
+                config.model_key,
+                spec.task,
+                spec.rate_limit,
+                spec.max_concurrent_requests,
+            )
+        case CustomConnection() | CustomInference():
+            making = _Making(document, {**(secrets or {}), **(spec.secrets or {})}, settings, env)
+            return making.connection(adapters)
+    kind = spec.config.connection_type
+    hint = "connect it through its HTTP address (custom_connection) or your own code (custom_inference)"
+    message = f"a model with connection_type {kind!r} cannot be called from here"
+    raise SpecError([document.place(Issue(message, path=("config", "connection_type"), hint=hint))])
+
+
+class _Making:
+    """One model file while its connection is made; problems are collected."""
+
+    def __init__(
+        self,
+        document: Document[ModelSpec],
+        secrets: Mapping[str, str],
+        settings: ConnectionSettings | None,
+        env: Mapping[str, str] | None,
+    ):
+        self._document = document
+        self._spec = document.spec
+        self._settings = settings or ConnectionSettings()
+        self._env = env
+        self._values = Values(document, secrets)
+
+    def connection(self, declared: tuple[AdapterSpec, ...]) -> Connection:
+        config = self._spec.config
+        assert isinstance(config, CustomConnection | CustomInference)
+        adapter = self._adapter(config.adapter, declared)
+        facts: dict[str, Any] = {"task": self._spec.task, "type": config.connection_type}
+        transport: Endpoint | Inference | None
+        if isinstance(config, CustomConnection):
+            transport = self._endpoint(config, facts)
+            model_key = config.model_key
+        else:
+            transport = self._inference(config, facts)
+            model_key = None
+        issues = self._values.issues
+        if issues or adapter is None or transport is None:
+            raise SpecError([self._document.place(issue) for issue in issues])
+        most = self._spec.max_concurrent_requests
+        if isinstance(transport, Inference) and most is None:
+            most = MOST_WORKERS
+        facts |= {"model_key": model_key, "adapter": _identity(adapter)}
+        hidden = set(filter(is_credential, self._values.hidden))
+        KNOWN.learn(hidden)
+        text = json.dumps(facts, sort_keys=True, ensure_ascii=False)
+        return Connection(
+            key=self._spec.key,
+            display_name=self._spec.display_name,
+            info=ModelInfo(self._spec.task, model_key),
+            adapter=adapter,
+            transport=transport,
+            mask=Mask(hidden),
+            digest=hashlib.sha256(text.encode()).hexdigest(),
+            rate_limit=self._spec.rate_limit,
+            max_concurrent=most,
+            depends_on_sample=isinstance(transport, Inference) and transport.depends_on_sample,
+        )
+
+    def _problem(self, message: str, *path: str, hint: str | None = None) -> None:
+        self._values.issues.append(Issue(message, path=path, hint=hint))
+
+    def _adapter(self, named: AdapterRef | AdapterSpec, declared: tuple[AdapterSpec, ...]) -> Adapter | None:
+        if isinstance(named, AdapterSpec):
+            return adapter_of(named)
+        folder = self._document.folder(("config",))
+        adapter = find_adapter(named.key, declared, folder, self._env)
+        if adapter is None:
+            keys = ", ".join([*(spec.key for spec in declared), *SHIPPED])
+            self._problem(
+                f"there is no model adapter {named.key!r}",
+                *ADAPTER_PATH,
+                hint=f"put its file beside this one, or into model_adapters/; without a file: {keys}",
+            )
+        return adapter
+
+    def _endpoint(self, config: CustomConnection, facts: dict[str, Any]) -> Endpoint | None:
+        url = self._settings.url or self._values.text(config.url, ("config", "url"))
+        headers = {}
+        if config.api_key is not None:
+            num_issues = len(self._values.issues)
+            key = self._values.text(config.api_key, ("config", "api_key"), secret=True)
+            if key:
+                headers["authorization"] = self._header(f"Bearer {key}", "config", "api_key")
+            elif len(self._values.issues) == num_issues:  # else the missing variable or secret has been told
+                self._problem("'api_key' is empty", "config", "api_key")
+        for name, value in (config.custom_headers or {}).items():
+            path = ("config", "custom_headers", name)
+            if not _TOKEN.fullmatch(name):
+                self._problem(f"{name!r} is no name of a header", *path)
+                continue
+            header = self._values.scalar(value, path, secret=SENSITIVE.search(name) is not None)
+            headers[name.lower()] = self._header(header, *path)
+        tls = self._tls(config)
+        if not _is_address(url) and url:
+            self._problem("'url': expected an address that begins with http:// or https://", "config", "url")
+        if self._values.issues:
+            return None
+        self._values.hide_parts(url)
+        facts["url"] = url
+        facts["headers"] = {
+            name: value for name, value in headers.items() if not self._values.is_secret(value)
+        }
+        return Endpoint(url, headers, tls, read_seconds=self._settings.read_seconds)
+
+    def _header(self, value: str | float | bool, *path: str) -> str:
+        try:
+            return header_value(value)
+        except ValueError as error:
+            self._problem(f"{path[-1]!r} {error}", *path)
+            return ""
+
+    def _tls(self, config: CustomConnection) -> TLS:
+        checks = config.tls_context.validation_context if config.tls_context is not None else None
+        path = ("config", "tls_context", "validation_context", "trusted_ca")
+        authority: str | None = None
+        if checks is not None and checks.trusted_ca is not None:
+            authority = str(self._values.scalar(checks.trusted_ca, path, secret=False))
+            try:
+                authority = pem_of(authority)
+            except ValueError as error:
+                self._problem(f"'trusted_ca': {error}", *path)
+                authority = None
+        verify = checks is None or checks.trust_chain_verification != "accept_untrusted"
+        tls = TLS(authority, verify, self._settings.client_cert, self._settings.client_key)
+        try:
+            tls.context()
+        except (ValueError, ssl.SSLError) as error:
+            self._problem(str(error), *path)
+        return tls
+
+    def _inference(self, config: CustomInference, facts: dict[str, Any]) -> Inference | None:
+        environment = {}
+        for name, value in config.environment.items():
+            path = ("config", "environment", name)
+            environment[name] = self._values.scalar(value, path, secret=SENSITIVE.search(name) is not None)
+        facts["snippet"] = config.run_inference_snippet
+        facts["environment"] = {
+            name: value
+            for name, value in environment.items()
+            if not isinstance(value, str) or not self._values.is_secret(value)
+        }
+        if self._values.issues:
+            return None
+        code = config.run_inference_snippet
+        place = snippet_place(self._document, ("config", "run_inference_snippet"), code)
+        return Inference(code, "run_inference_snippet", environment, place=place, seconds=config.timeout)
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return address.scheme in ("http", "https") and bool(address.host)
+
+
+def _identity(adapter: Adapter) -> Any:
+    return list(adapter.sources) if isinstance(adapter, TemplateAdapter) else adapter.key
+
+
+SUFFIXES = (".yaml", ".yml")
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """`run.yaml#my-model` → file and key; the key is `None` when the name has none."""
+    path, mark, key = name.rpartition("#")
+    if mark and path.endswith(SUFFIXES):
+        return path, key
+    return name, None
+
+
+def is_model_file(name: str) -> bool:
+    """Whether a name is that of a YAML file, perhaps with a key."""
+    return split_name(name)[0].endswith(SUFFIXES)
+
+
+def load_model(
+    name: str,
+    *,
+    root: Path | None = None,
+    settings: ConnectionSettings | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Connection | ProviderTarget:
+    """The model in a file, ready to be called.
+
+    Args:
+        name: path of a model's file, or of a run file (or a plan that holds some) with `#` and the key of one
+            of its models.
+        root: folder that included files may not leave; `None`: the file's project.
+        settings: see `ConnectionSettings`.
+        env: environment variables; `None`: those of the process, and of `.env` in the current folder.
+
+    Raises:
+        UsageError: there is no such file, or no such model in it.
+        SpecError: the file is not valid; every problem with its place.
+    """
+    written, key = split_name(name)
+    path = Path(written)
+    if not is_file(path):
+        raise UsageError(f"there is no model file {written!r}")
+    env = environment() if env is None else env
+    document = read(BaseModel, path, root=root, env=env)
+    if isinstance(document.spec, ModelSpec):
+        if key is not None and key != document.spec.key:
+            raise UsageError(f"{written!r} holds the model {document.spec.key!r}, not {key!r}")
+        model = cast("Document[ModelSpec]", document)
+        return connect(model, settings=settings, env=env)
+    if not isinstance(document.spec, RunSpec | AssessmentPlanSpec):
+        raise SpecError([Issue("expected a model or a run file", file=str(path), line=1, column=1)])
+    return _of_runs(_runs(document), written, key, settings, env)
+
+
+def _runs(document: Document[Any]) -> list[Document[RunSpec]]:
+    """The run file, or those that an assessment plan holds."""
+    if isinstance(document.spec, RunSpec):
+        return [document]
+    held = document.spec.evaluations if isinstance(document.spec, AssessmentPlanSpec) else None
+    return [document.part(("evaluations", number), run) for number, run in enumerate(held or ())]
+
+
+def _of_runs(
+    runs: Sequence[Document[RunSpec]],
+    written: str,
+    key: str | None,
+    settings: ConnectionSettings | None,
+    env: Mapping[str, str],
+) -> Connection | ProviderTarget:
+    models = [(_key(model), run, number) for run in runs for number, model in enumerate(run.spec.models)]
+    keys = list(dict.fromkeys(model_key for model_key, _, _ in models))
+    listed = ", ".join(keys) or "none"
+    if key is None and len(keys) == 1:
+        (key,) = keys
+    if key is None:
+        raise UsageError(f"{written!r} holds {len(keys)} models: name one as {written}#KEY (keys: {listed})")
+    matches = [(run, number) for model_key, run, number in models if model_key in (key, provider_key(key))]
+    if not matches:
+        raise UsageError(f"{written!r} holds no model {key!r} (keys: {listed})")
+    if any(
+        run.spec.models[number] != matches[0][0].spec.models[matches[0][1]] for run, number in matches[1:]
+    ):
+        raise UsageError(f"{written!r} holds several models {key!r} that differ")
+    return _of_run(*matches[0], settings, env)
+
+
+def _of_run(
+    run: Document[RunSpec], number: int, settings: ConnectionSettings | None, env: Mapping[str, str]
+) -> Connection | ProviderTarget:
+    model = run.spec.models[number]
+    if isinstance(model, ProviderModel):
+        provider, _, name = model.provider.partition("/")
+        if not name:
+            message = f"'$provider': found {model.provider!r}, expected provider/model"
+            raise SpecError([run.place(Issue(message, path=("models", number)))])
+        return ProviderTarget(provider_key(model.provider), provider, name)
+    return connect(
+        run.part(("models", number), model),
+        secrets=run.spec.secrets,
+        adapters=run.spec.model_adapters,
+        settings=settings,
+        env=env,
+    )
+
+
+def _key(model: ModelSpec | ProviderModel) -> str:
+    return provider_key(model.provider) if isinstance(model, ProviderModel) else model.key
+
+
+def provider_key(name: str) -> str:
+    """AI GO's key of a provider's model: `openai/gpt-4.1-nano` is `openai$gpt-4-1-nano`; keys stay."""
+    provider, slash, model = name.partition("/")
+    if not slash:
+        return name
+    return f"{provider}${re.sub(r'[^a-z0-9_-]+', '-', model.lower()).strip('-')}"

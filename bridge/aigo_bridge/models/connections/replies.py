@@ -1,0 +1,336 @@
+"""What an adapter gives back, read as a model's answer.
+
+The form is AI GO's: `choices` with a `message` (and `references` beside it), `items` of a trace,
+`embeddings`, or any JSON for a custom task; `{"error": …}` says that there is no answer. What AI GO's form
+has no word for is read in OpenAI's words where an adapter passes it on: `tool_calls`, `finish_reason`,
+`logprobs`, `reasoning_content`, and usage with cached tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from pydantic import TypeAdapter, ValidationError
+
+from aigo_bridge.dtypes import TraceItem
+from aigo_bridge.models.connections.calls import CallError
+from aigo_bridge.spec.base import MLTask
+
+_ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
+
+
+@dataclass(frozen=True)
+class ToolCallReply:
+    """A function that the model wants to be called."""
+
+    call_id: str
+    name: str
+    arguments: str
+    """JSON text, as the model wrote it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One answer of a chat model."""
+
+    text: str
+    refusal: str | None = None
+    """What the model said when it refused; `None` when it did not."""
+    reasoning: str | None = None
+    """What it thought; `None` when the endpoint does not tell."""
+    tool_calls: tuple[ToolCallReply, ...] = ()
+    finish_reason: str | None = None
+    """Why it stopped, in the endpoint's word; `None` when it does not tell."""
+    logprobs: tuple[Mapping[str, Any], ...] = ()
+    """`token`, `logprob`, and where given `bytes` and `top_logprobs`, for each token of the text."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call; `None` where the endpoint does not tell."""
+
+    prompt: int | None
+    """All tokens read, cached ones included."""
+    completion: int | None
+    """All tokens written, reasoning included."""
+    cached: int | None = None
+    """Those of `prompt` that came from the endpoint's cache."""
+    reasoning: int | None = None
+    """Those of `completion` that are not part of the answer."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A model's answer."""
+
+    choices: tuple[Choice, ...] = ()
+    """Answers of a chat model; the first one counts."""
+    value: Any = None
+    """Answer of a custom model, or the vectors of an embeddings model."""
+    usage: Usage | None = None
+    """`None` when the endpoint does not tell."""
+    raw: Any = None
+    """The answer in AI GO's form for what `choices` lack (references, items, vectors); or `None`."""
+    model: str | None = None
+    """The endpoint's name of the model that answered; `None` when it does not tell."""
+
+
+def parse_reply(value: Any, task: MLTask, count: int | None = None) -> Reply:
+    """The answer that an adapter's output says.
+
+    Args:
+        value: the output as JSON.
+        task: what the model is for.
+        count: how many texts were to be embedded; `None`: not checked.
+
+    Raises:
+        CallError: it says that the call failed, or it is no answer of that kind.
+    """
+    if isinstance(value, dict) and value.get("error") and not value.get("choices"):
+        raise CallError(f"the model failed: {error_text(value['error'])}", "refused")
+    if task == "custom":
+        return Reply(value=value, raw=value, usage=_usage(value))
+    if task == "embeddings":
+        return _embeddings(value, count)
+    if not isinstance(value, dict):
+        raise _invalid(f"found {_kind(value)}, expected an object with 'choices'")
+    if "choices" not in value and "items" in value:
+        return _from_items(value)
+    choices = value.get("choices")
+    if not isinstance(choices, list):
+        keys = ", ".join(map(repr, value)) or "no keys"
+        raise _invalid(f"found an object with {keys[:200]}, expected 'choices'")
+    parsed = tuple(_choice(choice, f"choices[{index}]") for index, choice in enumerate(choices))
+    if not parsed:
+        raise _invalid("the model gave no answer ('choices' is empty)")
+    model = value.get("model")
+    return Reply(
+        choices=parsed,
+        usage=_usage(value),
+        raw=_in_aigo_form(choices, parsed, value.get("usage")),
+        model=model if isinstance(model, str) and model else None,
+    )
+
+
+def error_text(error: Any) -> str:
+    """What an endpoint's error says: its message where it is an object that has one."""
+    if isinstance(error, dict):
+        for name in ("message", "detail", "error", "msg"):
+            if error.get(name):
+                return error_text(error[name])
+    return (error if isinstance(error, str) else json.dumps(error, ensure_ascii=False))[:2000]
+
+
+def _invalid(message: str) -> CallError:
+    return CallError(f"its answer is not valid: {message}", "invalid")
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else f"a {type(value).__name__}"
+
+
+def _text(value: Any, where: str) -> str:
+    """A text, or the texts of content parts; nothing is an empty text."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "\n".join(_text(part.get("text"), where) for part in value if isinstance(part, dict))
+    if not isinstance(value, str):
+        raise _invalid(f"{where}: found {_kind(value)}, expected text")
+    return value
+
+
+def _choice(choice: Any, where: str) -> Choice:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise _invalid(f"{where}: has no 'message'")
+    if "content" not in message and not message.get("tool_calls") and not message.get("refusal"):
+        raise _invalid(f"{where}.message: has no 'content'")
+    reason = choice.get("finish_reason")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    return Choice(
+        text=_text(message.get("content"), f"{where}.message.content"),
+        refusal=message.get("refusal") if isinstance(message.get("refusal"), str) else None,
+        reasoning=reasoning if isinstance(reasoning, str) else None,
+        tool_calls=_calls(message.get("tool_calls") or choice.get("tool_calls"), where),
+        finish_reason=reason if isinstance(reason, str) else None,
+        logprobs=_logprobs(choice.get("logprobs"), where),
+    )
+
+
+def _calls(calls: Any, where: str) -> tuple[ToolCallReply, ...]:
+    if calls is None:
+        return ()
+    replies = []
+    for index, call in enumerate(calls if isinstance(calls, list) else [calls]):
+        function = call.get("function", call) if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise _invalid(f"{where}.message.tool_calls[{index}]: names no function")
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
+        call_id = call.get("id") or call.get("call_id") or f"call_{index}"
+        replies.append(ToolCallReply(str(call_id), function["name"], text))
+    return tuple(replies)
+
+
+def _logprobs(logprobs: Any, where: str) -> tuple[Mapping[str, Any], ...]:
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
+    if tokens is None:
+        return ()
+    if not isinstance(tokens, list):
+        raise _invalid(f"{where}.logprobs: found {_kind(tokens)}, expected a list")
+    return tuple(_logprob(token, f"{where}.logprobs[{index}]") for index, token in enumerate(tokens))
+
+
+def _logprob(token: Any, where: str) -> Mapping[str, Any]:
+    fits = isinstance(token, dict) and isinstance(token.get("token"), str) and is_number(token.get("logprob"))
+    if not fits:
+        raise _invalid(f"{where}: expected 'token' and 'logprob'")
+    entry = {"token": token["token"], "logprob": token["logprob"], "bytes": token.get("bytes")}
+    if token.get("top_logprobs"):
+        tops = enumerate(token["top_logprobs"])
+        entry["top_logprobs"] = [_logprob(top, f"{where}.top_logprobs[{index}]") for index, top in tops]
+    return entry
+
+
+MOST_TOKENS = 2**53
+"""Counts above are none: JSON's readers do not agree on them."""
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a JSON value is a finite number (a boolean is none)."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
+def _usage(value: Any) -> Usage | None:
+    usage = value.get("usage") if isinstance(value, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    prompt = _count(usage, "num_prompt_tokens", "prompt_tokens", "input_tokens")
+    completion = _count(usage, "num_completion_tokens", "completion_tokens", "output_tokens")
+    if prompt is None and completion is None:
+        return None
+    read = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    written = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
+    return Usage(prompt, completion, _count(read, "cached_tokens"), _count(written, "reasoning_tokens"))
+
+
+def _count(usage: Any, *names: str) -> int | None:
+    if not isinstance(usage, dict):
+        return None
+    counts = (usage.get(name) for name in names)
+    return next((int(count) for count in counts if is_number(count) and 0 <= count <= MOST_TOKENS), None)
+
+
+def _aigo_usage(usage: Any) -> dict[str, int | None] | None:
+    counts = _usage({"usage": usage})
+    if counts is None:
+        return None
+    return {"num_prompt_tokens": counts.prompt, "num_completion_tokens": counts.completion}
+
+
+def _in_aigo_form(choices: Sequence[Any], parsed: Sequence[Choice], usage: Any) -> Any:
+    """The answer in AI GO's form, when it is more than text: passages, or one count of tokens alone."""
+    counts = _usage({"usage": usage})
+    half_known = counts is not None and None in (counts.prompt, counts.completion)
+    with_references = any("references" in choice for choice in choices)
+    if not with_references and not half_known:
+        return None
+    entries: list[dict[str, Any]] = []
+    for index, (choice, answer) in enumerate(zip(choices, parsed, strict=True)):
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        if answer.refusal is not None:
+            message["refusal"] = answer.refusal
+        entries.append({"message": message})
+        if with_references:
+            where = f"choices[{index}].references"
+            entries[-1]["references"] = _references(choice.get("references"), where)
+    counted = _aigo_usage(usage)
+    return {"choices": entries, "usage": counted} if counted else {"choices": entries}
+
+
+def _references(references: Any, where: str) -> list[dict[str, Any]]:
+    passages = []
+    for index, reference in enumerate(
+        references or [] if isinstance(references, list | None) else [references]
+    ):
+        if isinstance(reference, str):
+            passages.append({"content": reference})
+        elif isinstance(reference, dict) and isinstance(reference.get("content"), str):
+            passages.append(reference)
+        else:
+            raise _invalid(f"{where}[{index}]: has no 'content'")
+    return passages
+
+
+def _embeddings(value: Any, count: int | None) -> Reply:
+    vectors = value.get("embeddings") if isinstance(value, dict) else value
+    if isinstance(value, dict) and vectors is None and isinstance(value.get("data"), list):
+        # As OpenAI's endpoint gives them, in the order of their index.
+        data = [entry for entry in value["data"] if isinstance(entry, dict)]
+        vectors = [entry.get("embedding") for entry in sorted(data, key=lambda entry: entry.get("index", 0))]
+    if not isinstance(vectors, list):
+        raise _invalid(f"found {_kind(value)} without 'embeddings', expected a list of vectors")
+    for index, vector in enumerate(vectors):
+        if not isinstance(vector, list) or not vector or not all(map(is_number, vector)):
+            raise _invalid(f"embeddings[{index}]: expected a list of numbers")
+        if len(vector) != len(vectors[0]):
+            raise _invalid(f"embeddings[{index}]: has {len(vector)} numbers, the first one {len(vectors[0])}")
+    if count is not None and len(vectors) != count:
+        raise _invalid(f"{len(vectors)} vectors for {count} texts")
+    vectors = [[float(number) for number in vector] for vector in vectors]
+    raw: dict[str, Any] = {"embeddings": vectors}
+    usage = value.get("usage") if isinstance(value, dict) else None
+    if (counted := _aigo_usage(usage)) is not None:
+        raw["usage"] = counted
+    return Reply(value=vectors, raw=raw, usage=_usage(value))
+
+
+def _from_items(value: dict[str, Any]) -> Reply:
+    """An answer in items: one choice that says what they say."""
+    try:
+        items = [item.model_dump(mode="json") for item in _ITEMS.validate_python(value["items"])]
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        raise _invalid(f"items.{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+    texts: list[str] = []
+    reasoning: list[str] = []
+    refusals: list[str] = []
+    calls: list[ToolCallReply] = []
+    logprobs: list[Mapping[str, Any]] = []
+    for item in items:
+        if item["type"] == "function_call":
+            calls.append(ToolCallReply(item["call_id"], item["name"], item["arguments"]))
+        for part in item.get("content") or [] if item["type"] == "message" else []:
+            match part.get("type"):
+                case "reasoning_text" | "summary_text":
+                    reasoning.append(part["text"])
+                case "refusal":
+                    refusals.append(part["refusal"])
+                case _:
+                    texts.append(part.get("text", ""))
+                    logprobs += _logprobs(part.get("logprobs"), "items")
+    if not texts and not calls and not refusals:
+        raise _invalid("the model gave no answer ('items' holds neither text nor a function call)")
+    choice = Choice(
+        text="\n".join(texts),
+        refusal="\n".join(refusals) or None,
+        reasoning="\n".join(reasoning) or None,
+        tool_calls=tuple(calls),
+        logprobs=tuple(logprobs) if len(texts) == 1 else (),
+    )
+    raw: dict[str, Any] = {"items": items}
+    if (counted := _aigo_usage(value.get("usage"))) is not None:
+        raw["usage"] = counted
+    return Reply(choices=(choice,), usage=_usage(value), raw=raw)

@@ -1,0 +1,155 @@
+"""Secrets of a model file: where they come from, and how they are kept out of everything that is written.
+
+A secret is written as `<< secrets.NAME >>` or `{name: NAME}`, looked up in the `secrets:` of the same file
+(or of the run file around it), or comes from an environment variable (`$NAME`, put in while the file is
+read).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+from aigo_bridge.errors import Issue
+from aigo_bridge.reading import Document
+from aigo_bridge.reading.nodes import VariableNode, child
+from aigo_bridge.redaction.secrets import Redactor, address_secrets, redact, redact_value
+from aigo_bridge.spec import ModelSpec
+from aigo_bridge.spec.models import SecretName
+
+T = TypeVar("T")
+
+
+_REFERENCE = re.compile(r"\s*<<\s*secrets\.([A-Za-z0-9_-]+)\s*>>\s*")
+_UNSET = re.compile(r"\$(?:\w+|\{[^}]*\})")
+
+SENSITIVE = re.compile(r"auth|api[-_]?key|token|secret|password|cookie|credential", re.IGNORECASE)
+"""Names of headers and variables whose values are secrets, however they were written."""
+
+
+class MissingSecretError(ValueError):
+    """A value refers to something that is not there; the message says to what."""
+
+
+def secret_name(value: str) -> str | None:
+    """The secret that a text refers to; `None` for a text that refers to none.
+
+    Raises:
+        MissingSecretError: it refers to one in the middle, where nothing would be put in.
+    """
+    match = _REFERENCE.fullmatch(value)
+    if match is None and _REFERENCE.search(value):
+        raise MissingSecretError(
+            "a secret has to be the whole value; put what stands around it into the secret"
+        )
+    return match[1] if match is not None else None
+
+
+def resolved(name: str, secrets: Mapping[str, str]) -> str:
+    """The value of a secret.
+
+    Raises:
+        MissingSecretError: there is no such secret, or its environment variable is not set.
+    """
+    if name not in secrets:
+        names = ", ".join(sorted(secrets)) or "none"
+        raise MissingSecretError(f"unknown secret {name!r} (declared: {names})")
+    return checked(secrets[name])
+
+
+def checked(value: str) -> str:
+    """A value that is no longer the name of a variable.
+
+    Raises:
+        MissingSecretError: its environment variable is not set.
+    """
+    if _UNSET.fullmatch(value.strip()):
+        raise MissingSecretError(f"environment variable {value.strip()[1:].strip('{}')!r} is not set")
+    return value
+
+
+class Mask:
+    """Takes the secrets of one connection out of texts, and those that the process knows besides."""
+
+    def __init__(self, secrets: Iterable[str]):
+        self._redactor = Redactor(secrets)
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets."""
+        return redact(self._redactor(text))
+
+    def value(self, value: T) -> T:
+        """Plain data, or frozen data of it, without secrets; `value` itself where there is none."""
+        if is_dataclass(value) and not isinstance(value, type):
+            parts_by_name = {part_field.name: getattr(value, part_field.name) for part_field in fields(value)}
+            clean = {name: self.value(part) for name, part in parts_by_name.items()}
+            changed = {name: part for name, part in clean.items() if part is not parts_by_name[name]}
+            return replace(value, **changed) if changed else value
+        if isinstance(value, tuple) and any(is_dataclass(part) for part in value):
+            parts: Any = tuple(self.value(part) for part in value)
+            same = all(clean_part is part for clean_part, part in zip(parts, value, strict=True))
+            return value if same else cast("T", parts)
+        masked: Any = redact_value(self._redactor.value(value))
+        return value if masked == value else masked
+
+
+class Values:
+    """Reads values, collects what is wrong with them, and remembers which of them are secrets."""
+
+    def __init__(self, document: Document[ModelSpec], secrets: Mapping[str, str]):
+        self._document = document
+        self._secrets = secrets
+        self.issues: list[Issue] = []
+        self.hidden: set[str] = set()
+
+    def scalar(
+        self, value: str | float | bool | SecretName, path: tuple[str, ...], *, secret: bool
+    ) -> str | float | bool:
+        """A value, or the secret that it refers to.
+
+        Args:
+            value: as written.
+            path: where it stands.
+            secret: whether it is a secret though it does not refer to one.
+        """
+        if isinstance(value, bool | int | float):
+            return value
+        try:
+            name = value.name if isinstance(value, SecretName) else secret_name(value)
+            if name is not None:
+                text, secret = resolved(name, self._secrets), True
+            else:
+                assert isinstance(value, str)
+                text = checked(value)
+                secret = secret or self._from_sensitive_variable(path)
+        except MissingSecretError as error:
+            self.issues.append(Issue(f"{path[-1]!r}: {error}", path=path))
+            return ""
+        if secret:
+            self.hidden.add(text)
+        return text
+
+    def text(self, value: str | SecretName, path: tuple[str, ...], *, secret: bool = False) -> str:
+        """As `scalar`, for a value that is a text."""
+        return str(self.scalar(value, path, secret=secret))
+
+    def is_secret(self, value: str) -> bool:
+        """Whether a value is a secret, or holds one."""
+        return any(secret and secret in value for secret in self.hidden)
+
+    def hide_parts(self, url: str) -> None:
+        """Remember the secrets in an address: a password, and parameters that are named like keys."""
+        self.hidden |= set(address_secrets(url))
+
+    def _from_sensitive_variable(self, path: tuple[str, ...]) -> bool:
+        node = self._document.node
+        for part in path:
+            entry = child(node, part)
+            if entry is None:
+                return False
+            node = entry[1]
+        return (
+            isinstance(node, VariableNode) and node.is_expanded and SENSITIVE.search(node.value) is not None
+        )

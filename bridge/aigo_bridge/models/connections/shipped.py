@@ -1,0 +1,315 @@
+"""Adapters by key: those that the platform ships, those of a run file, and those in a file beside the
+model's.
+
+The shipped ones are written from the formats that they translate: chat completions, embeddings and responses
+as in OpenAI's API reference. The platform's own sources are not public; where they are silent, an endpoint's
+error is passed on rather than guessed around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import read_regular
+from aigo_bridge.errors import Issue, SpecError, TemplateError
+from aigo_bridge.models.connections.calls import (
+    Adapter,
+    CallError,
+    CallInput,
+    ModelInfo,
+    TemplateAdapter,
+    parse_json,
+    to_json,
+)
+from aigo_bridge.models.connections.replies import error_text
+from aigo_bridge.models.connections.streaming import final_response, merged, stream_error, stream_of
+from aigo_bridge.reading import read
+from aigo_bridge.spec import AdapterSpec
+
+Json = dict[str, Any]
+
+
+def _body(text: str, status: int) -> Any:
+    """A response as JSON; a stream of chat pieces as its completion; an error status as an error."""
+    stream = stream_of(text)
+    if not 200 <= status < 300:
+        return {"error": _status_error(text, status)}
+    if stream is not None and (stream.is_known or stream_error(stream) is not None):
+        error = stream_error(stream)
+        return {"error": error} if error is not None else (final_response(stream) or merged(stream))
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        shown = text.strip()[:120]
+        what = f"found {shown!r}" if shown else "found nothing"
+        raise CallError(f"the response is not JSON: {what}", "invalid") from error
+
+
+def _status_error(text: str, status: int) -> str:
+    return f"status {status}: {response_text(text)}" if text.strip() else f"status {status} without a body"
+
+
+def response_text(text: str) -> str:
+    """What the body of an error response says, in a line or two."""
+    try:
+        body = parse_json(text)
+    except ValueError:
+        return " ".join(text.split())[:500]
+    if isinstance(body, dict) and body.get("error"):
+        return error_text(body["error"])[:500]
+    return error_text(body)[:500]
+
+
+@dataclass(frozen=True)
+class ShippedAdapter:
+    """An adapter of our own: two functions in place of an author's templates."""
+
+    key: str
+    body: Callable[[CallInput, ModelInfo], Any]
+    """Makes what is sent, as JSON."""
+    completion: Callable[[Any], Any] = lambda response: response
+    """What a response says, from its JSON: answers are read in OpenAI's words, too."""
+    takes_options: bool = True
+
+    def request(self, call: CallInput, info: ModelInfo) -> str:
+        """The body as text."""
+        return to_json(self.body(call, info))
+
+    def answer(self, body: str, status: int, info: ModelInfo) -> Any:
+        """What the response says."""
+        return self.completion(_body(body, status))
+
+
+def _as_it_is(call: CallInput, info: ModelInfo) -> Any:
+    """AI GO's own form (for custom models whatever the task writes), generation options beside `messages`."""
+    return {**call.input, **call.options} if isinstance(call.input, dict) else call.input
+
+
+def _chat_completion(call: CallInput, info: ModelInfo) -> Json:
+    """OpenAI's chat completions, or its embeddings: `model`, `messages` (or `input`) and all options."""
+    model = {"model": info.model_key} if info.model_key is not None else {}
+    value = call.input if isinstance(call.input, dict) else {"input": call.input}
+    return {**model, **value, **call.options}
+
+
+def _responses(call: CallInput, info: ModelInfo) -> Json:
+    """OpenAI's responses: `model`, `input` items, `text.format`, and options under the names that they have
+    there. The whole conversation is sent every time, nothing is kept at the endpoint.
+    """
+    value = call.input if isinstance(call.input, dict) else {}
+    body: Json = {"model": info.model_key} if info.model_key is not None else {}
+    body["input"] = [item for message in value.get("messages", []) for item in _input_items(message)]
+    response_format = value.get("response_format")
+    if response_format and response_format.get("type") == "json_schema":
+        body["text"] = {"format": {"type": "json_schema", **response_format["json_schema"]}}
+    # Without it, the endpoint keeps the conversations of an evaluation.
+    body["store"] = False
+    return body | _response_options(call.options)
+
+
+def _input_items(message: Mapping[str, Any]) -> list[Json]:
+    if message["role"] == "tool":
+        return [
+            {
+                "type": "function_call_output",
+                "call_id": message.get("tool_call_id", ""),
+                "output": message["content"],
+            }
+        ]
+    items: list[Json] = []
+    if message.get("content") or not message.get("tool_calls"):
+        items.append({"role": message["role"], "content": _input_parts(message)})
+    for call in message.get("tool_calls") or []:
+        function = call["function"]
+        items.append(
+            {
+                "type": "function_call",
+                "call_id": call["id"],
+                "name": function["name"],
+                "arguments": function["arguments"],
+            }
+        )
+    return items
+
+
+def _input_parts(message: Mapping[str, Any]) -> Any:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return content or ""
+    parts: list[Json] = []
+    for part in content:
+        match part.get("type"):
+            case "text":
+                kind = "output_text" if message["role"] == "assistant" else "input_text"
+                parts.append({"type": kind, "text": part["text"]})
+            case "image_url":
+                image = part["image_url"]
+                parts.append(
+                    {
+                        "type": "input_image",
+                        "image_url": image["url"],
+                        "detail": image.get("detail", "auto"),
+                    }
+                )
+            case "file":
+                parts.append({"type": "input_file", **part["file"]})
+            case _:
+                parts.append(part)
+    return parts
+
+
+def _response_options(options: Mapping[str, Any]) -> Json:
+    renamed = dict(options)
+    if "max_tokens" in renamed:
+        renamed["max_output_tokens"] = renamed.pop("max_tokens")
+    if renamed.pop("logprobs", None):
+        renamed["include"] = ["message.output_text.logprobs"]
+    if "reasoning_effort" in renamed:
+        renamed["reasoning"] = {"effort": renamed.pop("reasoning_effort")}
+    if "tools" in renamed:
+        renamed["tools"] = [{"type": "function", **tool["function"]} for tool in renamed["tools"]]
+    choice = renamed.get("tool_choice")
+    if isinstance(choice, dict):
+        renamed["tool_choice"] = {"type": "function", "name": choice["function"]["name"]}
+    return renamed
+
+
+def _completion(response: Any) -> Any:
+    """The output items of one of OpenAI's responses as a chat completion; anything else as it is."""
+    is_output = isinstance(response, dict) and isinstance(response.get("output"), list)
+    if not is_output or response.get("error"):
+        return response
+    texts: list[str] = []
+    refusals: list[str] = []
+    reasoning: list[str] = []
+    calls: list[Json] = []
+    logprobs: list[Any] = []
+    for item in response["output"]:
+        match item.get("type"):
+            case "message":
+                for part in item.get("content") or []:
+                    if part.get("type") == "refusal":
+                        refusals.append(part.get("refusal", ""))
+                    else:
+                        texts.append(part.get("text", ""))
+                        logprobs += part.get("logprobs") or []
+            case "function_call":
+                function = {"name": item.get("name"), "arguments": item.get("arguments")}
+                calls.append({"id": item.get("call_id") or item.get("id"), "function": function})
+            case "reasoning":
+                reasoning += [
+                    part.get("text", "") for part in _parts(item, "content") or _parts(item, "summary")
+                ]
+    message: Json = {"role": "assistant", "content": "\n".join(texts)}
+    if refusals:
+        message["refusal"] = "\n".join(refusals)
+    if reasoning:
+        message["reasoning_content"] = "\n".join(reasoning)
+    if calls:
+        message["tool_calls"] = calls
+    choice: Json = {"message": message, "finish_reason": _finish_reason(response, calls)}
+    if logprobs and len(texts) == 1:
+        choice["logprobs"] = {"content": logprobs}
+    is_answer = bool(texts or refusals or calls)
+    completion: Json = {"choices": [choice] if is_answer else [], "model": response.get("model")}
+    if response.get("usage"):
+        completion["usage"] = response["usage"]
+    return completion
+
+
+def _parts(item: Json, name: str) -> Sequence[Json]:
+    parts = item.get(name)
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _finish_reason(response: Json, calls: Sequence[Json]) -> str:
+    reason = (response.get("incomplete_details") or {}).get("reason")
+    if response.get("status") == "incomplete" and reason:
+        return {"max_output_tokens": "length"}.get(reason, str(reason))
+    return "tool_calls" if calls else "stop"
+
+
+SHIPPED: Mapping[str, Adapter] = {
+    adapter.key: adapter
+    for adapter in (
+        ShippedAdapter("latticeflow$identity", _as_it_is),
+        ShippedAdapter("latticeflow$identity_custom", _as_it_is),
+        ShippedAdapter("latticeflow$openai_chat_completion", _chat_completion),
+        ShippedAdapter("latticeflow$openai", _chat_completion),
+        ShippedAdapter("openai-chat-completion", _chat_completion),
+        ShippedAdapter("latticeflow$openai_responses", _responses, _completion),
+    )
+}
+"""Adapters by the key under which model files name them; the last but two are older names."""
+
+
+FOLDERS = (".", "model_adapters", "adapters", "../model_adapters", "../adapters")
+"""Where adapters lie, seen from a model's folder."""
+
+LONGEST_FILE = 4_000_000
+"""Bytes of a YAML file that is looked into."""
+
+
+def adapter_of(spec: AdapterSpec) -> Adapter:
+    """An author's adapter.
+
+    Raises:
+        SpecError: one of its templates is not one.
+    """
+    try:
+        return TemplateAdapter(spec.key, spec.process_input.source_code, spec.process_output.source_code)
+    except TemplateError as error:
+        raise SpecError([Issue(f"adapter {spec.key!r}: {issue}") for issue in error.issues]) from error
+
+
+def find_adapter(
+    key: str, declared: Sequence[AdapterSpec], folder: Path, env: Mapping[str, str] | None = None
+) -> Adapter | None:
+    """The adapter with a key; `None` when there is none.
+
+    Args:
+        key: as the model names it.
+        declared: adapters of the run file around the model; they come first.
+        folder: folder of the model's file.
+        env: environment variables; `None`: those of the process.
+
+    Raises:
+        SpecError: the file that declares the adapter is not valid, or several files declare it.
+    """
+    for spec in declared:
+        if spec.key == key:
+            return adapter_of(spec)
+    if key in SHIPPED:
+        return SHIPPED[key]
+    files = list(dict.fromkeys(path.resolve() for path in _files_that_name(key, folder)))
+    if not files:
+        return None
+    specs = [spec for spec in (read(AdapterSpec, path, env=env).spec for path in files) if spec.key == key]
+    if len(specs) > 1:
+        names = ", ".join(path.name for path in files)
+        raise SpecError([Issue(f"adapter {key!r} is declared by several files: {names}")])
+    return adapter_of(specs[0]) if specs else None
+
+
+def _files_that_name(key: str, folder: Path) -> Iterator[Path]:
+    """YAML files that look like the adapter's: they have templates, and the key as a text."""
+    for name in FOLDERS:
+        place = folder / name
+        for path in sorted([*place.glob("*.yaml"), *place.glob("*.yml")]):
+            try:
+                text = read_regular(path, LONGEST_FILE).decode("utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue  # somebody else's file
+            # Model and run files name adapters as well, but have no key of that name at the top.
+            if "process_input" in text and _top_level_key(text) == key:
+                yield path
+
+
+def _top_level_key(text: str) -> str | None:
+    for line in text.splitlines():
+        if line.startswith("key:"):
+            return line[4:].split(" #")[0].strip().strip("\"'")
+    return None

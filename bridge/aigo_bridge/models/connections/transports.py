@@ -1,0 +1,424 @@
+"""Transports of one request and its response: HTTP, and the author's own code in worker processes."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import binascii
+import email.utils
+import json
+import math
+import re
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import anyio
+import anyio.lowlevel
+import httpx
+
+from aigo_bridge.access.opening import MEBIBYTE, Bound, in_words
+from aigo_bridge.errors import SnippetError
+from aigo_bridge.models.connections.calls import CallError, FailureKind
+from aigo_bridge.snippets import Snippet, SnippetHost, SnippetLimits
+from aigo_bridge.version import __version__
+
+CONNECT_SECONDS = 30.0
+"""Time for a connection to be made."""
+
+READ_SECONDS = 600.0
+"""Time that an endpoint may be silent, before its answer or in the middle of it."""
+
+ANSWER = Bound("AIGO_BRIDGE_ANSWER_MIB", 16)
+"""What one answer may have, decompressed; longer ones are no text that a model wrote, and everything is
+copied several times.
+"""
+
+ERROR_PAGE = MEBIBYTE
+"""Bytes of a response that says no which are read."""
+
+SILENCES = 6
+"""An answer may take so many times as long as the endpoint may be silent, however often it says a little."""
+
+_CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
+"""Encodings of a response's body that are taken → window bits of zlib."""
+
+TRANSIENT = frozenset({408, 409, 425, 429})
+"""Statuses below 500 after which the same request may succeed."""
+
+REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
+"""Headers in which endpoints name an exchange, the first one that is there counts."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back."""
+
+    text: str
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names in lower case."""
+
+    @property
+    def request_id(self) -> str | None:
+        """The endpoint's name of the exchange."""
+        return next((self.headers[name] for name in REQUEST_IDS if name in self.headers), None)
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in TRANSIENT or self.status >= 500
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the endpoint asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a
+        date); `None` when it names no such time.
+        """
+        for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+            if (value := self.headers.get(name)) is not None:
+                seconds = _seconds(value)
+                return None if seconds is None else seconds * scale
+        return None
+
+
+def _seconds(value: str) -> float | None:
+    """Seconds, or those until a date; `None` for what is no time to wait: a negative one, infinity, a date
+    that has passed.
+    """
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, ArithmeticError, OSError):
+            return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
+class Transport(Protocol):
+    """What carries a request body to a model and its response back."""
+
+    async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
+        """Send one request.
+
+        Raises:
+            CallError: no response came.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what is held open."""
+        ...
+
+
+@dataclass(frozen=True)
+class TLS:
+    """How a server's certificate is checked, and ours shown."""
+
+    trusted_ca: str | None = None
+    """Certificates in PEM, of which one must vouch for the server; `None`: those that the machine trusts."""
+    verify: bool = True
+    """`False`: any certificate will do."""
+    client_cert: str | None = None
+    """File of our own certificate, with its key unless `client_key` names one."""
+    client_key: str | None = None
+    """File of its key."""
+
+    def context(self) -> ssl.SSLContext:
+        """Settings for connections.
+
+        Raises:
+            ValueError: the certificates cannot be used; the message says which.
+        """
+        try:
+            context = ssl.create_default_context(cadata=self.trusted_ca)
+        except (ssl.SSLError, ValueError) as error:
+            raise ValueError("'trusted_ca' holds no certificates in PEM") from error
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.client_cert is not None:
+            try:
+                context.load_cert_chain(self.client_cert, self.client_key)
+            except (OSError, ssl.SSLError) as error:
+                raise ValueError(
+                    f"client certificate {self.client_cert!r} cannot be used: {error}"
+                ) from error
+        return context
+
+
+def pem_of(text: str) -> str:
+    """Certificates in PEM, given as such or in base64.
+
+    Raises:
+        ValueError: they are neither.
+    """
+    if "-----BEGIN" not in text:
+        try:
+            text = base64.b64decode("".join(text.split()), validate=True).decode("ascii")
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise ValueError("expected certificates in PEM, or PEM in base64") from error
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise ValueError("expected certificates in PEM, or PEM in base64")
+    return text
+
+
+class Endpoint:
+    """Posts to one address. Connections are kept for the event loop that they were made in."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], tls: TLS, *, read_seconds: float = READ_SECONDS):
+        self.url = url
+        ours = {
+            "content-type": "application/json",
+            "user-agent": f"aigo-bridge/{__version__}",
+            "accept-encoding": "gzip",
+        }
+        self._headers = {**ours, **headers}
+        self._tls = tls
+        self._most_bytes = ANSWER.bytes
+        self._most_seconds = SILENCES * read_seconds
+        self._timeout = httpx.Timeout(read_seconds, connect=min(CONNECT_SECONDS, read_seconds), pool=None)
+        self._client: httpx.AsyncClient | None = None
+        self._loop: object = None
+
+    async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
+        """Post a body."""
+        try:
+            with anyio.fail_after(self._most_seconds):
+                async with self._open().stream("POST", self.url, content=body.encode()) as response:
+                    headers = {name.lower(): value for name, value in response.headers.items()}
+                    encoding = response.charset_encoding or "utf-8"
+                    status = response.status_code
+                    data = await self._read(response, Response("", status, headers))
+        except httpx.TimeoutException as error:
+            raise CallError(_timed_out(error, self._timeout), "transient") from error
+        except TimeoutError as error:
+            # Asked again, it would most likely be the same; eight times that long is no way to find out.
+            raise CallError(f"the answer had not ended after {self._most_seconds:g} s", "invalid") from error
+        except httpx.ConnectError as error:
+            raise _not_connected(error, f"cannot connect to {self._where}: {error}") from error
+        except ssl.SSLError as error:
+            # Since TLS 1.3 a server refuses our certificate only after the connection stands. httpx lets this
+            # through as it is.
+            raise _not_connected(error, f"{self._where} ended the connection: {error}") from error
+        except (httpx.HTTPError, OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
+            # Among them: the server closed the connection before its response was complete.
+            reason = str(error) or type(error).__name__
+            raise CallError(f"the response was cut off: {reason}", "transient") from error
+        return Response(_decoded(data, encoding), status, headers)
+
+    async def _read(self, response: httpx.Response, head: Response) -> bytes:
+        """The body, decompressed, as far as it is within the bounds; nothing beyond is waited for."""
+        most = self._most_bytes if head.status < 400 else min(ERROR_PAGE, self._most_bytes)
+        parts: list[bytes] = []
+        size = 0
+        unpacking = _Unpacking(head.headers.get("content-encoding", ""), most)
+        async for part in response.aiter_raw():
+            for piece in unpacking.pieces(part):
+                size += len(piece)
+                if size > most:
+                    raise _too_long(head, most)
+                parts.append(piece)
+        unpacking.end()
+        return b"".join(parts)
+
+    @property
+    def _where(self) -> str:
+        url = httpx.URL(self.url)
+        return f"{url.host}:{url.port}" if url.port else str(url.host)
+
+    def _open(self) -> httpx.AsyncClient:
+        loop = anyio.lowlevel.current_token()
+        if self._client is None or self._loop != loop:
+            # How many requests there are at a time is decided elsewhere.
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+            # Loading the machine's authorities takes longer than a request.
+            verify = self._tls.context() if self.url.startswith("https:") else False
+            self._client = httpx.AsyncClient(
+                headers=self._headers, verify=verify, timeout=self._timeout, limits=limits
+            )
+            self._loop = loop
+        return self._client
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None and self._loop == anyio.lowlevel.current_token():
+            await client.aclose()
+
+
+class _Unpacking:
+    """Takes the compression off a body's parts, never more than `most` bytes at a time: a megabyte can stand
+    for a gigabyte.
+
+    Raises:
+        CallError: it is compressed in a way that was not asked for, or several times over.
+    """
+
+    def __init__(self, coding: str, most: int):
+        self._name = coding.strip().lower()
+        self._most = most
+        self._inflater: Any = None
+        if self._name not in ("", "identity", *_CODINGS):
+            raise CallError(
+                f"the response is encoded in {coding[:100]!r}, which was not asked for", "invalid"
+            )
+
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """What a part stands for."""
+        if self._name not in _CODINGS:
+            yield part
+            return
+        try:
+            while part:
+                if self._inflater is None or self._inflater.eof:
+                    self._inflater = zlib.decompressobj(_CODINGS[self._name])
+                yield self._inflater.decompress(part, self._most + 1)
+                part = self._inflater.unconsumed_tail or self._inflater.unused_data
+        except zlib.error as error:
+            raise CallError(
+                f"the response is damaged: it is no {self._name}: {error}", "transient"
+            ) from error
+
+    def end(self) -> None:
+        """Nothing follows."""
+        if self._inflater is not None and not self._inflater.eof:
+            raise CallError("the response was cut off: its compressed body has no end", "transient")
+
+
+def _too_long(head: Response, most: int) -> CallError:
+    if head.status < 400:
+        return CallError(
+            f"the answer is longer than {in_words(most)}; the rest was not read", "invalid", hint=ANSWER.hint
+        )
+    message = f"the endpoint answered {head.status} with more than {in_words(most)}, which were not read"
+    if not head.is_transient:
+        return CallError(message, "refused")
+    kind: FailureKind = "rate_limit" if head.status == 429 else "transient"
+    return CallError(message, kind, retry_after=head.retry_after)
+
+
+_WANTED_OF_US = re.compile(
+    "ALERT_(CERTIFICATE|BAD_CERTIFICATE|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE|ACCESS_DENIED)"
+)
+"""Alerts by which a server says that it wants a certificate, or another one."""
+
+
+def _not_connected(error: Exception, message: str) -> CallError:
+    """Certificates do not become right by trying again; everything else may."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        hint = "'tls_context.validation_context.trusted_ca' names an authority"
+        return CallError(message, "refused", hint=hint)
+    if _WANTED_OF_US.search(str(error)):
+        return CallError(
+            message, "refused", hint="the server wants a client certificate that it knows: see 'client_cert'"
+        )
+    return CallError(message, "transient")
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise CallError(f"the response is not text in {encoding}", "invalid") from error
+
+
+def _timed_out(error: httpx.TimeoutException, timeout: httpx.Timeout) -> str:
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {timeout.connect:g} s"
+    return f"the endpoint was silent for {timeout.read:g} s"
+
+
+def header_value(value: str | float | bool) -> str:
+    """A header's value as text.
+
+    Raises:
+        ValueError: it has a character that no header can carry; the message does not show it.
+    """
+    text = value if isinstance(value, str) else json.dumps(value)
+    if not text.isascii() or not text.isprintable() or text != text.strip():
+        raise ValueError("has a line break, a blank at an end, or a character outside of ASCII")
+    return text
+
+
+FUNCTION = "run_inference"
+
+MOST_WORKERS = 8
+"""Calls at a time where the model names no limit; each has a worker process of its own."""
+
+
+def sample_argument(source: str) -> Literal["third", "named"] | None:
+    """How `run_inference` takes the row: as its third argument, as `sample=`, or not at all."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == FUNCTION:
+            arguments = node.args
+            named = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+            if len(named) > 2:
+                return "third"
+            if any(argument.arg == "sample" for argument in arguments.kwonlyargs):
+                return "named"
+    return None
+
+
+class Inference:
+    """Calls the author's function. It mostly waits for a network: each call has a worker."""
+
+    def __init__(
+        self,
+        source: str,
+        label: str,
+        environment: Mapping[str, Any],
+        *,
+        place: tuple[str, int] | None = None,
+        seconds: float | None = None,
+    ):
+        self._snippet = Snippet(source, FUNCTION, label).at(place)
+        self._environment = dict(environment)
+        self._limits = (
+            SnippetLimits(network=True) if seconds is None else SnippetLimits(seconds, network=True)
+        )
+        self._sample_argument = sample_argument(source)
+        self._lock = threading.Lock()
+        self._free: list[SnippetHost] = []
+
+    @property
+    def depends_on_sample(self) -> bool:
+        """Whether the answer depends on more than what the model is asked."""
+        return self._sample_argument is not None
+
+    async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
+        """Call the function; what it returns is the response's text."""
+        with self._lock:
+            host = self._free.pop() if self._free else SnippetHost(self._limits)
+        row = dict(sample or {})
+        args = (row,) if self._sample_argument == "third" else ()
+        named = {"sample": row} if self._sample_argument == "named" else {}
+        try:
+            text = await host.call(self._snippet, body, self._environment, *args, **named)
+        except SnippetError as error:
+            self._put_back(host)
+            raise CallError(str(error), "invalid") from error
+        # A worker whose call was given up is still busy with it; it is not used again.
+        self._put_back(host)
+        if not isinstance(text, str):
+            raise CallError(
+                self._snippet.told(f"{FUNCTION} returned a {type(text).__name__}, expected text"),
+                "invalid",
+                hint="return json.dumps(…)",
+            )
+        return Response(text, 200)
+
+    def _put_back(self, host: SnippetHost) -> None:
+        with self._lock:
+            self._free.append(host)
+
+    async def aclose(self) -> None:
+        """End the workers."""
+        with self._lock:
+            hosts, self._free = self._free, []
+        for host in hosts:
+            host.close()

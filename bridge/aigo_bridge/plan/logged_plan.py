@@ -1,0 +1,224 @@
+"""`LoggedPlan`: what a log says of the plan by which it was run. It is data, and nothing in it can be run.
+
+Reading a log makes one of these, never a `TaskPlan`: the code and the templates in the log's task stay text
+of its document, which goes into the evidence as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast, get_args
+
+from pydantic import TypeAdapter
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.plan.outline import (
+    EntityType,
+    Outline,
+    agrees,
+    has_placeholders,
+    outline_from_json,
+    outline_json,
+)
+from aigo_bridge.plan.plan import (
+    HEADER_FORMAT,
+    SNIPPET_LEVELS,
+    CachePolicy,
+    PlannedDataset,
+    Specification,
+    TaskPlan,
+    content_digest,
+    deciding_content,
+)
+from aigo_bridge.plan.shards import ShardRows
+from aigo_bridge.redaction.secrets import MASK
+
+_SPECIFICATION: TypeAdapter[Specification | None] = TypeAdapter(Specification | None)
+_DATASET: TypeAdapter[PlannedDataset | None] = TypeAdapter(PlannedDataset | None)
+_DEEPEST = 200
+"""Levels of a task in a log: those of a task file are fewer."""
+
+
+@dataclass(frozen=True)
+class LoggedPlan:
+    """The plan that a log carries, without its rows."""
+
+    document: Mapping[str, Any]
+    """The task as it was written."""
+    outline: Outline
+    """What the log is read with."""
+    config: Mapping[str, Any]
+    dataset: PlannedDataset | None
+    """`None` for system tasks."""
+    num_trials: int
+    num_samples: int | None
+    subsampling: str
+    digest: str
+    """As the log says; what it should be is `content_digest`."""
+    solver_digest: str | None = None
+    stored_entity: Mapping[str, Any] | None = None
+    """What was evaluated when the outputs that were scored again were made."""
+    specification: Specification | None = None
+    cache: CachePolicy = "update"
+    snippets: str | None = None
+    """As `TaskPlan.snippets`: how far the author's code was confined."""
+    shard: ShardRows | None = None
+    """As `TaskPlan.shard`: the part of the rows that the log is of."""
+    damage: tuple[str, ...] = ()
+    """How the plan contradicts itself: somebody has edited it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the result: the specification's key, of a lone task the task's."""
+        return str(self.document["key"]) if self.specification is None else self.specification.key
+
+    @property
+    def display_name(self) -> str:
+        """Name of the result as shown."""
+        name = None if self.specification is None else self.specification.display_name
+        return name or str(self.document["display_name"])
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """As `TaskPlan.tags`."""
+        tags = tuple(self.document.get("tags") or ())
+        return tags if self.dataset is None else (*tags, *self.dataset.notes)
+
+    @property
+    def entity(self) -> EntityType:
+        """What the task evaluates."""
+        return self.outline.entity
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What its digest should be a digest of."""
+        return deciding_content(self.document, self.config, self.dataset, self.num_trials)
+
+    @staticmethod
+    def of(plan: TaskPlan) -> LoggedPlan:
+        """The plan as the log of its own run has it."""
+        return LoggedPlan(
+            **{part.name: getattr(plan, part.name) for part in fields(LoggedPlan) if part.name != "damage"}
+        )
+
+
+AnyPlan = TaskPlan | LoggedPlan
+"""A plan of the user's own files, or one that a log carries."""
+
+
+def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
+    """A plan from what `TaskPlan.header` wrote into a log.
+
+    Raises:
+        EvidenceError: the header is of a newer format, or damaged.
+    """
+    if not isinstance(header, Mapping):
+        raise EvidenceError(f"the log's plan is damaged: it is a {type(header).__name__}, expected an object")
+    if header.get("format") != HEADER_FORMAT:
+        raise EvidenceError(
+            f"the log's plan has format {header.get('format')!r:.80}, this release reads format "
+            f"{HEADER_FORMAT}"
+        )
+    _check_depth(header)
+    try:
+        document = header["task"]
+        names = [document[name] for name in ("key", "display_name", "description")]
+        if not all(isinstance(name, str) for name in [*names, *(document.get("tags") or ())]):
+            raise EvidenceError("the log's plan is damaged: the names of its task are no texts")
+        cache = header.get("cache", "update")
+        if cache not in get_args(CachePolicy):
+            raise EvidenceError(f"the log's plan is damaged: its cache policy is {cache!r:.80}")
+        level = header.get("snippets")
+        if level not in (None, *SNIPPET_LEVELS):
+            raise EvidenceError(f"the log's plan is damaged: its level of snippets is {level!r:.80}")
+        written = outline_json(document["definition"])
+        plan = LoggedPlan(
+            document=document,
+            outline=_outline(header, written),
+            config=dict(header["config"]),
+            dataset=_DATASET.validate_python(header["dataset"]),
+            num_trials=_number(header["num_trials"]),
+            num_samples=None if header["num_samples"] is None else _number(header["num_samples"]),
+            subsampling=str(header["subsampling"]),
+            digest=str(header["digest"]),
+            solver_digest=header.get("solver_digest"),
+            stored_entity=header.get("stored_entity"),
+            specification=_SPECIFICATION.validate_python(header.get("specification")),
+            cache=cast("CachePolicy", cache),
+            snippets=level,
+            shard=ShardRows.from_json(header.get("shard")),
+        )
+        return _judged(plan, written)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, EvidenceError):
+            raise
+        raise EvidenceError(f"the log's plan is damaged: {error}") from error
+
+
+def is_intact(header: Mapping[str, Any]) -> bool:
+    """Whether the plan in a log does not contradict itself."""
+    try:
+        return not logged_plan(header).damage
+    except EvidenceError:
+        return False
+
+
+def _outline(header: Mapping[str, Any], written: Mapping[str, Any]) -> Outline:
+    bound = header.get("outline")
+    if bound is None:
+        if has_placeholders(written):
+            raise EvidenceError(
+                "the log's plan is of an older release and has placeholders (`<< config.x >>`), which "
+                "are not filled in while reading"
+            )
+        bound = written
+    return outline_from_json(bound)
+
+
+def _judged(plan: LoggedPlan, written: Mapping[str, Any]) -> LoggedPlan:
+    """The plan with what of it cannot be true."""
+    problems: list[str] = []
+    digest = content_digest(plan.content)
+    if digest != plan.digest and not has_mask(plan.content):
+        problems.append(
+            f"the plan in the log was edited: its digest is {plan.digest:.12}, that of its content is "
+            f"{digest:.12}"
+        )
+    if not agrees(written, plan.outline.to_json()):
+        problems.append("the plan in the log was edited: its scorers are not those of its task")
+    if not problems:
+        return plan
+    return replace(plan, damage=tuple(problems))
+
+
+def has_mask(value: Any) -> bool:
+    """Whether a secret was taken out of a plan when its log was written, so that its digest is not that of
+    what stands there.
+    """
+    if isinstance(value, str):
+        return MASK in value
+    if isinstance(value, Mapping):
+        return any(map(has_mask, value.values()))
+    return isinstance(value, list | tuple) and any(map(has_mask, value))
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"found {value!r:.80}, expected a number of samples or trials")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Refuse what is nested too deeply to be a plan, without going down all the way."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            part
+            for holder in level
+            for part in (holder.values() if isinstance(holder, Mapping) else holder)
+            if isinstance(part, Mapping | list | tuple)
+        ]
+        if not level:
+            return
+    raise EvidenceError(f"the log's plan is damaged: it is nested more than {_DEEPEST} levels deep")

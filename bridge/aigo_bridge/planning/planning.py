@@ -1,0 +1,265 @@
+"""From a task as written to a task as it will run: config bound, rows selected, names and snippets
+checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
+from aigo_bridge.jsonl_spec import is_record_file, read_task_file
+from aigo_bridge.plan.plan import (
+    PlannedDataset,
+    PlanOrigin,
+    Sample,
+    TaskPlan,
+    bind_task,
+    digest_of,
+    named_models,
+)
+from aigo_bridge.plan.shards import ShardRows, parse_shard
+from aigo_bridge.planning.answers import answer_issues
+from aigo_bridge.planning.checks import column_issues, definition_issues, null_issues
+from aigo_bridge.planning.results import StoredRows, stored_rows
+from aigo_bridge.planning.rows import ALONE, Sibling, Surroundings, pending_result, planned_rows
+from aigo_bridge.reading import Document, issues_from_validation, read, snippet_place
+from aigo_bridge.reading.checks.tasks import FUNCTIONS
+from aigo_bridge.reading.checks.texts import check_snippet
+from aigo_bridge.reading.document import text_at
+from aigo_bridge.reading.locating import find_task
+from aigo_bridge.scoring.python import SAMPLE_ID
+from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
+from aigo_bridge.spec.parameters import parse_text, resolve_config
+
+SpecPath = tuple[str | int, ...]
+
+
+def snippet_places(
+    document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
+) -> dict[str, tuple[str, int]]:
+    """The places of a task's snippets, as `TaskPlan.snippet_places` keeps them.
+
+    Args:
+        document: the task as read.
+        definition: its definition with config bound, which is what runs.
+    """
+    places: dict[str, tuple[str, int]] = {}
+    for path, code in _snippets(definition):
+        place = snippet_place(document, ("definition", *path), code)
+        if place is not None:
+            places[".".join(map(str, path))] = place
+    return places
+
+
+def snippet_issues(
+    document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
+) -> list[Issue]:
+    """What is wrong with code that config values were put into; as written it was checked when it was
+    read.
+    """
+    issues: list[Issue] = []
+    for path, code in _snippets(definition):
+        if text_at(document.data, ("definition", *path)) == code:
+            continue
+        for issue in check_snippet(code, ("definition", *path), FUNCTIONS[str(path[-1])]):
+            line = "" if issue.line is None else f", in line {issue.line} of the code"
+            message = f"with this config{line}: {issue.message}"
+            issues.append(replace(issue, message=message, line=None, column=None))
+    return issues
+
+
+def has_snippets(definition: BenchmarkDefinition | SystemDefinition) -> bool:
+    """Whether a task runs code of its author."""
+    return next(_snippets(definition), None) is not None
+
+
+def _snippets(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[tuple[SpecPath, str]]:
+    if isinstance(definition, SystemDefinition):
+        yield ("compute_evidence_snippet",), definition.compute_evidence_snippet
+        return
+    solver = definition.solver
+    if solver is not None and solver.snippet is not None:
+        yield ("solver", solver.snippet), getattr(solver, solver.snippet)
+    if solver is not None and solver.postprocessor is not None:
+        yield ("solver", "postprocessor", "postprocess_snippet"), solver.postprocessor.postprocess_snippet
+    for number, scorer in enumerate(definition.scorers):
+        if scorer.snippet is not None:
+            yield ("scorers", number, scorer.snippet), getattr(scorer, scorer.snippet)
+        for place, metric in enumerate(scorer.metrics or ()):
+            if metric.snippet is not None:
+                path = ("scorers", number, "metrics", place, metric.snippet)
+                yield path, getattr(metric, metric.snippet)
+
+
+def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
+    """Read a task and plan it.
+
+    Raises:
+        UsageError: a name or option makes no sense.
+        SpecError: the task, its config or its data set file is invalid; carries every issue.
+        DatasetError: the rows cannot be read.
+    """
+    file = find_task(origin.task)
+    if not is_record_file(file):
+        return plan_task(_read(file, origin), origin, around)
+    records = read_task_file(file, allow_bad_tasks=origin.allow_bad_tasks)
+    rows = {records.converted.dataset_key: (records.converted.dataset_name, records.converted.rows)}
+    plan = plan_task(records.document(), origin, replace(around, rows={**rows, **around.rows}))
+    return replace(plan, num_invalid=records.num_invalid)
+
+
+def task_document(origin: PlanOrigin) -> Document[TaskSpec]:
+    """The task of an origin, as it was read.
+
+    Raises:
+        UsageError: there is no such task.
+        SpecError: it is invalid.
+    """
+    file = find_task(origin.task)
+    if is_record_file(file):
+        return read_task_file(file, allow_bad_tasks=origin.allow_bad_tasks).document()
+    return _read(file, origin)
+
+
+def _read(file: Path, origin: PlanOrigin) -> Document[TaskSpec]:
+    if origin.allow_bad_tasks:
+        raise UsageError(f"--allow-bad-tasks is for files of task records, found {file.name!r}")
+    return read(TaskSpec, file, root=None if origin.root is None else Path(origin.root))
+
+
+def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
+    """Plan a task that was read; see `plan_origin`."""
+    try:
+        return _planned(document, origin, around)
+    except SpecError as error:
+        if around.several_tasks:
+            raise  # what was asked of the task stands in the run file, which knows the place
+        raise SpecError([_placed(issue, document, origin) for issue in error.issues]) from error
+
+
+def _placed(issue: Issue, document: Document[TaskSpec], origin: PlanOrigin) -> Issue:
+    """The issue with its place in the task's file, if it is about something that stands there."""
+    if issue.file is not None or not issue.path:
+        return issue
+    if issue.path[0] != "config":
+        return document.place(issue)
+    for number, parameter in enumerate(document.spec.config_spec):
+        if parameter.key == issue.path[-1] and parameter.default_value is not None:
+            is_given = parameter.key in origin.config
+            path = ("config_spec", number, "default_value")
+            return issue if is_given else document.place(replace(issue, path=path))
+    return issue
+
+
+def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings) -> TaskPlan:
+    task = document.spec
+    config = resolve_config(task.config_spec, origin.config)
+    definition = _bind(document, config)
+    dataset: PlannedDataset | None = None
+    samples: Sequence[Sample] = ()
+    stored: StoredRows | None = None
+    sibling: Sibling | None = None
+    issues: list[Issue] = []
+    of_code = [document.place(issue) for issue in snippet_issues(document, definition)]
+    if isinstance(definition, BenchmarkDefinition):
+        doubts: tuple[Issue, ...] = ()
+        if origin.stored is None:
+            dataset, samples, doubts = planned_rows(definition, document, origin, around)
+        else:
+            stored = stored_rows(definition, document, Path(origin.stored))
+            dataset, samples = stored.dataset, stored.samples
+        sibling = pending_result(definition, origin, around) if origin.stored is None else None
+        columns = dataset.columns if sibling is None else sibling.columns
+        nested = _nested_columns(definition, samples)
+        issues = [
+            *doubts,
+            *(document.place(issue) for issue in definition_issues(definition, columns, nested)),
+        ]
+        if not any(issue.severity == "error" for issue in issues):
+            issues += [document.place(issue) for issue in null_issues(definition, samples)]
+            issues += [document.place(issue) for issue in answer_issues(definition, samples)]
+        if columns is not None:
+            every = dict.fromkeys([*columns, *(name for names in nested.values() for name in names)])
+            issues += column_issues(task.config_spec, config, tuple(every))
+    else:
+        samples = (Sample(SAMPLE_ID, {}),)
+    issues += of_code
+    if any(issue.severity == "error" for issue in issues):
+        raise SpecError(issues)
+    num_trials = _num_trials(definition, origin) if stored is None else stored.num_trials
+    rows = None if origin.shard is None else ShardRows(parse_shard(origin.shard), len(samples))
+    return TaskPlan(
+        task=task,
+        definition=definition,
+        config=config,
+        dataset=dataset,
+        samples=tuple(samples if rows is None else samples[slice(*rows.bounds)]),
+        num_trials=num_trials,
+        num_samples=origin.num_samples,
+        subsampling=origin.subsampling or "head",
+        model_keys=tuple(dict.fromkeys(named_models(definition))),
+        digest=digest_of(task, config, dataset, num_trials=num_trials),
+        origin=replace(origin, config=config),
+        stored_entity=None if stored is None else stored.entity,
+        pending=None if sibling is None else sibling.key,
+        # What reading found in rules without parameters is found again once they are bound.
+        warnings=tuple(dict.fromkeys((*document.issues, *issues))),
+        snippet_places=snippet_places(document, definition),
+        shard=rows,
+        every_sample=tuple(samples) if rows is not None and _are_seen_together(definition) else None,
+    )
+
+
+def _are_seen_together(definition: BenchmarkDefinition | SystemDefinition) -> bool:
+    """Whether some scorer sees all rows at once."""
+    return isinstance(definition, BenchmarkDefinition) and any(
+        scorer.sees_all_samples for scorer in definition.scorers
+    )
+
+
+def _nested_columns(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
+    """The columns of each of several data sets whose rows stand side by side."""
+    if definition.dataset is None or definition.dataset.keys is None:
+        return {}
+    return {
+        key: tuple(dict.fromkeys(name for sample in samples for name in sample.data.get(key) or ()))
+        for key in definition.dataset.keys
+    }
+
+
+def config_from_text(task: TaskSpec, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Config values typed on a command line, by the kinds of the task's parameters.
+
+    Raises:
+        SpecError: a text cannot be read as a value. Unknown parameters are left to `resolve_config`.
+    """
+    parameters = {parameter.key: parameter for parameter in task.config_spec}
+    return {
+        key: parse_text(parameters[key], text) if key in parameters else text for key, text in texts.items()
+    }
+
+
+def _bind(document: Document[TaskSpec], config: Mapping[str, Any]) -> BenchmarkDefinition | SystemDefinition:
+    try:
+        return bind_task(document.data, config).definition
+    except TemplateError as error:
+        issues = [replace(issue, path=("definition", *issue.path)) for issue in error.issues]
+        raise SpecError([document.place(issue) for issue in issues]) from error
+    except ValidationError as error:
+        raise SpecError(issues_from_validation(error, document, TaskSpec)) from error
+
+
+def _num_trials(definition: BenchmarkDefinition | SystemDefinition, origin: PlanOrigin) -> int:
+    if origin.num_trials is not None:
+        if origin.num_trials < 1:
+            raise UsageError(f"num_trials is {origin.num_trials}, expected at least 1")
+        # A system task has nothing to try again.
+        return origin.num_trials if isinstance(definition, BenchmarkDefinition) else 1
+    if isinstance(definition, BenchmarkDefinition) and definition.trials is not None:
+        return int(definition.trials.num_trials)
+    return 1

@@ -1,0 +1,90 @@
+"""Whether the rows of a hub data set are the published ones: by revision, number and digest, as far as its
+file says them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from aigo_bridge.datasets.hub import KINDS
+from aigo_bridge.datasets.rows import Rows, Selection
+from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.reading import Document
+from aigo_bridge.spec import DatasetSpec
+from aigo_bridge.spec.datasets import ROWS_TAG, HuggingFaceSource
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def checked_rows(
+    entity: Document[DatasetSpec], selection: Selection, load: Callable[[Selection], Rows]
+) -> tuple[Rows, tuple[Issue, ...], tuple[str, ...]]:
+    """The selected rows of a data set, after all of them were compared with what its file says of them; what
+    could not be compared; and tags that say in the evidence which rows these are. Data sets that are on no
+    hub are not compared.
+
+    Raises:
+        DatasetError: the rows are others, or cannot be read.
+    """
+    rows, source = load(selection), entity.spec.source
+    if not isinstance(source, HuggingFaceSource):
+        return rows, (), ()
+    is_all = selection.num_samples is None or selection.subsampling == "head"
+    is_whole = is_all and len(rows) == rows.total
+    all_rows = rows if is_whole or source.digest is None else load(Selection())
+    problems = []
+    if source.num_rows is not None and rows.total != source.num_rows:
+        problems.append(("num_rows", f"found {rows.total:,} rows, expected {source.num_rows:,}"))
+    if source.digest is not None and all_rows.digest != source.digest:
+        problems.append(("digest", f"found rows with the digest {all_rows.digest}, expected {source.digest}"))
+    if problems:
+        hint = "these are not the rows that were published at this revision: take them anew, or mend the file"
+        raise DatasetError(
+            [entity.place(Issue(text, path=("source", name), hint=hint)) for name, text in problems]
+        )
+    if not _is_on_hub(entity, source):
+        return rows, (), ()
+    is_whole = all_rows is not rows or is_whole
+    tag = f"{ROWS_TAG}{_name(source)}: {_verdict(source, all_rows, is_whole=is_whole)}"
+    return rows, _doubts(entity, source, all_rows, is_whole=is_whole), (tag,)
+
+
+def _name(source: HuggingFaceSource) -> str:
+    """Which rows a source means."""
+    arguments = source.load_dataset_kwargs
+    parts = (source.path, arguments.get("name"), source.split)
+    return " ".join(str(part) for part in parts if part) + f"@{arguments.get('revision') or 'no revision'}"
+
+
+def _verdict(source: HuggingFaceSource, rows: Rows, *, is_whole: bool) -> str:
+    """What the rows were compared with."""
+    number = f"{rows.total} rows" + (" as published" if source.num_rows is not None else ", number not known")
+    if source.digest is not None:
+        return f"{number}, digest {rows.digest} as published"
+    return f"{number}, digest not known{f', found {rows.digest}' if is_whole else ''}"
+
+
+def _is_on_hub(entity: Document[DatasetSpec], source: HuggingFaceSource) -> bool:
+    """Whether it is no file or folder that the hub's library reads."""
+    return source.path not in KINDS and not (entity.folder(("source",)) / source.path).is_dir()
+
+
+def _doubts(
+    entity: Document[DatasetSpec], source: HuggingFaceSource, rows: Rows, *, is_whole: bool
+) -> tuple[Issue, ...]:
+    """A warning that names the parts that are not known; none when all are."""
+    unknown = []
+    revision = source.load_dataset_kwargs.get("revision")
+    if not (isinstance(revision, str) and _COMMIT.fullmatch(revision)):
+        unknown.append(f"the revision {revision!r} may change" if revision else "no revision is named")
+    if source.num_rows is None:
+        unknown.append(f"the number of rows is not known (found {rows.total:,})")
+    if source.digest is None:
+        unknown.append(f"their digest is not known{f' (found {rows.digest})' if is_whole else ''}")
+    if not unknown:
+        return ()
+    message = f"the rows of {entity.spec.key!r} are not compared with the published ones: "
+    hint = "what is known stands beside the revision, as `num_rows` and `digest`"
+    issue = Issue(message + "; ".join(unknown), path=("source",), hint=hint, severity="warning")
+    return (entity.place(issue),)

@@ -1,0 +1,204 @@
+"""Earlier results as data sets (`dataset: {source: task_result}`): every trial of a result log is a row.
+
+The columns are `sample` (the row that was run), `solver_output` (as in the log, of a trace also `messages`
+and `output`) and `errors`. Ours besides: the columns of the row itself, `sample_id`, `trace` (what the solver
+made, as a trace), `scores` (scorer key → its values), `error` (the first error's message, or null), and,
+where there are several, `trial` and `run` (from 0), which then also end the `sample_id`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import is_below, outside, root_of_folder
+from aigo_bridge.access.presence import is_file
+from aigo_bridge.datasets import Rows, Selection
+from aigo_bridge.datasets.rows import collect
+from aigo_bridge.datasets.tables import ObjectTable
+from aigo_bridge.dtypes import (
+    GroupedSolverOutput,
+    GroupedSolverTrace,
+    SampleEvidence,
+    SampleTrialEvidence,
+    SingleSolverOutput,
+    SolverOutput,
+    SolverTrace,
+    Trace,
+    lf_messages_to_trace_items,
+    make_explicit,
+)
+from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, UsageError
+from aigo_bridge.plan.plan import PlannedDataset, Sample, TaskPlan
+from aigo_bridge.reading import Document
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.records import records_of
+from aigo_bridge.results.specification import dataset_tags
+from aigo_bridge.spec import BenchmarkDefinition, TaskSpec
+
+SUFFIX = ".tasklog.json"
+PACKED = ("", ".gz", ".zst")
+
+
+def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) -> Path:
+    """The file of an earlier result: the one that was given, else `<key>.tasklog.json` in one of the folders.
+
+    Raises:
+        UsageError: the file that was given does not exist.
+        SpecError: nothing was found.
+    """
+    if key in given:
+        if not is_file(given[key]):
+            raise UsageError(f"task result {key!r}: there is no file {str(given[key])!r}")
+        return given[key]
+    for folder in folders:
+        for packed in PACKED:
+            if is_file(path := folder / f"{key}{SUFFIX}{packed}"):
+                root = root_of_folder(folder)
+                if not is_below(path, root):
+                    raise SpecError([outside(repr(path.name), path, root, str(path))])
+                return path
+    looked = ", ".join(dict.fromkeys(str(folder) for folder in folders))
+    near = difflib.get_close_matches(key, given, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"give it: --dataset {key}=FILE{SUFFIX}"
+    message = f"task result {key!r} was not found; looked for {key}{SUFFIX} in {looked}"
+    where = ("definition", "dataset", "key")
+    raise SpecError([Issue(message, path=where, hint=hint, option="--dataset")])
+
+
+def result_rows(file: Path, selection: Selection) -> Rows:
+    """The selected trials of a result log.
+
+    Raises:
+        DatasetError: rows cannot be used.
+        EvidenceError: the file is no result log.
+    """
+    try:
+        return collect(ObjectTable(_rows(file)), selection, file=str(file))
+    except EvidenceError as error:
+        raise EvidenceError(error.issues or [Issue(str(error), file=str(file))]) from error
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    reader = LogReader(file)
+    evidence = reader.frame().evidence
+    # What stands above the runs of a repeated task says how far they agree, and is no trial.
+    repeated = evidence is not None and bool(evidence.runs)
+    for part in reader.parts():
+        if isinstance(part, SamplePart) and (part.run is not None) == repeated:
+            sample = reader.typed_sample(part)
+            for trial in sample.trials:
+                yield _row(sample, trial, part)
+
+
+def _row(sample: SampleEvidence, trial: SampleTrialEvidence, part: SamplePart) -> dict[str, Any]:
+    sample_id = part.position if sample.sample_id is None else sample.sample_id
+    numbers = {} if part.run is None else {"run": part.run}
+    if len(sample.trials) > 1:
+        numbers["trial"] = trial.index
+    data = {} if trial.sample is None else dict(trial.sample.data)
+    output = None if trial.solver is None else _output(trial.solver.output)
+    errors = [error.model_dump(mode="json") for error in (*trial.errors, *sample.errors)]
+    return {
+        **data,
+        "sample_id": "/".join(map(str, [sample_id, *numbers.values()])) if numbers else sample_id,
+        "sample": data,
+        "solver_output": output,
+        "trace": _trace(trial, output),
+        "scores": {score.scorer_key: dict(score.values) for score in trial.scores or ()},
+        "errors": errors,
+        "error": errors[0]["message"] if errors else None,
+        **numbers,
+    }
+
+
+def _output(output: SolverOutput) -> dict[str, Any]:
+    """A solver's output as it stands in the log; of a trace also the chat form, as scorers see it."""
+    if isinstance(output, GroupedSolverTrace | GroupedSolverOutput):
+        group = output.solver_outputs
+        if isinstance(group, dict):
+            return {"solver_outputs": {name: _output(part) for name, part in group.items()}}
+        return {"solver_outputs": [_output(part) for part in group]}
+    dumped: dict[str, Any] = make_explicit(output).model_dump(mode="json")
+    if isinstance(output, SolverTrace):
+        chat = SingleSolverOutput(messages=output.messages, output=output.output)
+        dumped |= make_explicit(chat).model_dump(mode="json", include={"messages", "output"})
+    return dumped
+
+
+def _trace(trial: SampleTrialEvidence, dumped: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    output = None if trial.solver is None else trial.solver.output
+    if isinstance(output, SolverTrace):
+        assert dumped is not None
+        trace: dict[str, Any] = dumped["trace"]
+        return trace
+    if isinstance(output, SingleSolverOutput):
+        items = lf_messages_to_trace_items(output.messages)
+        dump: dict[str, Any] = make_explicit(Trace.from_items(items)).model_dump(mode="json")
+        return dump
+    return None  # no solver, or a group of outputs
+
+
+OWN_COLUMNS = ("sample_id", "sample", "solver_output", "trace", "scores", "errors", "error")
+"""Columns of every row that is made of a result."""
+
+
+def result_columns(plan: TaskPlan) -> tuple[str, ...] | None:
+    """The columns of the rows that a plan's result will give; `None`: only the run will tell."""
+    if plan.entity == "system" or plan.dataset is None or plan.pending is not None:
+        return None
+    solver = plan.benchmark.solver
+    if solver is not None and solver.postprocessor is not None:
+        return None
+    repeated = plan.specification is not None and plan.specification.num_runs > 1
+    numbers = [*(["run"] if repeated else []), *(["trial"] if plan.num_trials > 1 else [])]
+    return tuple(dict.fromkeys([*plan.dataset.columns, *OWN_COLUMNS, *numbers]))
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """What a result log gives a plan."""
+
+    dataset: PlannedDataset
+    samples: tuple[Sample, ...]
+    """Each once, in the order of the log."""
+    num_trials: int
+    """The most trials that a sample has."""
+    entity: Mapping[str, Any] | None
+    """What was evaluated, as the log's specification has it."""
+
+
+def stored_rows(definition: BenchmarkDefinition, document: Document[TaskSpec], log: Path) -> StoredRows:
+    """The samples of a result log as the rows of a plan.
+
+    Raises:
+        EvidenceError: the file is no result log.
+        DatasetError: it has no samples.
+    """
+    samples: dict[str, Sample] = {}
+    num_trials = 0
+    for record in records_of(log):
+        samples.setdefault(str(record.sample_id), Sample(record.sample_id, record.data))
+        num_trials = max(num_trials, record.index + 1)
+    if not samples:
+        raise DatasetError([Issue("the result log has no samples, expected at least one", file=str(log))])
+    reference = definition.dataset
+    key = (None if reference is None else reference.key) or document.spec.key
+    columns = tuple(dict.fromkeys(name for sample in samples.values() for name in sample.data))
+    with log.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    specification = LogReader(log).frame().specification
+    tags = dataset_tags(specification)
+    dataset = PlannedDataset(key, f"samples of {log.name}", columns, digest, len(samples), tags)
+    entity = specification.evaluated_entity
+    return StoredRows(
+        dataset,
+        tuple(samples.values()),
+        num_trials,
+        None if entity is None else entity.model_dump(mode="json", exclude_unset=True),
+    )

@@ -1,0 +1,102 @@
+"""Digests of published rows that no data set file knows: kept beside the evidence from the first run on all
+of them, and compared from then on.
+
+`datasets.lock.json` in the folder of the results:
+
+```json
+{"openai/gsm8k main test@cc7b047b…": {"num_rows": 1319, "digest": "b037d1a8…"}}
+```
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.plan.plan import PlannedDataset, TaskPlan
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.spec.datasets import ROWS_TAG, rows_tags
+
+LOCK = "datasets.lock.json"
+"""Name of the file."""
+
+_NOTE = re.compile(
+    r"(?P<source>.+): (?P<number>\d+) rows.*, digest not known(, found (?P<digest>[0-9a-f]{64}))?"
+)
+
+
+def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
+    """Compare the rows of plans with those of earlier runs in a folder, and keep what is new.
+
+    Only rows of a hub whose digest their file does not say are looked at. Of some rows of a data set, only
+    the number of all is compared.
+
+    Returns:
+        What was kept or compared, for the user.
+
+    Raises:
+        DatasetError: the rows are others than before, or the file cannot be read.
+    """
+    datasets = [plan.dataset for plan in plans if plan.dataset is not None]
+    notes = dict.fromkeys(note for dataset in datasets for note in _notes(dataset))
+    if not notes:
+        return []
+    file = folder / LOCK
+    known = _read(file)
+    problems: list[Issue] = []
+    said: list[str] = []
+    new = dict(known)
+    for source, number, digest in notes:
+        entry = known.get(source)
+        if entry is None:
+            if digest is not None:
+                new[source] = {"num_rows": number, "digest": digest}
+                said.append(
+                    f"the digest of {source} is kept in {file.name}: later runs here have these rows or none"
+                )
+            continue
+        for name, found in (("num_rows", number), ("digest", digest)):
+            if found is not None and entry.get(name) != found:
+                before = f"expected {entry.get(name)} as in an earlier run"
+                text = f"the rows of {source} have the {name} {found}, {before}"
+                hint = f"take the same rows again, or another --out; if these are right, delete {file.name}"
+                problems.append(Issue(text, file=str(file), hint=hint))
+        if digest is not None:
+            said.append(f"the rows of {source} are those of {file.name}")
+    if problems:
+        raise DatasetError(problems)
+    if new != known:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(new, indent=2, ensure_ascii=False, sort_keys=True)
+        with open_for_replacing(file) as target:
+            target.write(f"{text}\n".encode())
+    return said
+
+
+def _notes(dataset: PlannedDataset) -> Iterable[tuple[str, int, str | None]]:
+    """Source, number of all rows and their digest, where that is known, of what a plan says of its rows."""
+    for tag in rows_tags(dataset.tags):
+        match = _NOTE.fullmatch(tag.removeprefix(ROWS_TAG))
+        if match is not None:
+            yield match["source"], int(match["number"]), match["digest"]
+
+
+def _read(file: Path) -> dict[str, dict[str, Any]]:
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            [Issue(f"the digests of earlier runs cannot be read: {error}", file=str(file))]
+        ) from error
+    if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
+        message = "found other JSON than digests of rows, expected {source: {num_rows, digest}}"
+        raise DatasetError(
+            [Issue(message, file=str(file), hint="delete it, and the next run on all rows writes it anew")]
+        )
+    return content

@@ -1,0 +1,272 @@
+"""Temporary folders and drafts of files that do not outlive their process for long: what `kill -9` leaves is
+swept away by the next one.
+
+Each is locked (`flock`) for as long as its process lives; the kernel gives the lock back, however the process
+ends. Whose lock can be had is nobody's any more. A number of a process decides nothing: it may be another
+one's by now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from aigo_bridge.process.locks import (
+    CLOSED_IN_CHILDREN,
+    FOLDER,
+    NO_LINK,
+    NOT_WAITING,
+    has_locks,
+    lock,
+    signals_held_back,
+)
+
+_SUFFIX = ".own"
+"""Ends the names of folders that are locked while they are used; others are left alone."""
+
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.draft")
+
+_HELD: dict[str, int] = {}
+"""Folder → descriptor that holds its lock."""
+
+_SWEPT: set[str] = set()
+_LOCK = threading.Lock()
+
+
+def make_folder(prefix: str) -> str:
+    """A new folder, to be given back with `remove_folder`; the first one of a process sweeps away what others
+    have left.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with _LOCK:
+        if prefix not in _SWEPT:
+            _SWEPT.add(prefix)
+            _sweep_folders(Path(tempfile.gettempdir()), prefix)
+    while True:
+        folder = tempfile.mkdtemp(prefix=prefix, suffix=_SUFFIX)
+        if not has_locks():
+            return folder
+        held = _locked(folder, FOLDER)
+        # Somebody may have swept it between the two lines above.
+        if held is not None and Path(folder).exists():
+            _HELD[folder] = held
+            return folder
+        if held is not None:
+            os.close(held)
+
+
+def remove_folder(folder: str) -> None:
+    """Remove a folder with all that is in it, as far as that can be."""
+    _remove_tree(folder)
+    held = _HELD.pop(folder, None)
+    if held is not None:
+        os.close(held)
+
+
+@contextlib.contextmanager
+def draft_of(target: Path) -> Iterator[Path]:
+    """A new empty file beside another one, to be written and moved to its place; gone after the block unless
+    it was.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _sweep_drafts(target.parent)
+    with contextlib.ExitStack() as known:
+        # Signals that end this process are held back until the draft is known to the block below.
+        with signals_held_back():
+            draft, held = _new_draft(target)
+            known.callback(_forget, draft, held)
+        yield draft
+
+
+def _forget(draft: Path, held: int | None) -> None:
+    draft.unlink(missing_ok=True)
+    if held is not None:
+        os.close(held)
+
+
+@contextlib.contextmanager
+def draft_folder_of(target: Path, parent: Path) -> Iterator[Path]:
+    """A new folder in `parent`, to be filled and moved to its place; gone after the block unless it was.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _sweep_drafts(parent)
+    draft = parent / f".{target.name}.{secrets.token_hex(6)}.draft"
+    draft.mkdir()
+    held = _locked(str(draft), FOLDER)
+    try:
+        yield draft
+    finally:
+        _remove_tree(str(draft))
+        if held is not None:
+            os.close(held)
+
+
+def _new_draft(target: Path) -> tuple[Path, int | None]:
+    """A draft, and a descriptor that holds its lock, where there are locks: elsewhere a file that is open
+    could not be moved, either.
+    """
+    while True:
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
+        held = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOSED_IN_CHILDREN, 0o666)
+        if not has_locks():
+            os.close(held)
+            return draft, None
+        # Some file systems of a network know no locks: nobody can sweep there, either.
+        with contextlib.suppress(OSError):
+            lock(held, wait=True)
+        # Somebody may have swept it between the lines above.
+        if os.fstat(held).st_nlink:
+            return draft, held
+        os.close(held)
+
+
+def _sweep_folders(place: Path, prefix: str) -> None:
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(place)):
+            if entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX):
+                _sweep(Path(entry.path), FOLDER)
+
+
+def _sweep_drafts(place: Path) -> None:
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(place)):
+            if _DRAFT.fullmatch(entry.name):
+                _sweep(Path(entry.path), 0)
+
+
+def _sweep(path: Path, flags: int) -> None:
+    """Remove what is the user's and nobody's any more."""
+    held = _locked(str(path), flags)
+    if held is None:
+        return
+    try:
+        status = os.fstat(held)
+        if status.st_uid != os.geteuid():
+            return
+        if stat.S_ISDIR(status.st_mode):
+            _remove_tree(str(path))
+        elif stat.S_ISREG(status.st_mode):
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(held)
+
+
+def _remove_tree(folder: str) -> None:
+    """Remove a folder whose content may be anybody's: links are not followed, and no depth is too deep.
+
+    What stands deeper is moved up before it is emptied, so that neither the length of a path nor the
+    recursion of a walk is a limit.
+    """
+    if os.unlink not in os.supports_dir_fd:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        top = _usable(folder, None)
+        try:
+            waiting = [""]
+            while waiting:
+                with contextlib.suppress(OSError):
+                    waiting += _empty(waiting.pop(), top)
+        finally:
+            os.close(top)
+        os.rmdir(folder)  # noqa: PTH106  # as its neighbours, which need a descriptor
+
+
+def _empty(name: str, top: int) -> list[str]:
+    """Remove what a folder in `top` holds, and itself; the folders in it are moved to `top`, and named. `""`
+    is `top`.
+    """
+    place = _usable(name, top) if name else os.dup(top)
+    folders = []
+    try:
+        with os.scandir(place) as scan:
+            entries = list(scan)
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=place)
+                    continue
+                moved = f"{secrets.token_hex(12)}.moved"
+                os.close(_usable(entry.name, place))
+                os.rename(entry.name, moved, src_dir_fd=place, dst_dir_fd=top)
+                folders.append(moved)
+    finally:
+        os.close(place)
+    if name:
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=top)
+    return folders
+
+
+def _usable(name: str, place: int | None) -> int:
+    """A descriptor of a folder, which its owner may read and write from now on, whatever mode it was made
+    with.
+
+    Raises:
+        OSError: it is none, or somebody else's.
+    """
+    flags = FOLDER | NO_LINK | CLOSED_IN_CHILDREN
+    with contextlib.suppress(PermissionError):
+        held = os.open(name, os.O_RDONLY | flags, dir_fd=place)
+        if os.fstat(held).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.fchmod(held, stat.S_IRWXU)
+        return held
+    seen = os.open(name, getattr(os, "O_PATH", os.O_RDONLY) | flags, dir_fd=place)
+    try:
+        Path(f"/proc/self/fd/{seen}").chmod(stat.S_IRWXU)
+    finally:
+        os.close(seen)
+    return os.open(name, os.O_RDONLY | flags, dir_fd=place)
+
+
+def _locked(path: str, flags: int) -> int | None:
+    """A descriptor that holds the lock of a file or folder; `None`: another holds it, or none is there."""
+    if not has_locks():
+        return None
+    try:
+        held = os.open(path, os.O_RDONLY | CLOSED_IN_CHILDREN | NO_LINK | NOT_WAITING | flags)
+    except OSError:
+        return None
+    try:
+        lock(held, wait=False)
+    except OSError:
+        os.close(held)
+        return None
+    return held
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Whether a lock can be had, which is then held for the block; the kernel gives it back however the
+    process ends. The file stays: who removed it could take it from under a third one.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    held = os.open(path, os.O_RDWR | os.O_CREAT | CLOSED_IN_CHILDREN | NO_LINK, 0o666)
+    try:
+        lock(held, wait=False)
+    except BlockingIOError:
+        os.close(held)
+        yield False
+        return
+    except OSError:
+        pass  # some file systems of a network know no locks
+    try:
+        yield True
+    finally:
+        os.close(held)

@@ -1,0 +1,71 @@
+"""The files of templates and parts, by the names under which they are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal, get_args
+
+Template = Literal["chat", "judge", "multi-turn", "agent", "rag", "data-set", "jsonl"]
+
+TEMPLATES: dict[Template, str] = {
+    "chat": "questions and answers, compared",
+    "judge": "free answers, judged by a second model",
+    "multi-turn": "a conversation with a simulated user",
+    "agent": "an agent with tools in a sandbox",
+    "rag": "retrieval and answer, claim by claim",
+    "data-set": "the rows of a table, without a model",
+    "jsonl": "task records, one task a line",
+}
+"""Template → what a project made of it evaluates."""
+
+Part = Literal["task", "scorer", "dataset"]
+
+PARTS: tuple[Part, ...] = get_args(Part)
+
+SCHEMAS = ("run", "task", "dataset", "model")
+"""Kinds of files whose JSON Schema an editor is given."""
+
+_FOLDER = Path(__file__).parent
+_NAME, _TITLE = "part-name", "Part name"
+"""What stands for the name of a part in its files, and in their names."""
+
+
+def project_files(template: Template) -> dict[str, bytes]:
+    """The files of a project: name, with `/` → content. A template's own take the place of common ones."""
+    files = {**_files(_FOLDER / "templates" / "common"), **_files(_FOLDER / "templates" / template)}
+    return {**files, **{f".vscode/schemas/{kind}.json": _schema(kind) for kind in SCHEMAS}}
+
+
+def part_files(part: Part, name: str) -> dict[str, bytes]:
+    """The files of a part.
+
+    Args:
+        part: what it is.
+        name: its key.
+    """
+    title = name.replace("-", " ").replace("_", " ").strip().capitalize() or name
+    return {
+        file.replace(_NAME, name): content.replace(_NAME.encode(), name.encode()).replace(
+            _TITLE.encode(), title.encode()
+        )
+        for file, content in _files(_FOLDER / "parts" / part).items()
+    }
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    names = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {
+        "/".join(
+            f".{part[4:]}" if part.startswith("dot-") else part for part in path.relative_to(folder).parts
+        ): (path.read_bytes())
+        for path in names
+    }
+
+
+def _schema(kind: str) -> bytes:
+    from aigo_bridge.reading.kinds import KINDS
+    from aigo_bridge.spec.schema import json_schema
+
+    document = json_schema(KINDS[kind].spec)  # type: ignore[index]  # kinds of files all of them
+    return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()

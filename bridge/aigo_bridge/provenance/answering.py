@@ -1,0 +1,163 @@
+"""What the traces of a result say of the models that answered: which model was asked for and which one
+answered, with which settings, in which build (`system_fingerprint`), as far as an engine has written it down.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+MOST = 50
+"""Different settings, names or fingerprints of a model that are kept."""
+
+
+class _Notes(msgspec.Struct):
+    output_model: str | None = None
+    config: Raw = Raw(b"")
+
+
+class _Metadata(msgspec.Struct):
+    inspect: _Notes | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str | None = None
+    model: str | None = None
+    metadata: _Metadata | None = None
+
+
+class _Trace(msgspec.Struct):
+    events: list[_Event] | None = None
+
+
+class _Response(msgspec.Struct):
+    body: str | None = None
+
+
+class _Exchange(msgspec.Struct):
+    direct_input: _Response | None = None
+    direct_output: _Response | None = None
+
+
+class _Output(msgspec.Struct):
+    trace: _Trace | None = None
+    direct_ios: list[_Exchange] | None = None
+
+
+class _Solver(msgspec.Struct):
+    output: _Output | None = None
+
+
+class _Score(msgspec.Struct):
+    scorer_key: str | None = None
+    direct_ios: list[_Exchange] | None = None
+
+
+class _Trial(msgspec.Struct):
+    solver: _Solver | None = None
+    scores: list[_Score] | None = None
+
+
+class _Sample(msgspec.Struct):
+    trials: list[_Trial] | None = None
+
+
+class _Body(msgspec.Struct):
+    model: str | None = None
+    system_fingerprint: str | None = None
+
+
+_SAMPLE = msgspec.json.Decoder(_Sample)
+_BODY = msgspec.json.Decoder(_Body)
+
+
+@dataclass
+class ModelCalls:
+    """What is known of one model that was asked."""
+
+    calls: int = 0
+    answered: dict[str, None] = field(default_factory=dict)
+    """Names under which it answered."""
+    settings: dict[bytes, None] = field(default_factory=dict)
+    """Settings of its calls, as the engine wrote them."""
+
+
+@dataclass
+class Answering:
+    """What the traces of a result say, gathered sample by sample."""
+
+    models: dict[str, ModelCalls] = field(default_factory=dict)
+    """Name that was asked for → what is known of it."""
+    answered: dict[str, None] = field(default_factory=dict)
+    """Models that raw responses name, whichever was asked for."""
+    fingerprints: dict[str, None] = field(default_factory=dict)
+    """Fingerprints of systems in raw responses."""
+    unread: int = 0
+    """Samples whose traces have another form."""
+
+    def add(self, text: bytes | memoryview) -> None:
+        """Take in a sample."""
+        try:
+            sample = _SAMPLE.decode(text)
+        except msgspec.MsgspecError:
+            self.unread += 1
+            return
+        for trial in sample.trials or ():
+            output = None if trial.solver is None else trial.solver.output
+            if output is not None:
+                for event in (output.trace.events if output.trace is not None else None) or ():
+                    if event.type == "model_call_event" and event.model is not None:
+                        self._add_call(event.model, event)
+                self._add_exchanges(output.direct_ios)
+            for score in trial.scores or ():
+                self._add_exchanges(score.direct_ios)
+
+    def _add_call(self, name: str, event: _Event) -> None:
+        model = self.models.get(name)
+        if model is None:
+            if len(self.models) >= MOST:
+                return
+            model = self.models[name] = ModelCalls()
+        model.calls += 1
+        notes = None if event.metadata is None else event.metadata.inspect
+        if notes is None:
+            return
+        if notes.output_model is not None and len(model.answered) < MOST:
+            model.answered.setdefault(notes.output_model)
+        if bytes(notes.config)[:1] == b"{" and len(model.settings) < MOST:
+            model.settings.setdefault(bytes(notes.config))
+
+    def _add_exchanges(self, exchanges: list[_Exchange] | None) -> None:
+        for exchange in exchanges or ():
+            body = None if exchange.direct_output is None else exchange.direct_output.body
+            if not body or ('"model"' not in body and '"system_fingerprint"' not in body):
+                continue
+            try:
+                response = _BODY.decode(body)
+            except msgspec.MsgspecError:
+                continue
+            if response.model is not None and len(self.answered) < MOST:
+                self.answered.setdefault(response.model)
+            if response.system_fingerprint is not None and len(self.fingerprints) < MOST:
+                self.fingerprints.setdefault(response.system_fingerprint)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in the provenance; lists are empty where nothing is known."""
+        return {
+            "asked": [
+                {
+                    "name": name,
+                    "calls": model.calls,
+                    "answered_as": list(model.answered),
+                    "settings": [json.loads(settings) for settings in model.settings],
+                }
+                for name, model in self.models.items()
+            ],
+            "named_in_responses": list(self.answered),
+            "system_fingerprints": list(self.fingerprints),
+            "samples_without_traces_of_this_form": self.unread,
+        }

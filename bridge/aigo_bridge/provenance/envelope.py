@@ -1,0 +1,201 @@
+"""DSSE envelopes signed with Ed25519 keys, offline.
+
+An envelope is that of https://github.com/secure-systems-lab/dsse (v1): the signature is over the type and
+the bytes of the payload, so that nothing has to be parsed before it is known whose it is. Keys are PEM files
+as
+`openssl genpkey -algorithm ed25519` writes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aigo_bridge.access.opening import open_regular
+from aigo_bridge.errors import UsageError
+from aigo_bridge.process import install_command
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+PASSPHRASE = "AIGO_BRIDGE_KEY_PASSPHRASE"  # noqa: S105  # the name of a variable
+"""Variable with the passphrase of an encrypted private key."""
+_LARGEST_KEY = 1 << 16
+
+
+def require_cryptography() -> None:
+    """Refuse to go on where the extra is missing.
+
+    Raises:
+        UsageError: it is; the message has the command.
+    """
+    try:
+        import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  # whether it is there
+    except ImportError as error:
+        command = install_command("attest") or "pip install cryptography"
+        raise UsageError(f"signatures need the package cryptography: {command}") from error
+
+
+def encoded(payload_type: str, payload: bytes) -> bytes:
+    """What is signed (DSSE's pre-authentication encoding)."""
+    name = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(name), name, len(payload), payload)
+
+
+def signed(payload: bytes, key: Ed25519PrivateKey) -> dict[str, Any]:
+    """An envelope as plain data."""
+    return {
+        "payload": base64.b64encode(payload).decode(),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [
+            {
+                "keyid": key_id(key.public_key()),
+                "sig": base64.b64encode(key.sign(encoded(PAYLOAD_TYPE, payload))).decode(),
+            }
+        ],
+    }
+
+
+def payload_of(envelope: Any) -> bytes:
+    """The payload of an envelope, whoever has signed it.
+
+    Raises:
+        ValueError: it is no envelope, or holds something else than an in-toto statement.
+    """
+    if not isinstance(envelope, Mapping) or not isinstance(envelope.get("signatures"), list):
+        raise ValueError("it is no DSSE envelope")  # noqa: TRY004  # of a content, not of an argument
+    if envelope.get("payloadType") != PAYLOAD_TYPE:
+        raise ValueError(f"its payload is {envelope.get('payloadType')!r:.80}, expected {PAYLOAD_TYPE!r}")
+    try:
+        return base64.b64decode(envelope["payload"], validate=True)
+    except (KeyError, TypeError, binascii.Error, ValueError) as error:
+        raise ValueError(f"its payload cannot be decoded: {error}") from error
+
+
+def signature_problem(envelope: Mapping[str, Any], key: Ed25519PublicKey) -> str | None:
+    """Why no signature of an envelope is of a key; `None`: one is.
+
+    Raises:
+        ValueError: it is no envelope.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    content = encoded(PAYLOAD_TYPE, payload_of(envelope))
+    signers: list[str] = []
+    for entry in envelope["signatures"]:
+        try:
+            signature = base64.b64decode(entry["sig"], validate=True)
+        except (KeyError, TypeError, binascii.Error, ValueError):
+            continue
+        # The id is a hint: a signature that holds is of the key, whatever id stands beside it.
+        signers.append(str(entry.get("keyid"))[:16])
+        try:
+            key.verify(signature, content)
+        except InvalidSignature:
+            continue
+        return None
+    own = key_id(key)
+    if own[:16] in signers:
+        return (
+            f"the signature does not hold: what was signed, or the signature, was altered (key {own[:16]}…)"
+        )
+    names = ", ".join(f"{signer}…" for signer in signers) or "none that can be read"
+    return f"it is not signed by the key that was given ({own[:16]}…), but by {names}"
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """SHA-256 of a public key (DER), in hexadecimal."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
+
+
+def private_key(file: Path) -> Ed25519PrivateKey:
+    """The private key in a PEM file; the passphrase of an encrypted one is in `AIGO_BRIDGE_KEY_PASSPHRASE`.
+
+    Raises:
+        UsageError: there is none, it is of another kind, or the passphrase is wrong.
+    """
+    require_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    passphrase = os.environ.get(PASSPHRASE)
+    try:
+        key = load_pem_private_key(_content(file), None if passphrase is None else passphrase.encode())
+    except TypeError as error:
+        wrong = f"{str(file)!r}: the key is encrypted: its passphrase goes into the variable {PASSPHRASE}"
+        raise UsageError(wrong if passphrase is None else f"{str(file)!r}: {error}") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise UsageError(
+            f"{str(file)!r} holds no private key that can be read (PEM, or a wrong passphrase)"
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{str(file)!r} holds a key of another kind, expected Ed25519")
+    return key
+
+
+def public_key(file: Path) -> Ed25519PublicKey:
+    """The public key in a PEM file.
+
+    Raises:
+        UsageError: there is none, or it is of another kind.
+    """
+    require_cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    content = _content(file)
+    if b"PRIVATE KEY" in content:
+        raise UsageError(f"{str(file)!r} holds a private key: a signature is checked with the public one")
+    try:
+        key = load_pem_public_key(content)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"{str(file)!r} holds no public key that can be read (PEM)") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise UsageError(f"{str(file)!r} holds a key of another kind, expected Ed25519")
+    return key
+
+
+def _content(file: Path) -> bytes:
+    try:
+        with open_regular(file) as content:
+            return content.read(_LARGEST_KEY)
+    except OSError as error:
+        raise UsageError(f"the key cannot be read: {file}: {error.strerror or error}") from error
+
+
+def make_key(file: Path) -> Path:
+    """Write a new private key, for its owner alone, and its public half beside it, which is returned.
+
+    Raises:
+        UsageError: one of the files is there already.
+        OSError: they cannot be written.
+    """
+    require_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
+    public = file.with_name(f"{file.name.removesuffix('.pem')}.pub.pem")
+    for path in (file, public):
+        if path.exists():
+            raise UsageError(f"{str(path)!r} is there already: a key is never replaced")
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+        target.write(text)
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return public

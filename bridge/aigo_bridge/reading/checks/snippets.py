@@ -1,0 +1,300 @@
+"""Snippets, told from their text alone: names of the platform's modules that are not offered here, and
+functions that cannot be called as they will be.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from aigo_bridge.errors import Issue
+from aigo_bridge.snippets.snippet import MODULES, OLD_SCORES, PACKAGES, is_installed, offered_names
+from aigo_bridge.spec.base import Path
+from aigo_bridge.spec.scorer import SCORERS
+
+ROOT = "latticeflow"
+"""The platform's top-level package."""
+
+_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"})
+"""What a handler must catch for a missing name to be no error."""
+
+
+def check_imports(tree: ast.Module, text: str, path: Path) -> Iterator[Issue]:
+    """Imports and uses of names that the platform's modules do not have here.
+
+    Names under `if TYPE_CHECKING:` are never looked up, and those in a `try` that catches their absence are
+    the author's affair.
+
+    Args:
+        tree: the parsed snippet.
+        text: its source.
+        path: where it stands.
+    """
+    if ROOT not in text:
+        return
+    lines = text.split("\n")
+    modules: dict[str, str] = {}
+    for node in _reached(tree):
+        for place, message, hint in _problems(node, modules):
+            offset = place.col_offset  # in bytes
+            column = len(lines[place.lineno - 1].encode()[:offset].decode("utf-8", "ignore")) + 1
+            yield Issue(message, line=place.lineno, column=column, path=path, hint=hint)
+
+
+_Problem = tuple[ast.alias | ast.expr | ast.stmt, str, str]
+
+
+def _problems(node: ast.AST, modules: dict[str, str]) -> Iterator[_Problem]:
+    """What is wrong with one import or attribute; `modules` keeps under which names modules are known from
+    there on.
+    """
+    match node:
+        case ast.Import(names=names):
+            for alias in names:
+                if _is_ours(alias.name):
+                    yield from _module(alias.name, alias)
+                    modules[alias.asname or ROOT] = alias.name if alias.asname else ROOT
+        case ast.ImportFrom(module=str(module), level=0, names=names) if _is_ours(module):
+            yield from _from(module, names, node, modules)
+        case ast.Attribute():
+            dotted = _dotted(node, modules)
+            if dotted is not None:
+                module, _, name = dotted.rpartition(".")
+                if module in MODULES and not is_installed(module) and not name.startswith("__"):
+                    yield from _name(module, name, node)
+
+
+def _from(
+    module: str, names: list[ast.alias], node: ast.ImportFrom, modules: dict[str, str]
+) -> Iterator[_Problem]:
+    problem = list(_module(module, node))
+    yield from problem
+    for alias in () if problem else names:
+        inner = f"{module}.{alias.name}"
+        if inner in (*MODULES, *PACKAGES):
+            modules[alias.asname or alias.name] = inner
+        elif module in MODULES:
+            if alias.name != "*" and not is_installed(module):
+                yield from _name(module, alias.name, alias)
+        elif not is_installed(inner):
+            yield from _module(inner, alias)
+
+
+def _is_ours(module: str) -> bool:
+    return module == ROOT or module.startswith(f"{ROOT}.")
+
+
+def _module(module: str, place: ast.alias | ast.stmt) -> Iterator[_Problem]:
+    if module not in (*MODULES, *PACKAGES) and not is_installed(module):
+        yield place, f"there is no module {module!r} here", f"the types are those of {MODULES[0]!r}"
+
+
+def _name(module: str, name: str, place: ast.alias | ast.expr) -> Iterator[_Problem]:
+    if name in offered_names():
+        return
+    near = difflib.get_close_matches(name, offered_names(), n=3, cutoff=0.75)
+    hint = (
+        f"did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else "docs/core-types.md says which names there are; one that only annotations use can stand "
+        "under `if TYPE_CHECKING:`"
+    )
+    yield place, f"{module!r} has no {name!r} here", hint
+
+
+def _dotted(node: ast.Attribute, modules: dict[str, str]) -> str | None:
+    """An attribute of a module by its full name; `None` for every other attribute."""
+    parts = [node.attr]
+    value = node.value
+    while isinstance(value, ast.Attribute):
+        parts.append(value.attr)
+        value = value.value
+    if not isinstance(value, ast.Name) or value.id not in modules:
+        return None
+    return ".".join([modules[value.id], *reversed(parts)])
+
+
+def _reached(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes in the order of the source, without those that are never run or may fail."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and _is_type_checking(child.test):
+            for statement in child.orelse:
+                yield from _reached(statement)
+        elif isinstance(child, ast.Try) and any(map(_catches_absence, child.handlers)):
+            for part in (*child.handlers, *child.orelse, *child.finalbody):
+                yield from _reached(part)
+        else:
+            yield from _reached(child)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def _catches_absence(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type
+    kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _ERRORS) for kind in kinds)
+
+
+@lru_cache(maxsize=512)
+def parsed(text: str) -> ast.Module:
+    """A snippet's tree.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an author's invalid escape is no concern of ours
+        return ast.parse(text)
+
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@lru_cache(maxsize=512)
+def top_level(text: str) -> dict[str, tuple[Definition | None, ...]]:
+    """Names that a module's top level binds, each with its functions; `None` for whatever else has the name.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python.
+    """
+    names: dict[str, tuple[Definition | None, ...]] = {}
+    for statement in _statements(parsed(text).body):
+        for name, definition in _bindings(statement):
+            names[name] = (*names.get(name, ()), definition)
+    return names
+
+
+def _bindings(statement: ast.stmt) -> Iterator[tuple[str, Definition | None]]:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            yield name, statement
+        case ast.ClassDef(name=name):
+            yield name, None
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from ((alias.asname or alias.name, None) for alias in names)
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as value):
+            yield name, value
+        case ast.Assign(targets=targets):
+            yield from ((target.id, None) for target in targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name, None
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a function is called: its arguments by position."""
+
+    arguments: tuple[str, ...]
+    other: tuple[tuple[str, ...], ...] = ()
+    """Longer forms that are served as well, when the function takes them."""
+    named: tuple[str, ...] = ()
+    """Arguments that it is given by name, when it asks for them."""
+    old: tuple[str, ...] | None = None
+    """Arguments of an older form, known by these very names."""
+    hint: str | None = None
+    """What explains the call."""
+
+
+_CALLS = {
+    "compute_metrics_snippet": Call(("scores",)),
+    "postprocess_snippet": Call(("sample", "solver_output")),
+    "run_solver_snippet": Call(("sample", "model", "trace")),
+    "compute_evidence_snippet": Call(()),
+    "synthesize_snippet": Call(("source",)),
+    "run_inference_snippet": Call(
+        ("body", "environment"), other=(("body", "environment", "sample"),), named=("sample",)
+    ),
+}
+_OF_A_MODEL = Call(("sample", "solver_output"), old=OLD_SCORES)
+_OF_A_DATA_SET = Call(
+    ("sample",), hint="without a solver there is no output: the scorer sees the sample alone"
+)
+_OF_ALL_SAMPLES = Call(("samples",), hint="it is called once, with the list of all samples")
+
+
+def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> Call | None:
+    """How the function in a field is called; `None` for fields without one.
+
+    Args:
+        field: name of the field.
+        part: what the field belongs to, e.g. a scorer.
+        solved: whether the task has a solver.
+    """
+    if field != "compute_scores_snippet":
+        return _CALLS.get(field)
+    spec = SCORERS.get(str(part.get("type")))
+    if spec is not None and spec.sees_all_samples:
+        return _OF_ALL_SAMPLES
+    return _OF_A_MODEL if solved else _OF_A_DATA_SET
+
+
+def check_signature(text: str, path: Path, function: str, call: Call) -> Iterator[Issue]:
+    """The function's parameters, where its text shows them: decorators and objects that are called may take
+    anything.
+    """
+    definitions = _definitions(text, function)
+    if not definitions or any(_fits(node, call) for node in definitions):
+        swapped = [node for node in definitions if _is_swapped(node, call)]
+        for node in swapped[:1]:
+            yield _issue(node, path, function, call, "the arguments are given by their places", "warning")
+        return
+    yield _issue(definitions[-1], path, function, call, call.hint, "error")
+
+
+def _issue(node: Definition, path: Path, function: str, call: Call, hint: str | None, severity: Any) -> Issue:
+    message = f"found {function}({ast.unparse(node.args)}), expected {function}({', '.join(call.arguments)})"
+    place = (node.lineno, node.col_offset + 1)
+    return Issue(message, line=place[0], column=place[1], path=path, hint=hint, severity=severity)
+
+
+def _definitions(text: str, function: str) -> tuple[Definition, ...]:
+    """Every definition of a function at a module's top level; none when something else has its name, too."""
+    definitions: list[Definition] = []
+    for definition in top_level(text).get(function, ()):
+        if definition is None or getattr(definition, "decorator_list", None):
+            return ()
+        definitions.append(definition)
+    return tuple(definitions)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            for branch in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(node, branch, []))
+            for handler in getattr(node, "handlers", []):
+                yield from _statements(handler.body)
+
+
+def _fits(node: Definition, call: Call) -> bool:
+    names = _positional(node)
+    parameters = node.args
+    if call.old is not None and names[: len(names) - len(parameters.defaults)] == call.old:
+        return True
+    for name, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
+        if default is None and name.arg not in call.named:
+            return False
+    least = len(names) - len(parameters.defaults)
+    most = len(names) if parameters.vararg is None else float("inf")
+    return any(least <= len(arguments) <= most for arguments in (call.arguments, *call.other))
+
+
+def _is_swapped(node: Definition, call: Call) -> bool:
+    """Whether the usual names stand in another order: nobody means that."""
+    names = _positional(node)[: len(call.arguments)]
+    return names != call.arguments and set(names) == set(call.arguments)
+
+
+def _positional(node: Definition) -> tuple[str, ...]:
+    return tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args))

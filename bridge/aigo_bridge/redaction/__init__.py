@@ -1,0 +1,1 @@
+"""What this process knows to be secret, kept out of everything that it writes or shows."""

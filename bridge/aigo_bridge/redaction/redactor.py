@@ -1,0 +1,226 @@
+"""A set of secrets, taken out of texts, documents and plain data, however they are spelled there.
+
+First a pattern in Rust says whether a text may hold one at all: whether a longer part of a spelling stands in
+it, or an escape of a character that needs none. Nearly no text does. Then the common spellings are replaced,
+and what is left of the suspicion is settled by undoing all escapes around it.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from pydantic_core import SchemaValidator
+
+from aigo_bridge.text.escapes import (
+    NEEDLESS,
+    hint_of,
+    hint_of_text,
+    in_json,
+    ranges,
+    ranges_on_screen,
+    replaced,
+    undone,
+)
+
+MASK = "[secret]"
+"""What stands for a secret."""
+
+SHORTEST = 8
+"""Characters from which on a value may be a secret: shorter ones are words of ordinary texts."""
+
+WORD = re.compile(r"[a-z_]{1,32}|(?=.*\D)[\d.,:+\sTZeE-]+|\d+000")
+"""Field names, times, round numbers and those with signs: they stand in any log. Of other digits, twelve and
+more are a key."""
+
+_LEAST_LINE = 16
+"""Characters from which on one line of a secret of several lines is a secret."""
+_PART = re.compile(r"[A-Za-z0-9]{6,24}")
+"""What every spelling that escapes only what it must leaves as it is."""
+_SUSPECT = re.compile(NEEDLESS)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<field>\s*:)?', re.DOTALL)
+"""A text in a document of JSON, and whether it is the name of a field."""
+_COLOURED = re.compile(rb'(?P<name>"traceback_ansi"\s*:\s*)"(?P<text>(?:[^"\\]|\\.)*+)"')
+_BREAKS = re.compile(r"\\u001b\[[0-9;]*m|\x1b\[[0-9;]*m|\\[nrt]|\s|[│╭╮╰╯─]|\\u25[0-9a-f]{2}")
+"""What a coloured traceback has in the midst of words: colours, line breaks, the edges of its frame."""
+_UTF8 = SchemaValidator({"type": "str"})
+
+
+class Redactor:
+    """Takes a set of secrets out of texts."""
+
+    def __init__(self, secrets: Iterable[str]):
+        values = {part for secret in secrets for part in parts(secret)}
+        forms = {form for secret in values for form in _forms(secret)}
+        # Longer ones first, so that one inside of another does not leave a remainder.
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        # In a document of JSON a number or a field's name must stay; in its texts such a word is none.
+        words = [
+            form for form in longest_first if form in values and (WORD.fullmatch(form) or form.isdigit())
+        ]
+        plain = [form for form in longest_first if form not in words]
+        patterns = [*map(re.escape, longest_first), *map(in_json, longest_first)]
+        self._text = _Search(patterns, longest_first, document=False)
+        self._json = _Search(list(map(in_json, plain)), plain, document=True)
+        self._words = _Search(list(map(re.escape, words)), words, document=False)
+        self._closed = [closed for form in longest_first if len(closed := _BREAKS.sub("", form)) >= SHORTEST]
+
+    def __call__(self, text: str) -> str:
+        """A text without secrets; the text itself where there is none."""
+        return self._text.replaced(text)
+
+    def on_screen(self, text: str) -> str:
+        """A text as a screen shows it, without secrets that its lines are broken in the midst of either."""
+        return self._text.replaced_on_screen(self(text))
+
+    def json(self, data: bytes) -> bytes:
+        """A document of JSON without secrets, still valid; `data` itself where there is none."""
+        data = self._without_coloured(data)
+        if self._json.finds_nothing(data) and self._words.finds_nothing(data):
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        clean = self._without_words(self._json.replaced(text))
+        return data if clean is text else clean.encode("utf-8", "surrogateescape")
+
+    def _without_words(self, text: str) -> str:
+        if self._words.finds_nothing(text):
+            return text
+
+        def cleaned(match: re.Match[str]) -> str:
+            return match[0] if match["field"] else self._words.replaced(match[0])
+
+        clean = _STRING.sub(cleaned, text)
+        return text if clean == text else clean
+
+    def _without_coloured(self, data: bytes) -> bytes:
+        """Without coloured tracebacks that hold a secret, which are broken in the midst of words."""
+        if b"traceback_ansi" not in data or not self._closed:
+            return data
+
+        def clean(match: re.Match[bytes]) -> bytes:
+            shown = _BREAKS.sub("", match["text"].decode("utf-8", "replace"))
+            return match["name"] + b'"' + MASK.encode() + b'"' if self._closed_up(shown) else match[0]
+
+        return _COLOURED.sub(clean, data)
+
+    def _closed_up(self, text: str) -> bool:
+        return any(form in text for form in self._closed)
+
+    def value(self, value: Any) -> Any:
+        """Plain data without secrets in its texts, keys included; what is no plain data stays."""
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, bytes):
+            return self(value.decode("latin-1")).encode("latin-1")
+        if isinstance(value, Mapping):
+            return {self._key(key): self.value(part) for key, part in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(map(self.value, value))
+        return value
+
+    def _key(self, key: Any) -> Any:
+        return self._json.replaced(key) if isinstance(key, str) else self.value(key)
+
+
+class _Search:
+    """Finds secrets: first whether there may be one, in Rust, then where."""
+
+    def __init__(self, patterns: list[str], forms: list[str], *, document: bool):
+        self._forms = forms
+        self._patterns = patterns
+        self._document = document
+        self._parts = list(dict.fromkeys(part for form in forms if (part := _part(form)) is not None))
+        short = [form for form in forms if _part(form) is None]
+        hints = [*self._parts, *(hint for form in short for hint in (hint_of(form), hint_of_text(form)))]
+        self._suspicion = (
+            SchemaValidator({"type": "str", "pattern": "|".join([*dict.fromkeys(hints), NEEDLESS])})
+            if hints
+            else None
+        )
+
+    # Compiled when there is a suspicion: that takes longer than most texts.
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(self._patterns))
+
+    @cached_property
+    def _meant(self) -> re.Pattern[str]:
+        """All forms as they read with their escapes undone."""
+        meant = dict.fromkeys(text for form in self._forms for text in (form, undone(form)))
+        return re.compile("|".join(map(re.escape, sorted(meant, key=len, reverse=True))))
+
+    @cached_property
+    def _suspects(self) -> re.Pattern[str]:
+        return re.compile("|".join([*self._parts, NEEDLESS]))
+
+    def finds_nothing(self, text: str | bytes) -> bool:
+        if self._suspicion is None:
+            return True
+        # What is no UTF-8 satisfies no validator: its being refused says nothing.
+        return not self._suspicion.isinstance_python(text) and (
+            text.isascii() or _UTF8.isinstance_python(text)
+        )
+
+    def replaced(self, text: str) -> str:
+        if self.finds_nothing(text):
+            return text
+        clean = self._pattern.sub(MASK, text)
+        suspects = [match.span() for match in self._suspects.finditer(clean)]
+        if suspects:
+            places = ranges(clean, self._meant, suspects, len(self._forms[0]), document=self._document)
+            clean = replaced(clean, places, MASK)
+        return text if clean == text else clean
+
+    def replaced_on_screen(self, text: str) -> str:
+        if self._suspicion is None or "\n" not in text.strip("\n"):
+            return text
+        return replaced(text, ranges_on_screen(text, self._meant), MASK)
+
+
+def _part(form: str) -> str | None:
+    """The longest part of a form that only spellings that escape all would escape; `None`: all are short."""
+    return max(_PART.findall(form), key=len, default=None)
+
+
+_SCHEME = re.compile(r"(?:basic|bearer|token|apikey)\s+", re.IGNORECASE)
+
+
+def parts(secret: str) -> set[str]:
+    """A secret, and what of it is one by itself: without blanks around it, without `Bearer`, each line of a
+    key of several lines.
+    """
+    plain = secret.strip()
+    lines = [line.strip() for line in plain.splitlines()]
+    inner = [line for line in lines if len(line) >= _LEAST_LINE and not line.startswith("-----")]
+    pieces = {secret, plain, _SCHEME.sub("", plain, count=1) if _SCHEME.match(plain) else plain}
+    if len(lines) > 1:
+        pieces |= {*inner, "".join(inner), "\r\n".join(lines), "\n".join(lines)}
+    return {part for part in pieces if len(part) >= SHORTEST}
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret is written where it is not written as it is; what JSON makes of each is found anyway."""
+    data = secret.encode("utf-8", "surrogatepass")
+    forms = {secret, html.escape(secret), repr(secret)[1:-1], data.hex(), data.hex().upper()}
+    for text in (quote(data), quote(data, safe="")):
+        forms |= {text, text.replace("%20", "+")}
+    forms |= _base64(data)
+    return {form for form in forms if len(form) >= SHORTEST}
+
+
+def _base64(data: bytes) -> set[str]:
+    """What a secret is in base64, wherever it begins in what is encoded; without the letters that it shares
+    with its neighbours.
+    """
+    texts: set[str] = set()
+    for offset in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(bytes(offset) + data).decode()
+            texts.add(text[(offset * 8 + 5) // 6 : (offset + len(data)) * 8 // 6])
+    return texts

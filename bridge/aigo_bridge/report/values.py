@@ -1,0 +1,66 @@
+"""Values of a log as the texts that a page shows: numbers digit for digit as they stand in the result."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+Json = dict[str, Any]
+
+
+def number_text(value: float) -> str:
+    """A number as its result log has it.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(value, int) and math.isfinite(value):
+        return orjson.dumps(value).decode()
+    return json.dumps(value)  # whole numbers of any size, NaN
+
+
+def value_text(value: Any, length: int) -> str:
+    """A value: a text as it is, all else as JSON, cut off behind a number of characters."""
+    if isinstance(value, str):
+        return short_text(value, length) or ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return number_text(value)
+    return short_text(json.dumps(value, ensure_ascii=False), length) or ""
+
+
+def short_text(text: str | None, length: int) -> str | None:
+    """A text, cut off behind a number of characters."""
+    if text is None or len(text) <= length:
+        return text
+    return f"{text[: length - 1]}…"
+
+
+def member(value: Any, *names: str) -> Any:
+    """What stands under a path of names; `None` where it ends early."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def mappings(values: Any) -> Iterator[Json]:
+    """The mappings in a list; nothing where there is no list."""
+    if isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict)):
+        yield from (value for value in values if isinstance(value, dict))
+
+
+def json_line(value: Any) -> bytes:
+    """A value as one line of JSON with every number as it is; NaN and lone surrogates too."""
+    try:
+        data = orjson.dumps(value)
+    except TypeError:  # whole numbers beyond 64 bits, lone surrogates, depth
+        data = b"null"
+    if b"null" not in data:
+        return data
+    text = json.dumps(value, separators=(",", ":"), default=str)
+    # NaN, of which orjson makes null.
+    unusual = data == b"null" or "NaN" in text or "Infinity" in text
+    return text.encode("ascii") if unusual else data

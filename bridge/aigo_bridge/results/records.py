@@ -1,0 +1,252 @@
+"""What an engine's log says of a run: `TrialRecord`, one trial of one sample, and `StoredNumbers`, what the
+author's code and templates have found out over all samples (metrics in Python, what action rules say). And
+the trials of a result log, found by sample and number.
+
+Reading a log runs nothing that stands in it, so stored numbers are taken as they are. Where they are not
+stored (the run was killed before its metrics, or is of an older release) they are absent, and the evidence
+says why.
+
+Stored trials, which are scored again, wait in a temporary file, not in memory: scorers ask for them in any
+order, and logs of several gigabytes exist.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from aigo_bridge.dtypes import (
+    SampleEvidence,
+    ScoresData,
+    SolverOutput,
+    TaskResultError,
+    TaskResultLog,
+    make_explicit,
+)
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.metrics import Exclusion, MetricResult
+from aigo_bridge.redaction.secrets import redact_value
+from aigo_bridge.results.reading import LogReader
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One sample, solved and scored once."""
+
+    sample_id: str | int
+    index: int
+    """Number of the trial, from 0."""
+    data: Mapping[str, Any]
+    """The sample's row."""
+    solver: SolverOutput | None
+    """What the solver made; `None` in tasks without a solver, and when nothing at all was made."""
+    scores: tuple[ScoresData, ...]
+    """One entry per scorer that gave a score, in the task's order."""
+    errors: tuple[TaskResultError, ...] = ()
+    """What failed, with its stage; a trial with a solver error has no scores."""
+    source_id: str | int | None = None
+    """For a row that the solver's post-processor made: the sample that was run; otherwise `None`."""
+    without_rows: bool = False
+    """Whether it is known that the post-processor made no row of this trial: there was nothing to score."""
+
+    @property
+    def planned_id(self) -> str | int:
+        """The sample of the plan that was run."""
+        return self.sample_id if self.source_id is None else self.source_id
+
+
+_OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
+_ERRORS: TypeAdapter[list[TaskResultError]] = TypeAdapter(list[TaskResultError])
+
+
+def records_of(log: Path) -> Iterator[TrialRecord]:
+    """The trials of a result log, sample by sample; scores stay out.
+
+    Raises:
+        EvidenceError: the file is no result log, or a sample of it cannot be read.
+    """
+    reader = LogReader(log)
+    scored_rows = _scored_rows(reader.frame())
+    for number, sample in enumerate(reader.samples()):
+        sample_id = number if sample.sample_id is None else sample.sample_id
+        yield from _records(sample, sample_id, scored_rows)
+
+
+def _scored_rows(frame: TaskResultLog) -> bool:
+    """Whether the log's samples are rows of a post-processor, each of which has a score or an error."""
+    definition = getattr(frame.specification.task, "definition", None)
+    solver = getattr(definition, "solver", None)
+    return getattr(solver, "postprocessor", None) is not None and bool(getattr(definition, "scorers", None))
+
+
+def _records(sample: SampleEvidence, sample_id: str | int, scored_rows: bool) -> Iterator[TrialRecord]:
+    for trial in sample.trials:
+        yield TrialRecord(
+            sample_id=sample_id,
+            index=trial.index,
+            data={} if trial.sample is None else trial.sample.data,
+            solver=None if trial.solver is None else trial.solver.output,
+            scores=(),
+            errors=tuple(error for error in trial.errors if _of_the_solver(error)),
+            # AI GO has no word for it: such a trial stands there as the row that the solver was given.
+            without_rows=scored_rows and not trial.scores and not trial.errors,
+        )
+
+
+def _of_the_solver(error: TaskResultError) -> bool:
+    return error.stage is not None and error.stage.value == "solver"
+
+
+class StoredRuns:
+    """Trials by sample and number, in a temporary file that goes with the object."""
+
+    def __init__(self, records: Iterable[TrialRecord]):
+        # Without a name, the data base is SQLite's own temporary file: gone when closed, and after a crash.
+        self._rows = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._rows.close)
+        self._rows.execute("create table runs (planned text, trial int, run blob)")
+        self._rows.execute("begin")
+        for record in records:
+            key = _key(record.planned_id)
+            self._rows.execute("insert into runs values (?, ?, ?)", (key, record.index, _dump(record)))
+        self._rows.execute("create index found on runs (planned, trial)")
+        self._rows.execute("commit")
+
+    def get(self, planned_id: str | int, index: int) -> list[TrialRecord]:
+        """One trial of a sample: its record, or one for each row of its post-processor; empty: none."""
+        rows = self._rows.execute(
+            "select run from runs where planned = ? and trial = ? order by rowid", (_key(planned_id), index)
+        )
+        return [_load(run) for (run,) in rows]
+
+
+def _key(sample_id: str | int) -> str:
+    """Engines know ids as texts."""
+    return str(sample_id)
+
+
+def _dump(record: TrialRecord) -> bytes:
+    solver = None if record.solver is None else make_explicit(record.solver).model_dump(mode="json")
+    errors = [make_explicit(error).model_dump(mode="json") for error in record.errors]
+    ids = [record.sample_id, record.index, record.source_id]
+    fields = [*ids, dict(record.data), solver, errors, record.without_rows]
+    return orjson.dumps(fields, default=str)
+
+
+def _load(stored: bytes) -> TrialRecord:
+    sample_id, index, source_id, data, solver, errors, without_rows = orjson.loads(stored)
+    try:
+        output = None if solver is None else _OUTPUT.validate_python(solver)
+        problems = tuple(_ERRORS.validate_python(errors))
+    except ValueError as error:
+        raise EvidenceError(f"sample {sample_id!r}: its stored output cannot be read: {error}") from error
+    return TrialRecord(sample_id, index, data, output, (), problems, source_id, without_rows)
+
+
+FORMAT = 1
+"""Version of `StoredNumbers.to_json`."""
+
+UNSTORED = "its value is not stored in the log, and reading a log runs no code of it"
+"""Why a metric has no value."""
+
+UNKNOWN_EXCLUSIONS = (
+    "what the task's action rules exclude is not stored in the log, and reading a log renders no template"
+    " of it"
+)
+
+HINT = "compute it with your own task: aigo-bridge import LOG --recompute TASK"
+
+_Name = TypeVar("_Name")
+_Value = TypeVar("_Value")
+
+_EXCLUSION: TypeAdapter[Exclusion] = TypeAdapter(Exclusion)
+
+
+@dataclass(frozen=True)
+class StoredNumbers:
+    """Numbers as a log has them."""
+
+    metrics: Mapping[tuple[str, str], MetricResult] = field(default_factory=dict)
+    """Key of the scorer and of the metric in Python → what it came to."""
+    exclusions: Mapping[int, Exclusion] = field(default_factory=dict)
+    """Number of a row → what the action rules say of it, where they say anything."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a log: without what this process knows to be secret."""
+        content: dict[str, Any] = redact_value(
+            {
+                "format": FORMAT,
+                "metrics": [
+                    {"scorer": scorer, "metric": metric, **asdict(result)}
+                    for (scorer, metric), result in self.metrics.items()
+                ],
+                "exclusions": [
+                    {"row": row, **_EXCLUSION.dump_python(exclusion, mode="json")}
+                    for row, exclusion in self.exclusions.items()
+                ],
+            }
+        )
+        return content
+
+
+def numbers_from_json(stored: Any) -> StoredNumbers:
+    """Back from `StoredNumbers.to_json`.
+
+    Raises:
+        EvidenceError: these are none.
+    """
+    try:
+        if stored["format"] != FORMAT:
+            raise EvidenceError(
+                f"the log's numbers have format {stored['format']!r:.80}, this release reads format {FORMAT}"
+            )
+        return StoredNumbers(
+            _once(
+                ((str(entry["scorer"]), str(entry["metric"])), _result(entry)) for entry in stored["metrics"]
+            ),
+            _once((_whole(entry["row"]), _exclusion(entry)) for entry in stored["exclusions"]),
+        )
+    except (KeyError, TypeError, AttributeError, ValidationError) as error:
+        raise EvidenceError(f"the log's numbers are damaged: {error}") from error
+
+
+def _once(pairs: Iterable[tuple[_Name, _Value]]) -> dict[_Name, _Value]:
+    """What is stored, by its name; of two with one name nobody could say which is right."""
+    values: dict[_Name, _Value] = {}
+    for name, value in pairs:
+        if name in values:
+            raise EvidenceError(f"the log's numbers are damaged: {name!r:.80} stands there twice")
+        values[name] = value
+    return values
+
+
+def _exclusion(stored: Mapping[str, Any]) -> Exclusion:
+    return _EXCLUSION.validate_python({"records": stored["records"], "errors": stored["errors"]})
+
+
+def _result(stored: Mapping[str, Any]) -> MetricResult:
+    values, problem = stored["values"], stored["problem"]
+    for name, value in values.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or not _fits(value):
+            raise EvidenceError(f"the log's numbers are damaged: {name!r:.80} is {value!r:.80}")
+    if problem is not None and not isinstance(problem, str):
+        raise EvidenceError(f"the log's numbers are damaged: a problem is {problem!r:.80}")
+    return MetricResult(dict(values), _whole(stored["num_used"]), _whole(stored["num_skipped"]), problem)
+
+
+def _fits(value: float) -> bool:
+    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise EvidenceError(f"the log's numbers are damaged: found {value!r:.80}, expected a count")
+    return value

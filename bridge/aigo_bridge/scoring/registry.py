@@ -1,0 +1,108 @@
+"""Types of scorers by name, and a task's scorers made ready to run.
+
+A new scorer is a module that ends with its `ScorerType`, and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring.code_exec import CODE_EXEC
+from aigo_bridge.scoring.function_calls import FUNCTION_CALL_COVERAGE
+from aigo_bridge.scoring.judges import CLASSIFIER_JUDGE, LABEL_JUDGE, SCORE_JUDGE
+from aigo_bridge.scoring.python import PYTHON, PYTHON_ALL_SAMPLES
+from aigo_bridge.scoring.rag_checker import RAG_CHECKER
+from aigo_bridge.scoring.scorer import CodeRunner, RunContext, Score, ScorerType
+from aigo_bridge.scoring.strings import SENTENCE_BLEU, STRING_EQUALS, STRING_EQUALS_MCQA
+from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.spec import task
+from aigo_bridge.spec.scorer import SCORERS, ScorerSpec, default_keys
+
+SCORER_TYPES: dict[type[ScorerSpec], ScorerType[Any]] = {}
+"""Specification → the type of scorer that it is of."""
+
+
+def register(scorer_type: ScorerType[Any]) -> None:
+    """Let tasks have scorers of a type."""
+    spec = scorer_type.spec
+    SCORER_TYPES[spec] = scorer_type
+    if spec.type_name() not in SCORERS:
+        SCORERS[spec.type_name()] = spec
+        task.rebuild()
+
+
+for row in (
+    STRING_EQUALS,
+    STRING_EQUALS_MCQA,
+    SENTENCE_BLEU,
+    CLASSIFIER_JUDGE,
+    SCORE_JUDGE,
+    LABEL_JUDGE,
+    PYTHON,
+    PYTHON_ALL_SAMPLES,
+    RAG_CHECKER,
+    FUNCTION_CALL_COVERAGE,
+    CODE_EXEC,
+):
+    register(row)
+
+
+def scorer_type(scorer: ScorerSpec) -> ScorerType[Any]:
+    """The type of a scorer."""
+    return SCORER_TYPES[type(scorer)]
+
+
+@dataclass(frozen=True)
+class CompiledScorer:
+    """A scorer, ready to run."""
+
+    key: str
+    """Unique among the task's scorers."""
+    display_name: str | None
+    purpose: Literal["score", "qa"]
+    spec: ScorerSpec
+    score: Score
+
+
+def scorer_keys(scorers: Sequence[ScorerSpec]) -> tuple[str, ...]:
+    """One key per scorer: its own, else its type, with `_2`, `_3` … where that is taken."""
+    return default_keys([(scorer.key, scorer.type) for scorer in scorers])
+
+
+def compile_scorers(
+    scorers: Sequence[ScorerSpec],
+    *,
+    samples: Sequence[Sample],
+    host: SnippetHost,
+    code_runner: CodeRunner | None = None,
+    snippet_place: Callable[[int], tuple[str, int] | None] = lambda number: None,
+) -> tuple[CompiledScorer, ...]:
+    """The scorers of a task, in order.
+
+    Args:
+        scorers: as specified, config bound.
+        samples: all samples of the run, for scorers that see them together.
+        host: where snippets run.
+        code_runner: where code runs that a model wrote; `None`: nowhere.
+        snippet_place: file and first line of the snippet of the scorer with that number, told in errors;
+            `None`: not known.
+
+    Raises:
+        SpecError: a scorer's fields contradict each other.
+        UnsupportedPlanError: something that a scorer needs is not there.
+    """
+    return tuple(
+        CompiledScorer(
+            key,
+            scorer.display_name,
+            scorer.purpose,
+            scorer,
+            scorer_type(scorer).compile(
+                scorer, RunContext(samples, host, code_runner, snippet_place(number))
+            ),
+        )
+        for number, (key, scorer) in enumerate(zip(scorer_keys(scorers), scorers, strict=True))
+    )

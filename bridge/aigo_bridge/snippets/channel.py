@@ -1,0 +1,353 @@
+"""The runner's side of the pipes to a worker, which takes one call at a time; a callback is one more message
+of the call.
+
+All that goes wrong is the doing of that one call: nothing that a worker says stops the runner's clock, except
+a question that waits for the runner's answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import select
+import time
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import anyio
+import anyio.from_thread
+from anyio.abc import TaskGroup
+
+from aigo_bridge.errors import BridgeError, SnippetError
+from aigo_bridge.snippets import protocol
+from aigo_bridge.snippets.process import MOST_PROCESSES, WorkerProcess, ready
+from aigo_bridge.snippets.protocol import Failure, LineError, Question, Ready, Value, encode, line
+from aigo_bridge.snippets.snippet import SnippetLimits
+
+Callback = Callable[..., Awaitable[Any]]
+"""A function of the runner that a snippet may call: JSON in, JSON or an AI GO type out."""
+
+Post = Callable[[int, int, bytes], None]
+"""Takes an answer: the number of the call, that of its question, and the line to send; from any thread."""
+
+
+class Callbacks:
+    """The questions of one call. Tasks run in `group`; `ask` and `drop` are for the worker's thread."""
+
+    def __init__(self, functions: Mapping[str, Callback], group: TaskGroup):
+        self._functions = functions
+        self._group = group
+        self._scopes: dict[int, anyio.CancelScope] = {}
+        self.names = list(functions)
+        self.errors: dict[int, BridgeError] = {}
+        """Question → the error that was the answer to it."""
+        self.fatal: BaseException | None = None
+        """What a callback raised that is not for the snippet; the group has been cancelled."""
+
+    def ask(self, question: Question, post: Post) -> None:
+        """Begin to answer a question; the answer is posted.
+
+        Raises:
+            RuntimeError: the event loop has ended.
+        """
+        anyio.from_thread.run_sync(self._start, question, post)
+
+    def drop(self, number: int) -> None:
+        """Stop answering a question.
+
+        Raises:
+            RuntimeError: the event loop has ended.
+        """
+        anyio.from_thread.run_sync(self._cancel, number)
+
+    def _start(self, question: Question, post: Post) -> None:
+        self._scopes[question.number] = anyio.CancelScope()
+        self._group.start_soon(self._answer, question, post)
+
+    def _cancel(self, number: int) -> None:
+        if number in self._scopes:
+            self._scopes[number].cancel()
+
+    async def _answer(self, question: Question, post: Post) -> None:
+        number, name = question.number, question.name
+        function = self._functions[name]
+        with self._scopes[number]:
+            try:
+                inspect.signature(function).bind(*question.args, **question.kwargs)
+            except TypeError as error:
+                post(question.call, number, line("fail", number, f"{name}: {error}"))
+                return
+            try:
+                answer = line("reply", number, encode(await function(*question.args, **question.kwargs)))
+            except BridgeError as error:
+                self.errors[number] = error
+                answer = line("fail", number, str(error))
+            # A limit of the engine, or a defect: the call's owner has to see it, as it is.
+            except Exception as error:  # noqa: BLE001
+                self.fatal = self.fatal or error
+                self._group.cancel_scope.cancel()
+                return
+            post(question.call, number, answer)
+
+
+GLANCE = 0.2
+"""Seconds after which a worker is looked at: has it ended, does it multiply."""
+
+WAITING_GLANCE = 0.5
+"""The same while its call waits for a callback."""
+
+STARTUP = 60.0
+"""Seconds that a worker may take to begin; no call is charged for them."""
+
+
+class TooManyProcessesError(Exception):
+    """A worker has started more than `MOST_PROCESSES` processes."""
+
+
+class NotStartedError(Exception):
+    """A worker did not begin within `STARTUP` seconds."""
+
+
+class Channel(WorkerProcess):
+    """A worker process and what is said to it and by it."""
+
+    def __init__(self, limits: SnippetLimits):
+        super().__init__(limits.memory_bytes, network=limits.network)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make its pipes fit for a conversation."""
+        os.set_blocking(self.requests, False)
+        self._begun = False
+        self._received: list[bytes] = []
+        self._size = 0
+        """Bytes of the line that is being received."""
+        self._unsent: deque[memoryview] = deque()
+        self._answers: deque[tuple[int, int, bytes]] = deque()
+        """Answers to questions that callbacks have posted."""
+        self._bell = os.pipe()
+        """Can be read after `post`."""
+        for descriptor in self._bell:
+            os.set_blocking(descriptor, False)
+            # Not before nobody can post any more: the number of a closed descriptor is soon another's.
+            weakref.finalize(self, os.close, descriptor).atexit = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether the process lives and has said nothing unasked: that would be taken for an answer."""
+        return self.process.poll() is None and not self._unsent and not ready(self.answers, select.POLLIN, 0)
+
+    def post(self, call: int, number: int, line: bytes) -> None:
+        """Hand over the answer to a question, from any thread."""
+        self._answers.append((call, number, line))
+        with suppress(BlockingIOError):  # it has been rung often enough
+            os.write(self._bell[1], b"!")
+
+    def exchange(
+        self,
+        number: int,
+        request: bytes,
+        label: str,
+        seconds: float,
+        callbacks: Callbacks | None = None,
+        mark: Callable[[Literal["working", "waiting"]], None] = lambda state: None,
+    ) -> Value | Failure:
+        """Send one call and wait for its end. After a failure the worker is of no more use.
+
+        Args:
+            number: the call's number.
+            request: the line that starts it.
+            label: names it in errors.
+            seconds: its time; waiting for callbacks does not count.
+            callbacks: what it may call back.
+            mark: hears when the worker has begun, and when the call begins or ceases to wait for callbacks.
+
+        Raises:
+            SnippetError: it gave no answer in time, or none that can be used.
+        """
+        try:
+            if not self._begun:
+                self._begin()
+                mark("working")
+            return _Call(self, number, seconds, callbacks, mark).run(request)
+        except protocol.TooLargeReplyError as error:
+            raise SnippetError(f"{label}: {error}") from error
+        except TooManyProcessesError as error:
+            raise SnippetError(
+                f"{label}: started more than {MOST_PROCESSES} processes and was stopped"
+            ) from error
+        except NotStartedError as error:
+            raise SnippetError(f"{label}: its process did not start within {STARTUP:g} s") from error
+        except TimeoutError as error:
+            raise SnippetError(f"{label}: took longer than {seconds:g} s and was stopped") from error
+        except LineError as error:
+            raise SnippetError(
+                f"{label}: wrote something else than its answer into the pipe for answers"
+            ) from error
+        except (OSError, EOFError, ValueError) as error:
+            if not self.end.alive:
+                # The interpreter is ending: it has ended the worker, and closed its pipes, under this thread.
+                problem = "was stopped, as the process that runs it is ending"
+                raise SnippetError(f"{label}: {problem}") from error
+            if isinstance(error, ValueError):
+                raise
+            cause = self.cause_of_end()
+            raise SnippetError(f"{label}: its process ended without an answer ({cause})") from error
+
+    def _begin(self) -> None:
+        deadline = time.monotonic() + STARTUP
+        lines: list[bytes] = []
+        while not lines:
+            if time.monotonic() > deadline:
+                raise NotStartedError
+            if self.wait(GLANCE, None):
+                lines = self.receive()
+            else:
+                self.look()
+        if len(lines) > 1 or not isinstance(protocol.read_line(lines[0]), Ready):
+            raise LineError("its first line is another")
+        self._begun = True
+
+    def wait(self, seconds: float, callbacks: Callbacks | None) -> bool:
+        """Wait until the worker has said something (then true), can be sent more, or an answer is posted."""
+        poll = select.poll()
+        poll.register(self.answers, select.POLLIN)
+        if callbacks is not None:
+            poll.register(self._bell[0], select.POLLIN)
+        if self._unsent:
+            poll.register(self.requests, select.POLLOUT)
+        events = dict(poll.poll(max(1.0, seconds * 1000)))
+        if self._bell[0] in events:
+            os.read(self._bell[0], 4096)
+        return self.answers in events
+
+    def look(self) -> None:
+        """See whether it has ended or multiplies: no end shows while a child of its holds the pipe open."""
+        if self.process.poll() is not None and not ready(self.answers, select.POLLIN, 0):
+            raise EOFError
+        if self.multiplies():
+            raise TooManyProcessesError
+
+    def receive(self) -> list[bytes]:
+        """The lines that are complete."""
+        part = os.read(self.answers, 1 << 16)
+        if not part:
+            raise EOFError
+        *lines, remainder = part.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._received, lines[0]])
+            self._received, self._size = [], 0
+        if remainder:
+            self._received.append(remainder)
+            self._size += len(remainder)
+        if self._size > protocol.LARGEST_REPLY:
+            raise protocol.TooLargeReplyError.of_bytes()
+        return lines
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no line has begun."""
+        return not self._received
+
+    def send(self, line: bytes | None = None) -> None:
+        """Send a line, and what is left of those before, as far as the pipe takes it."""
+        if line is not None:
+            self._unsent.append(memoryview(line))
+        with suppress(BlockingIOError):
+            while self._unsent:
+                remainder = self._unsent[0][os.write(self.requests, self._unsent[0]) :]
+                if remainder:
+                    self._unsent[0] = remainder
+                else:
+                    self._unsent.popleft()
+
+    def posted(self, call: int) -> list[tuple[int, bytes]]:
+        """Answers to questions of a call that have been posted: the question's number and the line."""
+        answers = [self._answers.popleft() for _ in range(len(self._answers))]
+        return [(number, line) for owner, number, line in answers if owner == call]
+
+
+class _Call:
+    """One call in progress."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        number: int,
+        seconds: float,
+        callbacks: Callbacks | None,
+        mark: Callable[[Literal["working", "waiting"]], None],
+    ):
+        self._channel = channel
+        self._number = number
+        self._left = seconds
+        self._callbacks = callbacks
+        self._mark = mark
+        self._questions: set[int] = set()
+        """All that were asked."""
+        self._open: set[int] = set()
+        """Those without an answer: while there are any, no time is charged."""
+
+    def run(self, request: bytes) -> Value | Failure:
+        """Send the request and serve the call until it ends."""
+        channel = self._channel
+        channel.send(request)
+        since = glanced = time.monotonic()
+        while True:
+            waiting = bool(self._open)
+            patience = WAITING_GLANCE if waiting else GLANCE
+            spoke = channel.wait(patience if waiting else min(patience, self._left), self._callbacks)
+            now = time.monotonic()
+            if not waiting:
+                self._left -= now - since
+            since = now
+            if spoke:
+                end = self._hear(channel.receive())
+                if end is not None:
+                    return end
+            if now - glanced >= patience:
+                glanced = now
+                channel.look()
+            if self._left <= 0:
+                raise TimeoutError
+            for number, answer in channel.posted(self._number) if waiting else ():
+                if number in self._open:
+                    self._close(number)
+                    channel.send(answer)
+            channel.send()
+
+    def _hear(self, texts: list[bytes]) -> Value | Failure | None:
+        """Take what the worker has said; its last word, if it has said it."""
+        for text in texts:
+            line = protocol.read_line(text)
+            if isinstance(line, Ready) or line.call != self._number:
+                raise LineError("a line out of turn")
+            if isinstance(line, Value | Failure):
+                if text is not texts[-1] or not self._channel.is_quiet:
+                    raise LineError("it says more after its answer")
+                return line
+            if isinstance(line, Question):
+                self._ask(line)
+            elif line.number in self._open:
+                assert self._callbacks is not None
+                self._close(line.number)
+                self._callbacks.drop(line.number)
+        return None
+
+    def _ask(self, question: Question) -> None:
+        callbacks = self._callbacks
+        if callbacks is None or question.number in self._questions or question.name not in callbacks.names:
+            raise LineError("no question of its")
+        if not self._open:
+            self._mark("waiting")
+        self._questions.add(question.number)
+        self._open.add(question.number)
+        callbacks.ask(question, self._channel.post)
+
+    def _close(self, number: int) -> None:
+        self._open.remove(number)
+        if not self._open:
+            self._mark("working")

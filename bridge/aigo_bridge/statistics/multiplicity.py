@@ -1,0 +1,39 @@
+"""Many comparisons at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """P-values that hold for all of them together.
+
+    Holm, S. (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+    Statistics 6. A missing one is no test and stays missing.
+    """
+    order = sorted((p, number) for number, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for place, (p, number) in enumerate(order):
+        highest = max(highest, min(1.0, p * (len(order) - place)))
+        adjusted[number] = highest
+    return adjusted
+
+
+def rank_bounds(names: Sequence[str], better: Mapping[tuple[str, str], bool]) -> dict[str, tuple[int, int]]:
+    """Best and worst rank that each name can have.
+
+    Args:
+        names: of those that are ranked.
+        better: a pair of names → whether the first is surely better; all pairs at one joint level, so that
+            the ranks hold jointly.
+
+    Mogstad, M., Romano, J. P., Shaikh, A. M. and Wilhelm, D. (2024), Inference for ranks, Review of Economic
+    Studies 91: 1 + those that are surely better, to all but those that are surely worse.
+    """
+    bounds = {}
+    for name in names:
+        above = sum(better.get((other, name), False) for other in names)
+        below = sum(better.get((name, other), False) for other in names)
+        bounds[name] = (1 + above, len(names) - below)
+    return bounds

@@ -1,0 +1,159 @@
+"""Numbers that are a ratio of two sums over samples: a mean (of a score over 1), a share, precision, recall,
+F1.
+
+Samples that belong together (one document, one source row) are a group, and groups are what is independent:
+the standard error is clustered (Miller, E. 2024, Adding error bars to evals, arXiv:2411.00640, section 2.2;
+for ratios the linearisation of Cochran, W. G. 1977, Sampling techniques, section 6.3). Trials of a sample
+have become one score before they come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aigo_bridge.statistics.intervals import (
+    FEWEST,
+    FEWEST_GROUPS,
+    Estimate,
+    NoInterval,
+    Numbers,
+    bounded_mean,
+    same,
+    skewed_mean,
+    skewness_of,
+    wilson,
+)
+from aigo_bridge.statistics.quantiles import LEVEL
+
+MOST_MARKS = 11
+"""Different whole marks up to which a score is taken for a scale with a lowest and a highest mark."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The sum of one thing over the sum of another."""
+
+    numerator: Numbers
+    """Per sample."""
+    denominator: Numbers
+    """Per sample; a sample with 0 in both takes no part."""
+    transformed: bool = False
+    """Whether the number is F1: the ratio is F* = TP / (TP + FP + FN) then, and F1 = 2 F* / (1 + F*)."""
+
+    @staticmethod
+    def mean(values: Numbers) -> Ratio:
+        """The mean of a score."""
+        return Ratio(values, np.ones(len(values)))
+
+    @property
+    def value(self) -> float | None:
+        """The number; `None` where there is nothing to divide by."""
+        total = float(self.denominator.sum())
+        if not total:
+            return None
+        ratio = float(self.numerator.sum()) / total
+        return f1_of(ratio) if self.transformed else ratio
+
+    @property
+    def is_share(self) -> bool:
+        """Whether every sample that takes part is right or wrong."""
+        return bool(np.isin(self.denominator, (0.0, 1.0)).all() and np.isin(self.numerator, (0.0, 1.0)).all())
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether every sample counts once."""
+        return bool((self.denominator == 1.0).all())
+
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and highest value that the number can have; `None`: not known.
+
+        Scores between 0 and 1 are taken to be able to reach both; a few different whole numbers for marks,
+        from 1 (from 0, or less, where one was given) to the highest that was given.
+        """
+        if not self.is_mean:
+            return (0.0, 1.0) if bool((self.numerator <= self.denominator).all()) else None
+        low, high = float(self.numerator.min()), float(self.numerator.max())
+        if low >= 0.0 and high <= 1.0:
+            return 0.0, 1.0
+        marks = np.unique(self.numerator)
+        whole = len(marks) <= MOST_MARKS and bool((marks == np.round(marks)).all())
+        return (min(low, 1.0), high) if whole and low < high else None
+
+
+def f1_of(ratio: float) -> float:
+    """F1 from F*. Hand, D. J., Christen, P. and Kirielle, N. (2021), F*: an interpretable transformation of
+    the F-measure, Machine Learning 110.
+    """
+    return 2 * ratio / (1 + ratio)
+
+
+def ratio_interval(ratio: Ratio, groups: NDArray[np.int64] | None = None, level: float = LEVEL) -> Estimate:
+    """The interval of a ratio, or why there is none.
+
+    Args:
+        ratio: over samples that are in the number.
+        groups: number of each sample's group, from 0; `None`: every sample stands for itself.
+        level: of confidence.
+    """
+    if ratio.value is None:
+        return NoInterval("there is nothing to divide by")
+    estimate = _plain_interval(ratio, groups, level)
+    if not ratio.transformed or isinstance(estimate, NoInterval):
+        return estimate
+    untransformed = float(ratio.numerator.sum() / ratio.denominator.sum())
+    return estimate.mapped(f1_of, 2 / (1 + untransformed) ** 2)
+
+
+def _plain_interval(ratio: Ratio, groups: NDArray[np.int64] | None, level: float) -> Estimate:
+    if groups is None and ratio.is_share:
+        return wilson(float(ratio.numerator.sum()), float(ratio.denominator.sum()), level)
+    numerator, denominator = grouped(ratio, groups)
+    units = len(denominator)
+    if groups is not None and units < FEWEST_GROUPS:
+        return NoInterval(
+            f"{units} groups are too few to know how much they differ; {FEWEST_GROUPS} are needed"
+        )
+    if units < FEWEST:
+        return NoInterval(
+            f"{units} {'sample is' if units == 1 else 'samples are'} too few for the interval of a mean; "
+            f"{FEWEST} are needed"
+        )
+    total = float(denominator.sum())
+    centre = float(numerator.sum()) / total
+    residuals = numerator - centre * denominator
+    bounds = ratio.bounds()
+    if same(float(np.abs(residuals).max()), float(np.abs(numerator).max())):
+        if bounds is not None and centre in bounds:
+            # All wrong or all right: each group counts as one sample, the most careful reading.
+            successes = units if centre == bounds[1] else 0
+            return wilson(successes, units, level)
+        return NoInterval("all samples have the same score, so their spread is not known")
+    variance = units / (units - 1) * float((residuals**2).sum()) / total**2
+    if bounds is not None:
+        return bounded_mean(centre, variance, units - 1, bounds, level)
+    return skewed_mean(centre, float(np.sqrt(variance)), skewness_of(residuals), units, level)
+
+
+def sums_of(groups: NDArray[np.int64], values: Numbers) -> Numbers:
+    """The sum of each group's values."""
+    return np.asarray(np.bincount(groups, weights=values), dtype=np.float64)
+
+
+def grouped(ratio: Ratio, groups: NDArray[np.int64] | None) -> tuple[Numbers, Numbers]:
+    """Numerators and denominators of what is independent: groups, or samples; those that take no part left
+    out.
+    """
+    numerator, denominator = ratio.numerator, ratio.denominator
+    if groups is not None:
+        numerator, denominator = sums_of(groups, numerator), sums_of(groups, denominator)
+    takes_part = (denominator != 0) | (numerator != 0)
+    return numerator[takes_part], denominator[takes_part]
+
+
+Totals = Callable[[NDArray[Any]], NDArray[Any]]
+"""From sums over samples, one row per resample, to a number per resample."""

@@ -1,0 +1,32 @@
+"""Packages that a form of output needs and that aigo-bridge runs without."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from aigo_bridge.errors import UsageError
+from aigo_bridge.process import install_command, pip_install
+
+_DISTRIBUTIONS = {"xlsxwriter": "XlsxWriter", "vl_convert": "vl-convert-python"}
+
+
+def package(module: str, purpose: str, extra: str | None = None) -> Any:
+    """A package that may be missing.
+
+    Args:
+        module: its name when it is imported.
+        purpose: that it is needed for.
+        extra: of aigo-bridge, that brings it; `None`: none does.
+
+    Raises:
+        UsageError: it is not installed; the message has the command that installs it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        name = _DISTRIBUTIONS.get(error.name, error.name)
+        command = (None if extra is None else install_command(extra)) or pip_install(name)
+        raise UsageError(f"{purpose} needs {name}, which is not installed; run: {command}") from error

@@ -1,0 +1,342 @@
+"""The rows of tables, made of the samples of a result as they stream by."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from aigo_bridge.dtypes import MetricData, TaskResultLog
+from aigo_bridge.importing.tables import total_of
+from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.report.rows import PREDICTIONS, TRUTHS, outputs_of
+from aigo_bridge.report.values import Json, mappings, member, number_text
+from aigo_bridge.results import FramePart, LogReader
+from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.tables.schema import SCHEMAS, Kind, TableName
+from aigo_bridge.tables.trials import (
+    data_of,
+    errors_of,
+    last_text,
+    number,
+    rules_of,
+    trials_of,
+    value_text,
+    values_of,
+)
+
+Row = dict[str, Any]
+"""Column → value, of the column's type; every column is there, in the table's order."""
+
+_INTEGERS = {"int32": 1 << 31, "int64": 1 << 63}
+
+
+def rows_of(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
+    """The rows of a table that one result has.
+
+    Args:
+        table: which one.
+        reader: of the result.
+        name: of the result, for its rows.
+
+    Raises:
+        EvidenceError: the result cannot be read, or is damaged; rows before that place have come out.
+    """
+    columns = {column.name: column.kind for column in SCHEMAS[table].columns}
+    for row in _rows(table, reader, name):
+        yield {column: _fitting(row.get(column), kind) for column, kind in columns.items()}
+
+
+def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
+    if table == "metrics":
+        yield from _metrics(reader, name)
+        return
+    log = reader.frame()
+    head = _head(log, name)
+    if table == "results":
+        yield {**head, **_result(log)}
+        return
+    rows = _BY_SAMPLE[table]
+    for part in reader.parts():
+        if isinstance(part, SamplePart):
+            key = {
+                **head,
+                "run": part.run,
+                "sample": part.position,
+                "sample_id": str(part.value.get("sample_id")),
+            }
+            for row in rows(part.value):
+                yield {**key, **row}
+
+
+def _fitting(value: Any, kind: Kind) -> Any:
+    """A value of a column's type; null for a number that does not fit."""
+    if value is None:
+        return None
+    match kind:
+        case "string":
+            return _plain(value if isinstance(value, str) else value_text(value))
+        case "double":
+            return number(value)
+        case "bool":
+            return bool(value)
+        case _:
+            fits = isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind]
+            return int(value) if fits else None
+
+
+def _plain(text: str) -> str:
+    """A text that has a form in UTF-8: halves of characters become escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# Of a result as a whole
+
+
+def _head(log: TaskResultLog, name: str) -> Row:
+    entity = log.specification.evaluated_entity
+    return {
+        "result": name,
+        "task": log.specification.task.key,
+        "model": None if entity is None else entity.display_name,
+    }
+
+
+def _result(log: TaskResultLog) -> Row:
+    execution, evidence = log.execution, log.evidence
+    failures = None if evidence is None else evidence.failures
+    usage = execution.model_usage
+    errors = [*log.errors, *(evidence.errors if evidence is not None else ())]
+    return {
+        "title": log.specification.display_name,
+        "engine": getattr(log.specification.evaluated_entity, "adapter_id", None),
+        "status": log.status,
+        "samples": None if failures is None else failures.num_total,
+        "failed": None if failures is None else failures.num_errors,
+        "started_at": _moment(execution.started_at),
+        "ended_at": _moment(execution.ended_at),
+        "seconds": execution.runtime,
+        "prompt_tokens": None if usage is None else usage.num_prompt_tokens,
+        "completion_tokens": None if usage is None else usage.num_completion_tokens,
+        "version": log.app_version,
+        "config": _json(log.specification.config),
+        "error": errors[0].message if errors else None,
+    }
+
+
+def _moment(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return number_text(seconds)
+
+
+@dataclass
+class _Counts:
+    """What stands behind the metrics of a task, or of one of its runs."""
+
+    samples: int = 0
+    excluded: int = 0
+    scored: Counter[str] = field(default_factory=Counter)
+    """Scorer → samples with a score of it that metrics take."""
+
+    def add(self, sample: Json) -> None:
+        """Count a sample."""
+        self.samples += 1
+        self.excluded += bool(rules_of(sample))
+        self.scored.update({str(score["scorer"]) for score in _scores(sample) if score["counted"]})
+
+    def of(self, scorer: str | None) -> Row:
+        """What stands behind a metric; nothing where no sample says it."""
+        if scorer is None or not self.samples:
+            return {}
+        scored = self.scored[scorer]
+        unscored = self.samples - scored - self.excluded
+        return {
+            "samples": self.samples,
+            "scored": scored,
+            "excluded": self.excluded,
+            "unscored": unscored,
+        }
+
+
+def _metrics(reader: LogReader, name: str) -> Iterator[Row]:
+    counts: dict[int | None, _Counts] = {}
+    for part in reader.parts():
+        if not isinstance(part, FramePart):
+            counts.setdefault(part.run, _Counts()).add(part.value)
+            continue
+        log = reader.typed_frame(part)
+        head, evidence = _head(log, name), log.evidence
+        if evidence is None:
+            return
+        for metric in evidence.metrics or ():
+            yield from _values({**head, "run": None}, metric, counts.get(None))
+        for run, of_run in enumerate(evidence.runs or ()):
+            for metric in of_run.metrics or ():
+                yield from _values({**head, "run": run}, metric, counts.get(run))
+        for error in evidence.errors:
+            if error.stage is not None and error.stage.value == "metric":
+                yield {**head, "reason": error.message}
+
+
+def _values(head: Row, metric: MetricData, counts: _Counts | None) -> Iterator[Row]:
+    behind = {} if counts is None else counts.of(metric.scorer_key)
+    for name, value in metric.values.items():
+        yield {
+            **head,
+            "scorer": metric.scorer_key,
+            "metric": metric.metric_key,
+            "name": name,
+            "value": value,
+            "text": number_text(value),
+            "reason": metric.reason,
+            **behind,
+        }
+
+
+# Of a sample
+
+
+def _samples(sample: Json) -> Iterator[Row]:
+    trials = trials_of(sample)
+    rules = rules_of(sample)
+    yield {
+        "trials": len(trials),
+        "excluded": bool(rules),
+        "rules": _json(rules) if rules else None,
+        **_error(errors_of(sample)),
+        "data": _json(data_of(sample, trials[0])),
+    }
+
+
+def _error(errors: Sequence[Json]) -> Row:
+    first = errors[0] if errors else {}
+    return {
+        "failed": bool(errors),
+        "stage": first.get("stage"),
+        "error_type": first.get("error_type"),
+        "error": first.get("message"),
+    }
+
+
+def _trials(sample: Json) -> Iterator[Row]:
+    for position, trial in enumerate(trials_of(sample)):
+        outputs = list(outputs_of(trial))
+        calls = [event for event in _events_of(outputs) if event.get("type") == "model_call_event"]
+        seconds = [number(member(output, "trace", "metadata", "total_time")) for output in outputs]
+        scores = {
+            f"{score.get('scorer_key')}.{name}": value
+            for score in mappings(trial.get("scores"))
+            for name, value in values_of(score)
+        }
+        yield {
+            "trial": _index(trial, position),
+            "question": last_text(outputs, "user"),
+            "answer": last_text(outputs, "assistant"),
+            **_error(list(mappings(trial.get("errors")))),
+            "seconds": None if not seconds or None in seconds else sum(filter(None, seconds)),
+            "calls": len(calls),
+            "prompt_tokens": _tokens(calls, "num_prompt_tokens"),
+            "completion_tokens": _tokens(calls, "num_completion_tokens"),
+            "trace_id": member(outputs[0], "trace", "metadata", "trace_id") if outputs else None,
+            "scores": _json(scores),
+            "data": _json(data_of(sample, trial)),
+        }
+
+
+def _index(trial: Json, position: int) -> Any:
+    return trial.get("index", position)
+
+
+def _tokens(calls: Sequence[Json], name: str) -> int | None:
+    """The tokens of all calls; unknown where one does not say them, or none is there."""
+    counts = [member(call, "usage", name) for call in calls]
+    return total_of(count if isinstance(count, int) else None for count in counts) if counts else None
+
+
+def _scores(sample: Json) -> Iterator[Row]:
+    """The scores of the trials, then those over the trials. Metrics take the latter, or of a lone trial the
+    former; of samples that are excluded, or of which a rule could not say whether they are, none.
+    """
+    trials = trials_of(sample)
+    is_legacy = not sample.get("trials")
+    takes_part = not rules_of(sample) and (is_legacy or not list(mappings(sample.get("errors"))))
+    for position, trial in enumerate(trials):
+        for score in mappings(trial.get("scores")):
+            yield from _score(score, _index(trial, position), counted=takes_part and len(trials) == 1)
+    if not is_legacy:
+        for score in mappings(sample.get("scores")):
+            yield from _score(score, None, counted=takes_part and len(trials) > 1)
+
+
+def _score(score: Json, trial: Any, *, counted: bool) -> Iterator[Row]:
+    metadata = score.get("metadata")
+    for name, value in values_of(score):
+        yield {
+            "trial": trial,
+            "scorer": score.get("scorer_key"),
+            "name": name,
+            "value": value if isinstance(value, (int, float)) else None,
+            "text": None if value is None else value_text(value),
+            "counted": counted and not is_missing(value),
+            "truth": _first(metadata, TRUTHS),
+            # What a judge says is its verdict, no prediction.
+            "prediction": None if member(metadata, "judge_calls") else _first(metadata, PREDICTIONS),
+            "metadata": None if metadata is None else _json(metadata),
+        }
+
+
+def _first(metadata: Any, names: Sequence[str]) -> Any:
+    values = (member(metadata, name) for name in names)
+    return next((value for value in values if value is not None), None)
+
+
+def _events_of(outputs: Sequence[Json]) -> Iterator[Json]:
+    for output in outputs:
+        yield from mappings(member(output, "trace", "events"))
+
+
+_EVENT = {
+    "event_id": "id",
+    "called": "model",
+    "output": "result",
+    **{name: name for name in ("span_id", "parent_span_id", "type", "name", "timestamp")},
+    **{name: name for name in ("call_id", "arguments", "status", "error")},
+}
+"""Column → field of the event."""
+_LEFT_OUT = frozenset({*_EVENT.values(), "input_context", "usage", "total_time", "working_time"})
+
+
+def _events(sample: Json) -> Iterator[Row]:
+    for number_of_trial, trial in enumerate(trials_of(sample)):
+        for position, event in enumerate(_events_of(list(outputs_of(trial)))):
+            yield {
+                **{column: event.get(name) for column, name in _EVENT.items()},
+                "trial": _index(trial, number_of_trial),
+                "position": position,
+                "error": event.get("error") or _message(event),
+                "seconds": event.get("total_time", event.get("working_time")),
+                "prompt_tokens": member(event, "usage", "num_prompt_tokens"),
+                "completion_tokens": member(event, "usage", "num_completion_tokens"),
+                "data": _json({name: value for name, value in event.items() if name not in _LEFT_OUT}),
+            }
+
+
+def _message(event: Json) -> Any:
+    return event.get("message") if event.get("type") == "error" else None
+
+
+_BY_SAMPLE: dict[TableName, Callable[[Json], Iterator[Row]]] = {
+    "samples": _samples,
+    "trials": _trials,
+    "scores": _scores,
+    "events": _events,
+}

@@ -1,0 +1,1 @@
+"""Texts as they are spelled in JSON, escaped, and shown on a screen."""

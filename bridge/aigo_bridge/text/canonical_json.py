@@ -1,0 +1,141 @@
+"""Canonical JSON (RFC 8785): the one text of a JSON value, so that digests of equal values are equal.
+
+No blanks, keys in the order of their UTF-16 code units, numbers and texts as ECMAScript writes them. Numbers
+are IEEE doubles there, so `1.0` and `1` have one text, and an integer beyond 2**53 - 1 has none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+MOST_INTEGER = 2**53 - 1
+"""The largest integer, positive or negative, that has a text."""
+
+_MOST_DIGITS = 21
+"""Digits in front of the point before ECMAScript writes an exponent."""
+_MOST_ZEROS = 6
+"""Zeros behind the point, as above."""
+_LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e15
+_PLAIN = (str, bool, type(None))
+
+
+def canonical_json(value: Any) -> bytes:
+    """The text of a value of plain JSON types (dict, list or tuple, str, int, float, bool, None), in UTF-8.
+
+    Raises:
+        ValueError: it has none: NaN, an infinity, an integer beyond 2**53 - 1, half a surrogate pair, a key
+            that is no text, another type, or values nested too deeply. The message says where, as a JSON
+            Pointer.
+    """
+    try:
+        if _is_simple(value):
+            try:
+                return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+            except (TypeError, ValueError):
+                pass  # a lone surrogate, say: the other way says where
+        return "".join(_parts(value, "")).encode("utf-8")
+    except RecursionError:
+        raise ValueError("values are nested too deeply for canonical JSON") from None
+
+
+def canonical_digest(value: Any) -> str:
+    """SHA-256 over the canonical JSON of a value, in hexadecimal.
+
+    Raises:
+        ValueError: as `canonical_json`.
+    """
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether orjson writes a value canonically: it writes some numbers otherwise, orders keys by
+    their bytes, which is another order only beyond the basic plane, and takes more types.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is int:
+        return bool(-MOST_INTEGER <= value <= MOST_INTEGER)
+    if kind is float:
+        # Both write these with a point and the fewest digits.
+        return bool(_LEAST_PLAIN <= abs(value) < _MOST_PLAIN and not value.is_integer())
+    if kind is dict:
+        return all(type(key) is str and key.isascii() and _is_simple(part) for key, part in value.items())
+    return kind in (list, tuple) and all(map(_is_simple, value))
+
+
+def _parts(value: Any, place: str) -> Iterator[str]:
+    match value:
+        case None | bool():
+            yield json.dumps(value)
+        case str():
+            yield _text(value, place)
+        case int():
+            if abs(value) > MOST_INTEGER:
+                raise _unfit(place, f"the integer {value} is beyond 2**53 - 1")
+            yield str(int(value))
+        case float():
+            yield _number(value, place)
+        case list() | tuple():
+            yield "["
+            for number, part in enumerate(value):
+                yield "," if number else ""
+                yield from _parts(part, f"{place}/{number}")
+            yield "]"
+        case dict():
+            yield "{"
+            for number, (key, part) in enumerate(_ordered(value, place)):
+                inner = f"{place}/{key.replace('~', '~0').replace('/', '~1')}"
+                yield f"{',' if number else ''}{_text(key, inner)}:"
+                yield from _parts(part, inner)
+            yield "}"
+        case _:
+            raise _unfit(place, f"a value of type {type(value).__name__} is no JSON")
+
+
+def _ordered(value: dict[Any, Any], place: str) -> list[tuple[str, Any]]:
+    for key in value:
+        if not isinstance(key, str):
+            raise _unfit(place, f"the key {key!r} is no text")
+    return sorted(value.items(), key=lambda item: item[0].encode("utf-16-be", "surrogatepass"))
+
+
+def _text(value: str, place: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _unfit(place, "the text has half a surrogate pair") from None
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float, place: str) -> str:
+    """A number as ECMAScript's `Number::toString` has it: the fewest digits that give the same double."""
+    if value != value or value in (float("inf"), float("-inf")):
+        raise _unfit(place, f"{value} is no JSON")
+    if value == 0:
+        return "0"
+    sign, figures, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    digits = "".join(map(str, figures))
+    assert isinstance(exponent, int)
+    point = len(digits) + exponent
+    if len(digits) <= point <= _MOST_DIGITS:
+        text = digits + "0" * (point - len(digits))
+    elif 0 < point <= _MOST_DIGITS:
+        text = f"{digits[:point]}.{digits[point:]}"
+    elif -_MOST_ZEROS < point <= 0:
+        text = f"0.{'0' * -point}{digits}"
+    else:
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        text = f"{digits[0]}{rest}e{point - 1:+d}"
+    return f"-{text}" if sign else text
+
+
+def _unfit(place: str, problem: str) -> ValueError:
+    where = f" (at {place})" if place else ""
+    return ValueError(f"{problem}, so the value has no canonical JSON{where}")

@@ -1,0 +1,190 @@
+"""JSON text read and written, for all the values that a log can hold, faster than the standard library does.
+
+`orjson` refuses integers beyond 64 bits, nesting deeper than 254 and keys that are no text, and writes NaN as
+null without a word. Such values are rare, so they are made acceptable only after it has refused (or when the
+reader has seen a NaN), and every change is stated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import orjson
+from pydantic_core import from_json
+
+# orjson is no faster, and reads integers beyond 64 bits as floating point, without a word.
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+
+def read_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
+    """Read one JSON document.
+
+    The result is what `json.loads` gives: integers of any size, `NaN` and `Infinity`, lone surrogates, the
+    last of two equal keys.
+
+    Raises:
+        json.JSONDecodeError: The text is not JSON.
+        UnicodeDecodeError: Bytes that are not in a Unicode encoding.
+        RecursionError: The text is nested too deeply.
+    """
+    try:
+        return read_common_json(text)
+    except (ValueError, TypeError):
+        # The fast parsers refuse more than the standard one does (lone surrogates, as escapes or, with a
+        # TypeError, in the text itself; deep nesting; UTF-16). Where all refuse, callers expect its error.
+        return _read_leniently(bytes(text) if isinstance(text, msgspec.Raw) else text)
+
+
+def _read_leniently(text: str | bytes | bytearray) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError as error:
+        # Python's limit on the digits of an integer is no error of syntax for it; for callers it is as good
+        # as one.
+        raise json.JSONDecodeError("An integer of more digits than can be read", "", 0) from error
+
+
+def read_common_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
+    """Read one JSON document of the kind that is met with every day, at the speed of msgspec.
+
+    Raises:
+        ValueError: The text is not JSON, or is JSON that only `read_json` reads.
+    """
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # NaN, which from_json reads
+        return from_json(bytes(text) if isinstance(text, msgspec.Raw) else text)
+
+
+MAX_DEPTH = 200
+"""Deepest nesting of a value that is written as it is: `orjson` and readers in other languages stop at about
+250."""
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON; what is nested deeper than `MAX_DEPTH` becomes its JSON text. NaN becomes null."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(
+            shallow(value, MAX_DEPTH),
+            ensure_ascii=False,
+            separators=(",", ":"),
+            default=_plain,
+            allow_nan=False,
+        ).encode("utf-8", "backslashreplace")
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON of a value, as text."""
+    return dumps(value).decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, orjson.Fragment):
+        return json.loads(orjson.dumps(value))
+    if isinstance(value, (set, tuple, frozenset)):
+        return list(value)
+    return str(value)
+
+
+def shallow(value: Any, depth: int) -> Any:
+    """A copy of `value` nested at most `depth` deep: what lies deeper becomes its JSON text; NaN becomes
+    null.
+    """
+    if isinstance(value, dict):
+        if depth <= 0:
+            return _deep_text(value)
+        return {str(key): shallow(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        if depth <= 0:
+            return _deep_text(value)
+        return [shallow(item, depth - 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, orjson.Fragment):
+        return shallow(json.loads(orjson.dumps(value)), depth)
+    return value
+
+
+def _deep_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "(nested too deeply to be written)"
+
+
+DEEPEST = 200
+"""Levels of a header that are read: those of real ones are fewer, and what follows goes down them call by
+call."""
+
+TOO_DEEP = "(nested too deeply to be read)"
+
+
+def without_depths(value: Any, deepest: int = DEEPEST) -> int:
+    """Put a text in place of what is nested too deeply, in the value itself; how often that was done."""
+    level = [value]
+    for _ in range(deepest):
+        level = [part for node in level for part in _parts(node) if isinstance(part, dict | list)]
+        if not level:
+            return 0
+    for node in level:
+        for key in node if isinstance(node, dict) else range(len(node)):
+            node[key] = TOO_DEEP
+    return len(level)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def without_non_finite(value: Any) -> tuple[Any, int]:
+    """`value` with NaN and infinities as the texts `"NaN"`, `"Infinity"`, `"-Infinity"`, and how many there
+    were.
+    """
+    count = 0
+
+    def walk(node: Any) -> Any:
+        nonlocal count
+        if isinstance(node, dict):
+            return {key: walk(item) for key, item in node.items()}
+        if isinstance(node, list):
+            return [walk(item) for item in node]
+        if isinstance(node, float) and not math.isfinite(node):
+            count += 1
+            return non_finite_text(node)
+        return node
+
+    return walk(value), count
+
+
+def non_finite_text(value: float) -> str:
+    """How JavaScript, and so most JSON of engines, spells a number that is not finite."""
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+_KEY = re.compile(r"[A-Za-z0-9_\-]{1,250}")
+
+
+def key_of(name: object) -> str:
+    """A key for a name: the name itself when it is one, otherwise its letters and digits and a short hash.
+
+    The same name always gives the same key and different names give different keys.
+    """
+    text = str(name)
+    if _KEY.fullmatch(text):
+        return text
+    # Late: most names are keys, and the library of hashes takes longer to load than this one.
+    import hashlib
+
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', text).strip('-')[:200] or 'x'}-{digest}"

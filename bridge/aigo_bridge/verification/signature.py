@@ -1,0 +1,153 @@
+"""Whether an attestation is of a result, and its signature of a key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import open_regular
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.provenance.envelope import key_id, public_key, signature_problem
+from aigo_bridge.provenance.merkle import leaf_digest, tree_root
+from aigo_bridge.provenance.record import LARGEST, provenance_file
+from aigo_bridge.provenance.statement import (
+    attestation_file,
+    disclosure_from,
+    predicate_facts,
+    read_document,
+    statement_in,
+    subject_digest,
+)
+from aigo_bridge.provenance.texts import ResultTexts
+from aigo_bridge.text.json_text import read_json
+from aigo_bridge.verification.levels import Finding, Level, level
+from aigo_bridge.verification.numbers import same
+
+NO_KEY = "no public key was given (--key): whose signature it is cannot be told without"
+
+
+def check_signature(
+    texts: ResultTexts, result: Path, attestation: Path | None, key: Path | None, provenance: Path | None
+) -> Level:
+    """The level of the signature.
+
+    Args:
+        texts: the result.
+        result: its file.
+        attestation: its attestation; `None`: the file beside it, if there is one.
+        key: the public key that has to have signed.
+        provenance: of the result; `None`: the file beside it, if there is one.
+
+    Raises:
+        UsageError: the key cannot be read.
+    """
+    signer = None if key is None else public_key(key)
+    file = attestation or attestation_file(result)
+    if attestation is None and not file.is_file():
+        return level("signature", [], unchecked=f"there is no attestation (expected beside it: {file.name})")
+    try:
+        envelope = read_document(file)
+        statement = statement_in(envelope)
+    except (EvidenceError, ValueError) as error:
+        return level("signature", [Finding(str(error), file=file.name)])
+    findings = [*_statement_findings(texts, statement, provenance or provenance_file(result), file.name)]
+    if signer is None:
+        return level("signature", findings, unchecked=NO_KEY)
+    problem = signature_problem(envelope, signer)
+    if problem is not None:
+        findings.insert(0, Finding(problem, file=file.name))
+    return level(
+        "signature", findings, notes=[f"signed by key {key_id(signer)[:16]}…"] if not findings else []
+    )
+
+
+def _statement_findings(
+    texts: ResultTexts, statement: Mapping[str, Any], provenance: Path, file: str
+) -> Iterator[Finding]:
+    """How a statement is not of a result."""
+    digest = texts.digest()
+    if subject_digest(statement) != digest:
+        yield Finding(f"it is of a file with another digest than the result's ({digest:.16}…)", file=file)
+    predicate = statement["predicate"]
+    root = tree_root([leaf_digest(sample.text) for sample in texts.samples]).hex()
+    samples = predicate["samples"]
+    if samples["count"] != len(texts.samples):
+        message = f"it is of {samples['count']} samples, the result has {len(texts.samples)}"
+        yield Finding(message, ("evidence", "samples"), file=file)
+    elif samples.get("root") != root:
+        yield Finding(
+            "its root is not that of the samples: one of them was altered", ("evidence", "samples"), file=file
+        )
+    for name, fact in predicate_facts(texts).items():
+        stated = predicate.get(name)
+        if name == "metrics" and isinstance(stated, list) and len(stated) == len(fact):
+            for number, (one, other) in enumerate(zip(stated, fact, strict=True)):
+                if not same(one, other):
+                    message = f"the attestation has {_short(one)}, the result {_short(other)}"
+                    yield Finding(
+                        message, ("evidence", "metrics", number), None, other["scorer"], other["name"], file
+                    )
+        elif not same(stated, fact):
+            yield Finding(
+                f"the attestation has {_short(stated)}, the result {_short(fact)}",
+                (name,),
+                field=name,
+                file=file,
+            )
+    stated = predicate.get("provenance")
+    if isinstance(stated, Mapping):
+        yield from _provenance_findings(stated, provenance)
+
+
+def _provenance_findings(stated: Mapping[str, Any], provenance: Path) -> Iterator[Finding]:
+    try:
+        with open_regular(provenance) as content:
+            digest = hashlib.sha256(content.read(LARGEST)).hexdigest()
+    except FileNotFoundError:
+        yield Finding("the attested provenance is not there", file=provenance.name)
+        return
+    except OSError as error:
+        yield Finding(f"the provenance cannot be read: {error}", file=provenance.name)
+        return
+    expected = stated.get("digest")
+    if not isinstance(expected, Mapping) or expected.get("sha256") != digest:
+        yield Finding("is not the provenance that was attested: its digest is another", file=provenance.name)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def check_disclosure(document: Any, key: Path | None) -> Level:
+    """Whether a disclosed sample belongs to an attested result, and who attests that.
+
+    Raises:
+        UsageError: the key cannot be read.
+    """
+    signer = None if key is None else public_key(key)
+    try:
+        disclosure = disclosure_from(document)
+        statement = statement_in(disclosure.envelope)
+        sample = read_json(disclosure.text)
+    except ValueError as error:
+        return level("signature", [Finding(str(error))])
+    samples = statement["predicate"]["samples"]
+    name = json.dumps(sample.get("sample_id") if isinstance(sample, Mapping) else None, ensure_ascii=False)
+    findings = []
+    root = disclosure.root
+    if disclosure.count != samples["count"] or root is None or root.hex() != samples.get("root"):
+        findings.append(
+            Finding("the sample is not one of the attested result: sample or proof was altered", (), name)
+        )
+    if signer is None:
+        return level("signature", findings, unchecked=NO_KEY)
+    problem = signature_problem(disclosure.envelope, signer)
+    if problem is not None:
+        findings.append(Finding(problem))
+    place = f"number {disclosure.position + 1} of {disclosure.count}"
+    notes = [f"sample {name} is {place} of the result with SHA-256 {subject_digest(statement)}"]
+    return level("signature", findings, notes=notes)

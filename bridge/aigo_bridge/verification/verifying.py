@@ -1,0 +1,188 @@
+"""The check of a result, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.errors import BridgeError, EvidenceError, Issue, UsageError, dotted
+from aigo_bridge.evaluation.run_files import holds_evaluation, parse_reference
+from aigo_bridge.evaluation.task import plan
+from aigo_bridge.execution.permissions import confined, snippet_host
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
+from aigo_bridge.provenance.record import provenance_file, read_provenance
+from aigo_bridge.provenance.texts import ResultTexts, read_texts
+from aigo_bridge.results.reading import FramePart, LogReader
+from aigo_bridge.results.validating import validate_log
+from aigo_bridge.verification.contents import provenance_findings, task_findings
+from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level
+from aigo_bridge.verification.native import check_native
+from aigo_bridge.verification.numbers import check_numbers
+from aigo_bridge.verification.rescoring import check_scores
+from aigo_bridge.verification.signature import check_signature
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a result is checked against."""
+
+    task: str | None = None
+    """The user's own task, as for `run`."""
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    """Data set key → file, for those that were named."""
+    root: str | None = None
+    log: str | None = None
+    """The native log."""
+    rerun_scorers: bool = False
+    """Whether the task's scorers are run on the stored outputs."""
+    provenance: Path | None = None
+    """`None`: the file beside the result, if there is one."""
+    attestation: Path | None = None
+    """`None`: the file beside the result, if there is one."""
+    key: Path | None = None
+    """Public key that the signature has to be of."""
+
+
+def verify(result: Path, materials: Materials) -> Verification:
+    """Check a result.
+
+    Nothing that stands in the result, in its log or its provenance is run: code and templates are those of
+    the user's own task, where one is given.
+
+    Raises:
+        UsageError: the result is no file of that kind, or an option makes no sense.
+        SpecError, DatasetError: the user's own task cannot be planned.
+    """
+    if materials.rerun_scorers and materials.task is None:
+        raise UsageError("--rerun-scorers runs the code of your own task: name it with --task")
+    reader = LogReader(result)
+    if not result.is_file():
+        raise UsageError(f"there is no result {str(result)!r}")
+    issues = [issue for issue in validate_log(result) if issue.severity == "error"]
+    if issues:
+        return Verification(result, _without_log(issues, result, materials))
+    texts = read_texts(result)
+    frame, raw = _frames(reader)
+    record, damage = _record(result, materials)
+    own = None if materials.task is None else own_plan(materials.task, frame, materials)
+    levels = [
+        level("log", [], notes=[f"{len(texts.samples)} samples"]),
+        *_computed(reader, frame, raw, own, rerun=materials.rerun_scorers),
+        _digests(texts, record, damage, own, frame),
+        level("native", [], unchecked="no native log was given (--log)")
+        if materials.log is None
+        else check_native(reader, materials.log, record),
+        check_signature(texts, result, materials.attestation, materials.key, materials.provenance),
+    ]
+    return Verification(result, tuple(levels))
+
+
+def _without_log(issues: list[Issue], result: Path, materials: Materials) -> tuple[Level, ...]:
+    """The levels of a file that is no valid log: its digests may still say where it was altered."""
+    findings = [
+        Finding(issue.message, tuple(issue.path), field=dotted(issue.path) or None) for issue in issues
+    ]
+    levels = {name: level(name, [], unchecked="the file is no valid result log") for name in TITLES}
+    levels["log"] = level("log", findings)
+    try:
+        texts = read_texts(result)
+        record, damage = _record(result, materials)
+        levels["digests"] = _digests(texts, record, damage, None, None)
+    except BridgeError:
+        pass
+    return tuple(levels.values())
+
+
+def _frames(reader: LogReader) -> tuple[TaskResultLog, Mapping[str, Any]]:
+    for part in reader.parts():
+        if isinstance(part, FramePart):
+            return reader.typed_frame(part), part.value
+    raise AssertionError("parts() ends with the frame or raises")
+
+
+def _record(result: Path, materials: Materials) -> tuple[dict[str, Any] | None, EvidenceError | None]:
+    """The provenance, and what is wrong with it."""
+    file = materials.provenance or provenance_file(result)
+    if materials.provenance is None and not file.is_file():
+        return None, None
+    try:
+        return read_provenance(file), None
+    except EvidenceError as error:
+        return None, error
+
+
+def _computed(
+    reader: LogReader, frame: TaskResultLog, raw: Mapping[str, Any], own: TaskPlan | None, *, rerun: bool
+) -> tuple[Level, Level]:
+    """The levels of the numbers and of the scores."""
+    if own is None or not rerun:
+        reason = "run with --task and --rerun-scorers only: nothing that stands in a result is run"
+        of_own = None if own is None or own.entity == "system" else own
+        numbers = check_numbers(reader, frame, raw, of_own, None)
+        return numbers, level("scores", [], unchecked=reason)
+    own = confined(own)
+    with closing(snippet_host(own)) as host:
+        numbers = check_numbers(reader, frame, raw, None if own.entity == "system" else own, host)
+        return numbers, check_scores(reader, own, host)
+
+
+def _digests(
+    texts: ResultTexts,
+    record: Mapping[str, Any] | None,
+    damage: EvidenceError | None,
+    own: TaskPlan | None,
+    frame: TaskResultLog | None,
+) -> Level:
+    findings: list[Finding] = []
+    notes: list[str] = []
+    unchecked = None
+    if damage is not None:
+        findings += [
+            Finding(issue.message, tuple(issue.path), file=provenance_file(texts.path).name)
+            for issue in damage.issues
+        ]
+    elif record is None:
+        unchecked = f"there is no provenance (expected beside it: {provenance_file(texts.path).name})"
+    else:
+        findings += provenance_findings(texts, record)
+        run = record.get("run")
+        made_by = run.get("made_by") if isinstance(run, Mapping) else None
+        notes.append(f"{len(texts.samples)} samples and all else are as `{made_by}` wrote them")
+    if own is not None:
+        engine = getattr(getattr(frame, "specification", None), "evaluated_entity", None)
+        findings += task_findings(texts, own, getattr(engine, "adapter_id", None), record)
+        notes.append("task, config and rows are those of the task that was given")
+    elif record is not None:
+        notes.append("task, config and rows are those that stand in the result (your own: --task)")
+    return level("digests", findings, notes=notes, unchecked=unchecked)
+
+
+def own_plan(task: str, frame: TaskResultLog, materials: Materials) -> TaskPlan:
+    """The user's own task, planned with the values of a result.
+
+    Raises:
+        UsageError: it is a run file of several tasks.
+        SpecError, DatasetError: it cannot be planned so.
+    """
+    of_run_file = parse_reference(task) is not None
+    if not of_run_file and holds_evaluation(task):
+        raise UsageError(f"{task!r} is a run file: name one of its tasks, as {task}#KEY")
+    specification, run_config = frame.specification, frame.specification.run_config
+    trials = getattr(run_config, "trials_config", None)
+    num_samples = getattr(run_config, "num_samples", None)
+    subsampling = getattr(getattr(run_config, "subsampling", None), "value", None)
+    return plan(
+        PlanOrigin(
+            task=task,
+            config={} if of_run_file else dict(specification.config),
+            datasets=dict(materials.datasets),
+            num_samples=num_samples,
+            subsampling="random" if subsampling == "random" and num_samples is not None else None,
+            num_trials=None if of_run_file else getattr(trials, "num_trials", None),
+            root=materials.root,
+        )
+    )
