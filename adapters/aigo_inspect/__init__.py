@@ -9,7 +9,8 @@ for sample in iter_samples("s3://bucket/logs/large.eval"):      # one SampleEvid
 trace = trace_from_sample(sample)                               # an EvalSample, or a list of Inspect's events
 ```
 
-Importing this package loads no part of Inspect, and next to nothing of this project: names load what they need.
+Importing this package loads no part of Inspect, and next to nothing of this project: names load what they
+need.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aigo_inspect.importing import import_logs
-    from aigo_inspect.logs import import_log, iter_samples, trace_from_sample
-    from aigo_inspect.writing import export_log
+    from aigo_inspect.exporting.log import export_log
+    from aigo_inspect.importing.api import import_log, iter_samples, trace_from_sample
+    from aigo_inspect.importing.importing import import_logs
 
 _HOMES = {
-    "import_log": "logs",
-    "iter_samples": "logs",
-    "trace_from_sample": "logs",
-    "import_logs": "importing",
-    "export_log": "writing",
+    "import_log": "importing.api",
+    "iter_samples": "importing.api",
+    "trace_from_sample": "importing.api",
+    "import_logs": "importing.importing",
+    "export_log": "exporting.log",
 }
 
 __all__ = ["export_log", "import_log", "import_logs", "iter_samples", "trace_from_sample"]

@@ -1,32 +1,43 @@
-"""The Inspect engine: three verbs over a plan."""
+"""The Inspect engine: what it can do, and its three verbs over a plan. Inspect is imported when one of them
+is called.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from aigo_bridge.engine import (
-    EngineLogs,
+from aigo_bridge.engine.engine import (
+    BenchmarkOption,
+    BenchmarkRunner,
+    Benchmarks,
+    Capabilities,
+    Check,
+    LogExporter,
+    LogImporter,
+    NativeTasks,
+    RunningLogs,
+    TaskExporter,
+)
+from aigo_bridge.engine.protocol import (
     Evidence,
     Fidelity,
     Gap,
-    ImportOptions,
     Job,
     LogRef,
     RunSettings,
+    contradictions,
+    likelihood_gaps,
+    sandboxed_parts,
 )
 from aigo_bridge.errors import EngineError, MissingEngineError
-from aigo_bridge.extras import core_command
-from aigo_bridge.gaps import contradictions, likelihood_gaps
-from aigo_bridge.importing.report import ImportReport
-from aigo_bridge.models import Model
-from aigo_bridge.plan import TaskPlan
+from aigo_bridge.models.protocol import Model
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.process import core_command
+from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import LoggedRun
-
-if TYPE_CHECKING:
-    from aigo_bridge.doctor import Check
 
 PACKAGE = "inspect-ai"
 
@@ -34,10 +45,111 @@ OLDEST = (0, 3, 285)
 """First Inspect release with everything that is used here."""
 
 
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())
+
+
+def _checks() -> list[Check]:
+    """Which release of Inspect is installed, and whether it suits."""
+    try:
+        installed = importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return [Check(PACKAGE, "missing", "not installed", core_command(PACKAGE))]
+    if _version(installed) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        reason = f"{installed} is too old, this release needs {wanted} or later"
+        return [Check(PACKAGE, "missing", reason, core_command(PACKAGE))]
+    return [Check(PACKAGE, "ok", installed)]
+
+
+def _logs() -> LogImporter:
+    from aigo_inspect.importing.importing import InspectLogs
+
+    return InspectLogs()
+
+
+def _running() -> RunningLogs:
+    from aigo_inspect.importing.running import InspectRuns
+
+    return InspectRuns()
+
+
+def _traces(location: str) -> Iterator[Mapping[str, Any]]:
+    from aigo_inspect.importing.api import trace_rows
+
+    return trace_rows(location)
+
+
+def _model(name: str) -> Model:
+    from aigo_inspect.running.run import single_model
+
+    return single_model(name)
+
+
+def _native_tasks() -> NativeTasks:
+    from aigo_inspect.running.translate import InspectTasks
+
+    return InspectTasks()
+
+
+def _task_export() -> TaskExporter:
+    from aigo_inspect.exporting import export
+
+    return export
+
+
+def _log_export() -> LogExporter:
+    from aigo_inspect.exporting import export
+
+    return export
+
+
+def _benchmarks() -> BenchmarkRunner:
+    from aigo_inspect.benchmarks import run
+
+    return run
+
+
+def _benchmark_options() -> Sequence[BenchmarkOption]:
+    from aigo_inspect.benchmarks.options import taken_options
+
+    return taken_options()
+
+
+def _logged_runs(out: Path) -> Iterable[LoggedRun]:
+    from aigo_inspect.running.resume import earlier_runs
+
+    return [run.logged() for run in earlier_runs(out)]
+
+
+def _store_numbers(log: Path, numbers: StoredNumbers) -> None:
+    from aigo_inspect.running.codec import store_numbers
+
+    store_numbers(log, numbers)
+
+
+CAPABILITIES = Capabilities(
+    checks=_checks,
+    logs=_logs,
+    running=_running,
+    traces=_traces,
+    model=_model,
+    native_tasks=_native_tasks,
+    task_export=_task_export,
+    log_export=_log_export,
+    benchmarks=Benchmarks(_benchmarks, resumes=True, reports_progress=True, options=_benchmark_options),
+    tapes=True,
+    distribution=PACKAGE,
+    logged_runs=_logged_runs,
+    store_numbers=_store_numbers,
+)
+
+
 class InspectEngine:
     """Runs plans on Inspect AI."""
 
     name = "inspect"
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     def __init__(self) -> None:
         try:
@@ -47,30 +159,9 @@ class InspectEngine:
         if _version(installed) < OLDEST:
             wanted = ".".join(map(str, OLDEST))
             raise MissingEngineError(
-                f"inspect-ai {installed} is too old, this release needs {wanted} or later; run: {core_command(PACKAGE)}"
+                f"inspect-ai {installed} is too old, this release needs {wanted} or later; "
+                f"run: {core_command(PACKAGE)}"
             )
-
-    @staticmethod
-    def diagnose() -> list[Check]:
-        """Which release of Inspect is installed, and whether it suits; for `aigo-bridge doctor`."""
-        from aigo_bridge.doctor import Check
-
-        try:
-            installed = importlib.metadata.version(PACKAGE)
-        except importlib.metadata.PackageNotFoundError:
-            return [Check(PACKAGE, "missing", "not installed", core_command(PACKAGE))]
-        if _version(installed) < OLDEST:
-            wanted = ".".join(map(str, OLDEST))
-            reason = f"{installed} is too old, this release needs {wanted} or later"
-            return [Check(PACKAGE, "missing", reason, core_command(PACKAGE))]
-        return [Check(PACKAGE, "ok", installed)]
-
-    @staticmethod
-    def logs() -> EngineLogs:
-        """Inspect's logs; read without Inspect."""
-        from aigo_inspect.import_verb import InspectLogs
-
-        return InspectLogs()
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
         """What Inspect cannot run; nothing it runs departs from AI GO's semantics."""
@@ -82,64 +173,17 @@ class InspectEngine:
             if name is None:
                 hint = "see docs/sandbox.md: docker, or Linux with user namespaces"
                 reason = f"runs code that a model wrote, and there is no sandbox here: {reason}"
-                found.append(Gap("scorers (code_exec)", reason, Fidelity.UNSUPPORTED, hint))
+                found += [Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in sandboxed_parts(plan)]
         return found
 
-    def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
-        """Run the plan with Inspect's `eval`, or finish an interrupted run of it."""
-        from aigo_inspect.running import run
+    def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Run plans, new ones and interrupted ones, with one call of Inspect's `eval`."""
+        from aigo_inspect.running.run import run
 
-        return run(plan, settings)
-
-    def run_all(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-        """Run several plans with one call of Inspect's `eval`."""
-        from aigo_inspect.running import run_all
-
-        return run_all(jobs, settings)
-
-    def trace_rows(self, location: str) -> Iterator[Mapping[str, Any]]:
-        """The samples of Inspect logs as rows of a data set."""
-        from aigo_inspect.trace_rows import trace_rows
-
-        return trace_rows(location)
-
-    def model(self, name: str) -> Model:
-        """A model of Inspect."""
-        from aigo_inspect.running import single_model
-
-        return single_model(name)
-
-    def import_logs(
-        self,
-        locations: Sequence[str],
-        out: Path,
-        options: ImportOptions,
-        tell: Callable[[ImportReport], None],
-    ) -> int:
-        """Turn Inspect logs into result logs."""
-        return self.logs().import_logs(locations, out, options, tell)
-
-    def logged_runs(self, out: Path) -> Iterable[LoggedRun]:
-        """The runs whose logs stand in a folder."""
-        from aigo_inspect.earlier import earlier_runs
-
-        return [
-            LoggedRun(
-                run.path,
-                str((run.plan.get("task") or {}).get("key")),
-                run.times,
-                {key: name for key, name in run.roles.items() if name is not None},
-                run.datasets,
-            )
-            for run in earlier_runs(out)
-        ]
+        return run(jobs, settings)
 
     def read(self, log: Path) -> Evidence:
         """Read back a log that `run` has written."""
-        from aigo_inspect.evidence import read
+        from aigo_inspect.running.evidence import read
 
         return read(log)
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:3] if part.isdigit())

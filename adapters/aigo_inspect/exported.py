@@ -11,12 +11,12 @@ from inspect_ai._util.error import PrerequisiteError  # what Inspect shows witho
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
-from aigo_bridge.counting import ProgressCounter
 from aigo_bridge.errors import BridgeError
+from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.exporting.packing import packed_plan
-from aigo_inspect.models import role_models
-from aigo_inspect.namespace import in_namespace
-from aigo_inspect.translate import native_task
+from aigo_inspect.models.models import role_models
+from aigo_inspect.models.registration import in_namespace
+from aigo_inspect.running.translate import native_task
 
 
 def exported_task(folder: Path, config: Mapping[str, Any], *, num_samples: int | None = None) -> Task:

@@ -1,29 +1,119 @@
-"""The lighteval engine: three verbs over a plan. lighteval and torch are imported when a plan is run, and not earlier."""
+"""The lighteval engine: what it can do, and its three verbs over a plan. lighteval and torch are imported
+when one of them is called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from aigo_bridge.doctor import Check
-from aigo_bridge.engine import (
-    EngineLogs,
+from aigo_bridge.engine.engine import (
+    BenchmarkRunner,
+    Benchmarks,
+    Capabilities,
+    Check,
+    LogImporter,
+    NativeTasks,
+    TaskExporter,
+)
+from aigo_bridge.engine.protocol import (
     Evidence,
     Fidelity,
     Gap,
-    ImportOptions,
     Job,
     LogRef,
     RunSettings,
+    contradictions,
+    sandboxed_parts,
 )
-from aigo_bridge.errors import EngineError, UsageError
-from aigo_bridge.gaps import contradictions
-from aigo_bridge.importing.report import ImportReport
-from aigo_bridge.models import Model
-from aigo_bridge.plan import TaskPlan
+from aigo_bridge.errors import EngineError
+from aigo_bridge.models.protocol import Model
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import LoggedRun
 from aigo_lighteval.versions import installed_versions, prepare_imports, problems, require
+
+
+def _checks() -> list[Check]:
+    """What is installed, and what of it does not work."""
+    checks = [
+        Check(package, "ok", version)
+        for package, version in installed_versions().items()
+        if version is not None
+    ]
+    return checks + [
+        Check(
+            "lighteval's packages",
+            "missing" if problem.fatal else "warning",
+            problem.message,
+            problem.remedy,
+        )
+        for problem in problems()
+    ]
+
+
+def _logs() -> LogImporter:
+    from aigo_lighteval.importing.importing import LightevalLogs
+
+    return LightevalLogs()
+
+
+def _model(name: str) -> Model:
+    from aigo_lighteval.models.models import single_model
+
+    return single_model(name)
+
+
+def _native_tasks() -> NativeTasks:
+    from aigo_lighteval.documents.translate import Documents
+
+    return Documents()
+
+
+def _task_export() -> TaskExporter:
+    from aigo_lighteval.exporting import export
+
+    return export
+
+
+def _benchmarks() -> BenchmarkRunner:
+    from aigo_lighteval.benchmarks import run
+
+    return run
+
+
+def _log_files(log: Path) -> Sequence[Path]:
+    from aigo_lighteval.importing.locate import log_files
+
+    return log_files(log)
+
+
+def _logged_runs(out: Path) -> Iterable[LoggedRun]:
+    from aigo_lighteval.running.evidence import earlier_runs
+
+    return [run.logged() for run in earlier_runs(out)]
+
+
+def _store_numbers(log: Path, numbers: StoredNumbers) -> None:
+    from aigo_lighteval.running.evidence import store_numbers
+
+    store_numbers(log, numbers)
+
+
+CAPABILITIES = Capabilities(
+    checks=_checks,
+    logs=_logs,
+    model=_model,
+    native_tasks=_native_tasks,
+    task_export=_task_export,
+    benchmarks=Benchmarks(_benchmarks, resumes=True, reports_progress=True, takes_local_rows=True),
+    tapes=True,
+    distribution="lighteval",
+    log_files=_log_files,
+    logged_runs=_logged_runs,
+    store_numbers=_store_numbers,
+)
 
 
 class LightevalEngine:
@@ -34,97 +124,33 @@ class LightevalEngine:
     """
 
     name = "lighteval"
+    capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     def __init__(self) -> None:
         require()
         prepare_imports()
 
-    @staticmethod
-    def logs() -> EngineLogs:
-        """What lighteval leaves behind; read without it."""
-        from aigo_lighteval.importing import LightevalLogs
-
-        return LightevalLogs()
-
-    @staticmethod
-    def diagnose() -> list[Check]:
-        """What is installed, and what of it does not work; for `aigo-bridge doctor`."""
-        checks = [
-            Check(package, "ok", version)
-            for package, version in installed_versions().items()
-            if version is not None
-        ]
-        return checks + [
-            Check(
-                "lighteval's packages",
-                "missing" if problem.fatal else "warning",
-                problem.message,
-                problem.remedy,
-            )
-            for problem in problems()
-        ]
-
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """What cannot be run here; with the models of this engine nothing that runs departs from AI GO's semantics."""
-        found = list(contradictions(plan))
-        if plan.entity != "system" and any(scorer.type == "code_exec" for scorer in plan.benchmark.scorers):
-            reason = "runs code that a model wrote, and this engine has no sandbox"
-            found.append(
-                Gap("scorers (code_exec)", reason, Fidelity.UNSUPPORTED, "run it with --engine inspect")
-            )
-        return found
-
-    def run(self, plan: TaskPlan, settings: RunSettings) -> LogRef:
-        """Run the plan in lighteval's pipeline, or finish an interrupted run of it."""
-        from aigo_lighteval.running import run
-
-        return run(plan, settings)
-
-    def run_all(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-        """Run several plans, each in a pipeline of its own."""
-        from aigo_lighteval.running import run_all
-
-        return run_all(jobs, settings)
-
-    def trace_rows(self, location: str) -> Iterator[Mapping[str, Any]]:
-        """Refused: lighteval keeps no traces; those of our own runs are in their result logs."""
-        raise UsageError(
-            f"{location!r}: lighteval's files hold no traces; use the result log (*.tasklog.json) of the run"
-        )
-
-    def model(self, name: str) -> Model:
-        """A model of this engine."""
-        from aigo_lighteval.models import single_model
-
-        return single_model(name)
-
-    def import_logs(
-        self,
-        locations: Sequence[str],
-        out: Path,
-        options: ImportOptions,
-        tell: Callable[[ImportReport], None],
-    ) -> int:
-        """Turn lighteval results into result logs."""
-        return self.logs().import_logs(locations, out, options, tell)
-
-    def logged_runs(self, out: Path) -> Iterable[LoggedRun]:
-        """The runs whose results stand in a folder."""
-        from aigo_lighteval.earlier import earlier_runs
-
+        """What cannot be run here; with the models of this engine nothing that runs departs from AI GO's
+        semantics.
+        """
+        reason = "runs code that a model wrote, and this engine has no sandbox"
         return [
-            LoggedRun(
-                run.path,
-                str((run.plan.get("task") or {}).get("key")),
-                (run.block.get("started_at") or 0.0, run.block.get("ended_at") or 0.0),
-                {key: name for key, name in run.models.items() if key},
-                run.block.get("datasets") or {},
-            )
-            for run in earlier_runs(out)
+            *contradictions(plan),
+            *(
+                Gap(part, reason, Fidelity.UNSUPPORTED, "run it with --engine inspect")
+                for part in sandboxed_parts(plan)
+            ),
         ]
+
+    def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Run plans, new ones and interrupted ones, each in a pipeline of its own."""
+        from aigo_lighteval.running.run import run
+
+        return run(jobs, settings)
 
     def read(self, log: Path) -> Evidence:
         """Read back a results file that `run` has written."""
-        from aigo_lighteval.evidence import read
+        from aigo_lighteval.running.evidence import read
 
         return read(log)

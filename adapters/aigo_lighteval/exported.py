@@ -1,8 +1,10 @@
-"""What exported files call: a packed task as a task of lighteval's own command line, and a model that carries out whole tasks there.
+"""What exported files call: a packed task as a task of lighteval's own command line, and a model that carries
+out whole tasks there.
 
-With one of lighteval's backends, lighteval asks the questions; our metric takes its answers for those of the evaluated model, and everything
-behind them is the sample program's: post-processor, scorers, judges, rules, metrics. That is the task where a document says all that the
-task asks. Other tasks run with the model beside them, which calls models as runs of aigo-bridge do.
+With one of lighteval's backends, lighteval asks the questions; our metric takes its answers for those of the
+evaluated model, and everything behind them is the sample program's: post-processor, scorers, judges, rules,
+metrics. That is the task where a document says all that the task asks. Other tasks run with the model beside
+them, which calls models as runs of aigo-bridge do.
 """
 
 from __future__ import annotations
@@ -15,32 +17,50 @@ from typing import Any
 
 from lighteval.metrics.metrics_sample import SampleLevelComputation, SamplingMetric
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
-from lighteval.models.abstract_model import LightevalModel, ModelConfig
+from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from aigo_bridge.errors import SampleError, UnsupportedPlanError, UsageError
+from aigo_bridge.errors import UnsupportedPlanError, UsageError
+from aigo_bridge.execution.program import Failure
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan
-from aigo_bridge.plan import Sample
-from aigo_bridge.program import Failure
-from aigo_bridge.results.entities import slug
+from aigo_bridge.results.specification import slug
 from aigo_bridge.scoring.likelihoods import by_likelihood
-from aigo_lighteval.exporting.answers import GivenAnswer
-from aigo_lighteval.exporting.asking_model import (
+from aigo_lighteval.documents.translate import (
+    CARRIER,
+    asked,
+    golds_of,
+    has_several,
+    sampling_methods,
+    task_name,
+)
+from aigo_lighteval.documents.turns import (
+    EXAMPLES,
+    ROWS,
+    SPLIT,
+    asker,
+    mark,
+    opening,
+    shared_question,
+    storable,
+    version,
+)
+from aigo_lighteval.exporting.hosted_runs import (
+    GivenAnswer,
+    HostedRun,
     asking_model,
     hides_failures,
+    metrics_of_run,
     model_problems,
+    named_models,
     prompt_problem,
     weighed_tokens,
+    working,
 )
-from aigo_lighteval.exporting.hosted_runs import HostedRun, metrics_of_run, named_models, working
-from aigo_lighteval.exporting.questions import question_text, shared_question
-from aigo_lighteval.exporting.rows import EXAMPLES, FOLDER, SPLIT, mark, version
-from aigo_lighteval.golds import golds_of, has_several, storable
-from aigo_lighteval.translate import CARRIER, extra_fields, row_text, sampling_methods, task_name
-from aigo_lighteval.turns import asker, opening
+from aigo_lighteval.exporting.native import exported_fields
+from aigo_lighteval.running.pipeline import UncachedModel
 
 
 def exported_tasks(folder: Path, config: Mapping[str, Any]) -> list[LightevalTaskConfig]:
@@ -75,7 +95,7 @@ class ExportedTask:
         self._check_examples(folder)
         methods = sampling_methods(plan)
         compared = by_likelihood(plan.benchmark.scorers)
-        if any(scorer.length_normalisation == "tokens" for scorer in compared):
+        if any(scorer.normalisation == "tokens" for scorer in compared):
             self.problems.append(
                 "it divides likelihoods by numbers of tokens, and backends do not tell all of those"
             )
@@ -84,7 +104,7 @@ class ExportedTask:
         self.config = LightevalTaskConfig(
             name=task_name(plan),
             prompt_function=self._prompt(),
-            hf_repo=str(folder / FOLDER),
+            hf_repo=str(folder / ROWS),
             hf_subset="default",
             hf_avail_splits=[SPLIT, EXAMPLES],
             evaluation_splits=[SPLIT],
@@ -99,11 +119,12 @@ class ExportedTask:
     # Documents
 
     def _check_examples(self, folder: Path) -> None:
-        file = folder / FOLDER / f"{EXAMPLES}.jsonl"
+        file = folder / ROWS / f"{EXAMPLES}.jsonl"
         exported = len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
         if not self.problems and exported != len(self.shared.examples):
             self.problems.append(
-                f"it has {len(self.shared.examples)} examples with these parameters, and {exported} were exported"
+                f"it has {len(self.shared.examples)} examples with these parameters, and {exported} were"
+                " exported"
             )
 
     def _prompt(self) -> Callable[[dict[str, Any], str], Doc]:
@@ -114,22 +135,16 @@ class ExportedTask:
         def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
             if row["export"] != self._mark:
                 raise UsageError(
-                    f"the rows are of another export of task {plan.task.key!r}: the library that loads them has kept a copy of"
+                    f"the rows are of another export of task {plan.task.key!r}: the library that loads"
+                    " them has kept a copy of"
                     " those; remove it from its cache (HF_DATASETS_CACHE)"
                 )
             if row["__few_shots"]:
                 query, answer = self.shared.examples[row["sample"]]
                 return Doc(storable(query.text), [storable(answer.text)], 0)
             sample = plan.samples[row["sample"]]
-            choices, right = golds(sample.data)
-            doc = Doc("", choices, right if as_lists else next(iter(right), 0))
-            doc.specific = {CARRIER: row_text(sample)}
-            with_question = None if ask is None else _contained(ask, sample)
-            if with_question is not None:
-                doc.query = storable(question_text(with_question))
-                for name, value in extra_fields(with_question).items():
-                    setattr(doc, name, value)
-            return doc
+            question = asked(ask, sample)
+            return Doc(**exported_fields(sample, question, golds, as_lists=as_lists))
 
         return prompt
 
@@ -164,18 +179,11 @@ class ExportedTask:
             )
         if problems:
             head = (
-                f"task {self.plan.task.key!r} cannot be run with this model of lighteval; run it with `lighteval custom` and the"
+                f"task {self.plan.task.key!r} cannot be run with this model of lighteval; run it with"
+                " `lighteval custom` and the"
                 " model.py in its folder, or as said here:"
             )
             raise UnsupportedPlanError("\n".join([head, *(f"  - {problem}" for problem in problems)]))
-
-
-def _contained(ask: Callable[[Mapping[str, Any]], Any], sample: Sample) -> Any:
-    """A row that cannot be rendered has an empty question; it fails when it is scored, with the reason."""
-    try:
-        return ask(sample.data)
-    except SampleError:
-        return None
 
 
 class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
@@ -228,16 +236,18 @@ class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # 
 
 
 def _with_failures(run: HostedRun, place: int) -> str:
-    """The scores of one document; where its solver failed, the failure: a backend's response has no place for it."""
+    """The scores of one document; where its solver failed, the failure: a backend's response has no place for
+    it.
+    """
     value = run.metric_value(place)
     solved = [run.solution((place, trial)) for trial in range(run.plan.num_trials)]
     if not any(isinstance(solution, Failure) for solution in solved):
         return value
-    kept = [
+    values = [
         {"failure": solution.to_json()} if isinstance(solution, Failure) else scored
         for solution, scored in zip(solved, json.loads(value), strict=True)
     ]
-    return json.dumps(kept)
+    return json.dumps(values)
 
 
 def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> list[GivenAnswer]:
@@ -249,37 +259,24 @@ def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> li
     return [GivenAnswer(response, trial, doc, problem, tokens) for trial in range(num_trials)]
 
 
-class _NoCache:
-    """In place of lighteval's response cache: whatever is asked is asked."""
-
-    def _init_registry(self, registry: object) -> None:
-        """Asked for by the pipeline."""
-
-
-class ExportedModel(LightevalModel):  # type: ignore[misc]  # lighteval has no types
+class ExportedModel(UncachedModel):
     """A model that carries out the solvers of exported tasks, conversations and author's code included.
 
-    `lighteval custom NAME model.py` makes one. The name is what `--model` of `aigo-bridge run --engine lighteval` takes; any name will do
-    for tasks that call no model.
+    `lighteval custom NAME model.py` makes one. The name is what `--model` of `aigo-bridge run --engine
+    lighteval` takes; any name will do for tasks that call no model.
     """
-
-    tokenizer = None
-    add_special_tokens = False
-    max_length = 2**31
-    disable_tqdm = True
 
     def __init__(self, config: ModelConfig):
         self._model = str(config.model_name)
         # The results' folder is named after it.
-        self.config = ModelConfig(model_name=slug(self._model))
-        self._cache = _NoCache()
+        super().__init__(ModelConfig(model_name=slug(self._model)))
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
         """One response per document, in the order of the documents."""
         numbers: dict[str, list[int]] = {}
         for doc in docs:
             numbers.setdefault(doc.task_name.partition("|")[0], []).append(int(doc.id))
-        found: dict[tuple[str, int], Any] = {}
+        responses: dict[tuple[str, int], Any] = {}
         for name, unordered in numbers.items():
             if name not in _TASKS:
                 raise UsageError(f"task {name!r} was not exported by aigo-bridge; this model runs no other")
@@ -289,13 +286,7 @@ class ExportedModel(LightevalModel):  # type: ignore[misc]  # lighteval has no t
                 if run.interrupted:
                     raise KeyboardInterrupt
                 for place, number in enumerate(chosen):
-                    found[name, number] = run.response(place)
-        return [found[doc.task_name.partition("|")[0], int(doc.id)] for doc in docs]
+                    responses[name, number] = run.response(place)
+        return [responses[doc.task_name.partition("|")[0], int(doc.id)] for doc in docs]
 
-    def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """As `greedy_until`, for tasks that ask for likelihoods and nothing else."""
-        return self.greedy_until(docs)
-
-    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """No task of ours is about the likelihood of prompts."""
-        raise NotImplementedError
+    loglikelihood = greedy_until

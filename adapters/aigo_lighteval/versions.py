@@ -1,18 +1,21 @@
-"""Which releases of lighteval, and of what it leans on, work together; found out without importing any of them.
+"""Releases of lighteval, and of what it leans on, that work together; found out without importing any of
+them.
 
-lighteval 0.13 installs cleanly beside releases with which it then fails: `xxhash` is imported but not declared, and an argument that
-its task files use is gone from `huggingface_hub` 2.
+lighteval 0.13 installs cleanly beside releases with which it then fails: `xxhash` is imported but not
+declared, and an argument that its task files use is gone from `huggingface_hub` 2. pyarrow, which reads
+details, is asked for when there are details to be read, and not earlier.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aigo_bridge.errors import MissingEngineError
-from aigo_bridge.extras import install_command, pip_install
+from aigo_bridge.process import install_command, pip_install
 
 OLDEST = (0, 13)
 BEYOND = (0, 14)
@@ -70,19 +73,21 @@ def problems(versions: Mapping[str, str | None] | None = None) -> list[Problem]:
     lighteval = versions.get("lighteval")
     if lighteval is None:
         return [Problem("lighteval is not installed", _command())]
-    found: list[Problem] = []
+    faults: list[Problem] = []
     if not OLDEST <= numbers(lighteval) < BEYOND:
         wanted = f"{_dotted(OLDEST)} or later, before {_dotted(BEYOND)}"
-        found.append(Problem(f"lighteval {lighteval} does not suit, this release needs {wanted}", _command()))
+        faults.append(
+            Problem(f"lighteval {lighteval} does not suit, this release needs {wanted}", _command())
+        )
     for rule in _RULES:
         version = versions.get(rule.package)
         if version is not None and numbers(version) >= rule.below:
             remedy = pip_install(f"{rule.package}<{_dotted(rule.below)}")
-            found.append(Problem(f"{rule.package} {version}: {rule.consequence}", remedy, fatal=rule.fatal))
+            faults.append(Problem(f"{rule.package} {version}: {rule.consequence}", remedy, fatal=rule.fatal))
     missing = [package for package in PACKAGES if package in versions and versions[package] is None]
     if missing:
-        found.append(Problem(f"{', '.join(missing)} not installed", _command()))
-    return found
+        faults.append(Problem(f"{', '.join(missing)} not installed", _command()))
+    return faults
 
 
 def require() -> None:
@@ -99,7 +104,8 @@ def require() -> None:
 def prepare_imports(setenv: Callable[[str, str], object] = os.environ.setdefault) -> None:
     """Set what lighteval reads from the environment while it is imported, unless the user has set it.
 
-    Without a `git` executable its logging could not be imported, and litellm, where it is installed, would ask the network for prices.
+    Without a `git` executable its logging could not be imported, and litellm, where it is installed, would
+    ask the network for prices.
     """
     setenv("GIT_PYTHON_REFRESH", "quiet")
     setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -108,12 +114,12 @@ def prepare_imports(setenv: Callable[[str, str], object] = os.environ.setdefault
 
 def numbers(version: str) -> tuple[int, ...]:
     """The leading numbers of a release: `0.13.1.dev0` → (0, 13, 1)."""
-    found: list[int] = []
+    leading: list[int] = []
     for part in version.split("+", 1)[0].split("."):
         if not part.isdigit():
             break
-        found.append(int(part))
-    return tuple(found)
+        leading.append(int(part))
+    return tuple(leading)
 
 
 def _command() -> str:
@@ -130,3 +136,18 @@ def _version(package: str) -> str | None:
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
+
+
+def require_parquet(location: str) -> None:
+    """Make sure that details can be read.
+
+    Raises:
+        MissingEngineError: they cannot; the message has the command that mends it.
+    """
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise MissingEngineError(
+            f"{location!r}: details of lighteval are Parquet files, and pyarrow is not installed;"
+            f" run: {install_command('parquet')}"
+        ) from error

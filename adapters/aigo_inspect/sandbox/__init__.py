@@ -11,8 +11,8 @@ from functools import cache
 
 import anyio
 
-from aigo_bridge.plan import TaskPlan
-from aigo_inspect.sandbox.jailing import JailLimits, JailRefusedError, JailResult, run_jailed
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.sandbox.jailing import JailLimits, JailRefusedError, JailResult, run_jailed
 
 __all__ = ["available", "needs_sandbox"]
 
@@ -33,15 +33,18 @@ print("jailed")
 
 
 def needs_sandbox(plan: TaskPlan) -> bool:
-    """Whether a plan scores by running code that a model wrote."""
-    return plan.entity != "system" and any(scorer.type == "code_exec" for scorer in plan.benchmark.scorers)
+    """Whether a plan runs what a model wrote: as a tool of an agent, or to score an answer."""
+    return plan.entity != "system" and (
+        plan.runs_tools or any(scorer.runs_answers for scorer in plan.benchmark.scorers)
+    )
 
 
 @cache
 def available() -> tuple[str | None, str]:
     """The name under which Inspect knows the sandbox that works here, and why it is that one (or none).
 
-    Really tries: a container engine must answer, and a program must run in the namespaces. Blocks for up to some seconds.
+    Really tries: a container engine must answer, and a program must run in the namespaces. Blocks for up to
+    some seconds.
     """
     engine = _docker()
     if engine is None:

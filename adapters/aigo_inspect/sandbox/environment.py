@@ -1,23 +1,31 @@
 """The local sandbox as Inspect knows sandboxes: `aigo_local`.
 
-Files are kept on the side of the runner and copied into `/work` for each command; what a command writes is gone when it ends.
+Each command has a jail of its own; the files in `/work` last from one command of a sample to the next.
 """
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path, PurePosixPath
-from typing import Literal, overload
+import math
+from typing import Literal, cast, overload
 
 from inspect_ai.util import (
+    ComposeConfig,
+    ComposeService,
     ExecResult,
     OutputLimitExceededError,
     SandboxEnvironment,
     SandboxEnvironmentConfigType,
+    SandboxEnvironmentSpec,
+    sandbox,
     sandboxenv,
 )
 
-from aigo_inspect.sandbox.jailing import JailLimits, run_jailed
+from aigo_bridge.errors import SampleError, UnsupportedPlanError
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.sandbox.jailing import JailLimits, run_jailed
+from aigo_bridge.sandbox.judging import Judging
+from aigo_bridge.sandbox.workspace import Workspace
+from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult
 
 NAME = "aigo_local"
 
@@ -27,7 +35,7 @@ class LocalSandbox(SandboxEnvironment):
     """Linux namespaces: no network, read-only root, own `/tmp` and `/work`, limits on everything."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="aigo-sandbox-", ignore_cleanup_errors=True)
+        self._workspace = Workspace()
 
     @classmethod
     async def sample_init(
@@ -59,7 +67,8 @@ class LocalSandbox(SandboxEnvironment):
         timeout_retry: bool = True,
         concurrency: bool = True,
     ) -> ExecResult[str]:
-        """Run a command in `/work`, for at most `timeout` seconds (30 without).
+        """Run a command in `/work`, for at most `timeout` seconds (30 without). What it writes there, later
+        commands find, unless a limit ends it.
 
         Raises:
             TimeoutError: it took longer.
@@ -70,10 +79,9 @@ class LocalSandbox(SandboxEnvironment):
         if user is not None:
             raise PermissionError(f"found the user {user!r}, expected none: the sandbox has but one")
         limits = JailLimits() if timeout is None else JailLimits(seconds=timeout)
-        result = await run_jailed(
+        result = await self._workspace.run(
             cmd,
             stdin=input.encode() if isinstance(input, str) else input or b"",
-            folder=Path(self._folder.name),
             cwd=cwd or ".",
             environment=env,
             limits=limits,
@@ -88,15 +96,31 @@ class LocalSandbox(SandboxEnvironment):
         code = result.code if result.code is not None else 1
         return ExecResult(code == 0, code if code >= 0 else 128 - code, stdout, stderr)
 
+    async def judge(self, programs: Judging, seconds: float) -> CodeResult:
+        """Run code and its tests as two programs that share one socket, and the files that were there before
+        the first command.
+
+        Raises:
+            JailRefusedError: there can be no sandbox here.
+        """
+        result = await run_jailed(
+            programs.judge,
+            stdin=programs.stdin.encode(),
+            folder=self._workspace.folder,
+            limits=JailLimits(seconds=seconds),
+            companion=programs.answer,
+        )
+        stdout, stderr = (text.decode(errors="replace") for text in (result.stdout, result.stderr))
+        ended = cast("Literal['exit', 'time', 'memory', 'output']", result.ended)
+        return CodeResult(ended, result.code, stdout, stderr, result.companion)
+
     def remove(self) -> None:
         """Remove its files."""
-        self._folder.cleanup()
+        self._workspace.remove()
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         """Put a file where commands find it in `/work`."""
-        path = self._path(file)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+        await self._workspace.write(file, contents.encode() if isinstance(contents, str) else contents)
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
@@ -105,12 +129,75 @@ class LocalSandbox(SandboxEnvironment):
     async def read_file(self, file: str, text: Literal[False]) -> bytes: ...
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
-        """A file that was put there."""
-        content = self._path(file).read_bytes()
+        """A file in `/work`, as the last command has left it."""
+        content = await self._workspace.read(file)
         return content.decode() if text else content
 
-    def _path(self, file: str) -> Path:
-        path = PurePosixPath("/work", file)
-        if ".." in path.parts or not path.is_relative_to("/work"):
-            raise PermissionError(f"found {file!r}, expected a path below /work")
-        return Path(self._folder.name, path.relative_to("/work"))
+
+JUDGE = "judge"
+"""Name of the container in which code is judged of an agent that has one of its own."""
+
+
+def sandbox_of(name: str | None, plan: TaskPlan) -> SandboxEnvironmentSpec | str | None:
+    """The sandbox of a plan's samples, of the kind that works here.
+
+    Of docker's there are two where an agent works and tests judge what it has made: it may have changed all
+    that is in its own. In ours they see nothing of each other anyway.
+    """
+    is_judged = any(scorer.runs_answers for scorer in plan.benchmark.scorers)
+    if name != "docker" or not (plan.runs_tools and is_judged):
+        return name
+    # As Inspect makes the one container of a task that says nothing about it.
+    service = ComposeService(
+        image="aisiuk/inspect-tool-support",
+        command="tail -f /dev/null",
+        init=True,
+        network_mode="none",
+        stop_grace_period="1s",
+    )
+    return SandboxEnvironmentSpec(name, ComposeConfig(services={"default": service, JUDGE: service}))
+
+
+def _judging_box() -> SandboxEnvironment:
+    try:
+        return sandbox(JUDGE)
+    except ValueError:  # there is but one
+        return sandbox()
+
+
+class SandboxCodeRunner:
+    """The core's `CodeRunner`, in whatever sandbox the task was given: docker's or ours."""
+
+    async def run(self, programs: Judging, *, time_limit: float = TIME_LIMIT) -> CodeResult:
+        """Run the judge with the sandbox's `python3`; our sandbox starts the other program beside it, in
+        others the judge does.
+
+        Raises:
+            SampleError: there is no sandbox, or it failed.
+        """
+        try:
+            box = _judging_box()
+            try:
+                local = box.as_type(LocalSandbox)
+            except TypeError:
+                return await _alone(box, programs, time_limit)
+            return await local.judge(programs, time_limit)
+        except TimeoutError:
+            return CodeResult("time", None, "", "")
+        except OutputLimitExceededError:
+            return CodeResult("output", None, "", "")
+        except (OSError, LookupError, RuntimeError, UnsupportedPlanError) as error:
+            raise SampleError(f"the sandbox failed: {error}", stage="score", kind="SandboxError") from error
+
+
+async def _alone(box: SandboxEnvironment, programs: Judging, time_limit: float) -> CodeResult:
+    result = await box.exec(
+        list(programs.judge), input=programs.stdin_alone, timeout=math.ceil(time_limit), timeout_retry=False
+    )
+    if result.returncode in (126, 127) and "python3" in result.stderr:
+        raise SampleError(
+            f"the sandbox has no python3: {result.stderr.strip()[:200]}",
+            stage="score",
+            kind="SandboxError",
+        )
+    return CodeResult("exit", result.returncode, result.stdout, result.stderr)

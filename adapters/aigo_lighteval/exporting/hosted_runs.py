@@ -1,32 +1,42 @@
-"""Runs of the sample program inside lighteval's own command line: with our models, or around answers that a backend has given."""
+"""Runs of the sample program inside lighteval's own command line: with our models, or around answers that a
+backend has given.
+"""
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import anyio
+import orjson
 from anyio.from_thread import start_blocking_portal
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
 
-from aigo_bridge.counting import ProgressCounter
-from aigo_bridge.errors import UsageError
-from aigo_bridge.plan import Sample, TaskPlan
-from aigo_bridge.program import Failure, SampleProgram, Solution, compile_program, contained
+from aigo_bridge.errors import SampleError, Stage, UsageError
+from aigo_bridge.execution.permissions import snippet_host
+from aigo_bridge.execution.program import Failure, SampleProgram, Solution, compile_program, contained
+from aigo_bridge.execution.progress import ProgressCounter
+from aigo_bridge.models.connections import Choice, Exchange, Reply
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import Tally, count_samples, metrics_for
-from aigo_bridge.results.trials import TrialRecord
-from aigo_bridge.snippets import SnippetHost
-from aigo_lighteval.calling import SAMPLE_ROW, Caller
-from aigo_lighteval.evidence import trial_records
-from aigo_lighteval.exporting.answers import GivenAnswer
-from aigo_lighteval.exporting.commands import MODELS
-from aigo_lighteval.hosting import TaskRun
-from aigo_lighteval.likelihoods import likelihood_solver
-from aigo_lighteval.models import HostedModel, Models, load_caller, make_caller
-from aigo_lighteval.stored import as_json
+from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_lighteval.documents.turns import Shared
+from aigo_lighteval.exporting.export import MODELS
+from aigo_lighteval.models.backends import BACKENDS
+from aigo_lighteval.models.calling import SAMPLE_ROW, make_caller
+from aigo_lighteval.models.messages import Answer
+from aigo_lighteval.models.models import HostedModel, Models, limiter, load_caller
+from aigo_lighteval.running.hosted import TaskRun, likelihood_solver
+from aigo_lighteval.running.run import records_of
 
 NUM_ERRORS = "num_errors"
 """Under this name stands how many samples failed, beside the metrics: lighteval has no other place for it."""
@@ -69,29 +79,25 @@ def working(
     part = replace(plan, samples=tuple(plan.samples[number] for number in numbers))
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
-        others = {key: make_caller(name) for key, name in named_models(part).items()}
+        callers = {key: make_caller(name) for key, name in named_models(part).items()}
         model = None if evaluated is None or not plan.calls_model else make_caller(evaluated)
-        for caller in [*others.values(), *([] if model is None else [model])]:
+        for caller in [*callers.values(), *([] if model is None else [model])]:
             load_caller(caller)
             stack.callback(portal.call, caller.aclose)
-        host = SnippetHost()
+        host = snippet_host(part)
         stack.callback(host.close)
-        limited = {key: (caller, _limiter(caller)) for key, caller in others.items()}
+        limited = {key: (caller, limiter(caller)) for key, caller in callers.items()}
         yield HostedRun(
             plan=part,
             program=compile_program(part, host),
             host=host,
-            model=None if model is None else HostedModel("", model, _limiter(model)),
+            model=None if model is None else HostedModel("", model, limiter(model)),
             models=Models(limited, "score"),
             portal=portal,
             progress=ProgressCounter(None, len(numbers) * plan.num_trials),
             likelihoods=likelihood_solver(part),
             given=given,
         )
-
-
-def _limiter(caller: Caller) -> anyio.CapacityLimiter:
-    return anyio.CapacityLimiter(max(1, int(caller.max_concurrent)))
 
 
 def named_models(plan: TaskPlan) -> dict[str, str]:
@@ -105,7 +111,8 @@ def named_models(plan: TaskPlan) -> dict[str, str]:
     missing = [key for key in plan.model_keys if not named.get(key)]
     if missing:
         raise UsageError(
-            f"task {plan.task.key!r} asks {', '.join(map(repr, missing))}: set {MODELS}='{missing[0]}=PROVIDER/MODEL', several with commas"
+            f"task {plan.task.key!r} asks {', '.join(map(repr, missing))}: set"
+            f" {MODELS}='{missing[0]}=PROVIDER/MODEL', several with commas"
             " between them"
         )
     return {key: named[key] for key in plan.model_keys}
@@ -114,18 +121,175 @@ def named_models(plan: TaskPlan) -> dict[str, str]:
 def metrics_of_run(run: HostedRun) -> dict[str, float]:
     """The plan's metrics by `<scorer>.<name>`, and how many samples failed."""
     plan = run.plan
-    records: list[TrialRecord] = []
-    for place, sample in enumerate(plan.samples):
-        for trial in range(plan.num_trials):
-            at = (place, trial)
-            records += trial_records(sample, trial, as_json(run.solved[at]), as_json(run.scored[at]), plan)
+    records = list(records_of(run))
     tally = Tally(plan)
     count_samples(records, tally)
-    found = {
+    metrics = {
         f"{row.scorer_key}.{row.name}": float(row.value)
         for row in metrics_for(tally, run.host).rows
         if row.value is not None and math.isfinite(float(row.value))
     }
     for error in [error for record in records for error in record.errors][:5]:
         logger.warning("a sample of %s failed: %s", plan.task.key, error.message)
-    return {**found, NUM_ERRORS: float(tally.failures.num_errors)}
+    return {**metrics, NUM_ERRORS: float(tally.failures.num_errors)}
+
+
+# Answers that a backend has given
+
+
+class GivenAnswer:
+    """A model that says what was said already, to one question in one trial."""
+
+    name = "lighteval"
+    max_concurrent = 1
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(
+        self,
+        response: ModelResponse,
+        trial: int,
+        doc: Doc,
+        problem: str | None = None,
+        tokens: Sequence[int] = (),
+    ):
+        self._response = response
+        self._tokens = tokens
+        """Numbers of tokens of the document's choices, where likelihoods were asked."""
+        self._problem = problem
+        """Why the answer is to something else than was asked; `None`: it is not."""
+        self._trial = trial
+        self._doc = doc
+
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+        """The answer; cut where the backend went on behind a stop sequence, as some do."""
+        self._check_prompt(stage)
+        texts = self._response.text
+        if self._trial >= len(texts):
+            raise SampleError(
+                f"the backend gave {len(texts)} answers, expected one for each trial",
+                stage=stage,
+                kind="MissingAnswer",
+            )
+        text = str(texts[self._trial])
+        for stop in self._doc.stop_sequences or ():
+            text = text.split(stop, 1)[0]
+        reasonings = self._response.reasonings
+        reasoning = reasonings[self._trial] if self._trial < len(reasonings) else None
+        answer = Answer(Reply(choices=(Choice(text=text, reasoning=reasoning, finish_reason=None),)))
+        return answer, self._exchange({"text": text})
+
+    async def likelihoods(
+        self, request: ModelRequest, continuations: Sequence[str], stage: Stage
+    ) -> tuple[tuple[Likelihood, ...], Exchange]:
+        """The likelihoods of the document's choices."""
+        self._check_prompt(stage)
+        response = self._response
+        if list(continuations) != self._doc.choices or len(response.logprobs) != len(continuations):
+            raise SampleError(
+                "the backend gave likelihoods of other texts", stage=stage, kind="MissingLikelihoods"
+            )
+        tokens, greedy = self._tokens, response.argmax_logits_eq_gold
+        if not len(tokens) == len(greedy) == len(continuations) or not all(tokens):
+            raise SampleError(
+                "the backend does not tell which tokens it has weighed",
+                stage=stage,
+                kind="MissingLikelihoods",
+            )
+        weights = tuple(
+            Likelihood(text, float(value), number, bool(best))
+            for text, value, number, best in zip(
+                continuations, response.logprobs, tokens, greedy, strict=True
+            )
+        )
+        return weights, self._exchange({"logprobs": [weight.log_likelihood for weight in weights]})
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+    def _check_prompt(self, stage: Stage) -> None:
+        if self._problem is not None:
+            raise SampleError(self._problem, stage=stage, kind="UntrustedAnswer")
+
+    def _exchange(self, reply: object) -> Exchange:
+        question = {"query": self._doc.query, "choices": self._doc.choices}
+        return Exchange(orjson.dumps(question).decode(), orjson.dumps(reply).decode())
+
+
+# The model of lighteval that has answered, seen from our metric. lighteval tells metrics nothing of the
+# model, cuts the beginning of prompts that are too long, and says nothing of that either.
+
+
+def asking_model() -> Any:
+    """The model of the pipeline that is calling; `None` where there is none."""
+    from lighteval.pipeline import Pipeline
+
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, Pipeline):
+            return caller.model
+        frame = frame.f_back
+    return None
+
+
+def model_problems(model: Any, shared: Shared) -> Iterator[str]:
+    """How a model's configuration differs from what the task asks."""
+    if not hasattr(getattr(model, "config", None), "generation_parameters"):
+        return
+    config = model.config
+    if (config.system_prompt or None) != shared.system:
+        wanted = "no system_prompt" if shared.system is None else f"system_prompt {shared.system!r}"
+        yield f"the model has the system_prompt {config.system_prompt!r}, and the task asks with {wanted}"
+    parameters = config.generation_parameters
+    for name, value in shared.settings.items():
+        if getattr(parameters, name, None) != value:
+            yield f"the model has {name} {getattr(parameters, name, None)}, and the task asks with {value}"
+    if shared.size is not None and parameters.max_new_tokens not in (None, shared.size):
+        yield (
+            f"the model has max_new_tokens {parameters.max_new_tokens}, and the task asks with {shared.size}"
+        )
+
+
+def prompt_problem(model: Any, doc: Doc, response: ModelResponse) -> str | None:
+    """Why a prompt was not asked whole; `None`: it was, or the backend sends it to a server, which refuses
+    what is too long.
+    """
+    tokenizer, limit = _tokenizer(model), getattr(model, "max_length", None)
+    if tokenizer is None or limit is None:
+        return None
+    prompt = model.prompt_manager.prepare_prompt(doc)
+    length = len(tokenizer(prompt, add_special_tokens=bool(model.add_special_tokens))["input_ids"])
+    if SamplingMethod.LOGPROBS in doc.sampling_methods:
+        longest = max(weighed_tokens(model, doc) or [0])
+        return _too_long(length + longest, limit) if length + longest > limit else None
+    num_asked = len(response.input_tokens) - int(response.padded_tokens_count)
+    return _too_long(length, limit) if response.input_tokens and num_asked < length else None
+
+
+def hides_failures(model: Any) -> bool:
+    """Whether an empty answer of this model can be a call that failed."""
+    name = type(model).__name__
+    return any(backend.hides_failures and backend.model == name for backend in BACKENDS.values())
+
+
+def weighed_tokens(model: Any, doc: Doc) -> list[int]:
+    """Numbers of tokens of a document's choices; none where nobody knows. Those in responses are filled up,
+    or missing.
+    """
+    tokenizer = _tokenizer(model)
+    if tokenizer is None:
+        return []
+    return [len(tokenizer(choice, add_special_tokens=False)["input_ids"]) for choice in doc.choices]
+
+
+def _tokenizer(model: Any) -> Any:
+    # The model itself has been given up by now, and its tokenizer with it.
+    tokenizer = getattr(getattr(model, "prompt_manager", None), "tokenizer", None)
+    return tokenizer if callable(tokenizer) else None
+
+
+def _too_long(length: int, limit: int) -> str:
+    return (
+        f"the backend cut the beginning of the prompt: {length} tokens with what is weighed; the model"
+        f" takes {limit}, less the answer"
+    )

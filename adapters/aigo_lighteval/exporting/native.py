@@ -1,32 +1,93 @@
-"""A task as plain lighteval code, for tasks of which every part has an exact native form."""
+"""A task as plain lighteval code: which parts have an exact form there, its documents rendered, and the file.
+
+Exact means: lighteval asks its models the same questions, and from the same answers come the same scores of
+every sample and the same metrics. What fails differs: a failed call ends lighteval's run, and with some
+backends it is an empty answer.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.engine import Fidelity, Gap
+from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.exporting.comparisons import expected, is_excluded
-from aigo_bridge.exporting.manifest import Manifest, PackedDataset, checksum
-from aigo_bridge.jsonl_spec.snippet import scorer_snippet
-from aigo_bridge.plan import Sample, TaskPlan
+from aigo_bridge.exporting.folders import MARK
+from aigo_bridge.exporting.manifest import Manifest
+from aigo_bridge.exporting.native import (
+    AUTHORS_CODE,
+    UNKNOWN,
+    Form,
+    about_task,
+    actions_part,
+    complete,
+    expected,
+    is_excluded,
+    metric_parts,
+    near_form,
+    no_form,
+    part,
+    samples_part,
+    scorer_parts,
+    trials_part,
+    unsupported,
+)
+from aigo_bridge.exporting.native import (
+    SCORERS as COMMON_SCORERS,
+)
+from aigo_bridge.exporting.packing import write_rows
+from aigo_bridge.exporting.python_code import module_docstring, one_line, rendered, with_runtime
+from aigo_bridge.jsonl_spec import METRIC_NAMES
+from aigo_bridge.jsonl_spec.conversion import is_of_records, scorer_snippet
+from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.likelihoods import Choices
-from aigo_lighteval.exporting.native_code import native_code
-from aigo_lighteval.exporting.native_parts import parts_of
-from aigo_lighteval.exporting.questions import Shared, question_text, shared_question
-from aigo_lighteval.golds import golds_of, has_several, is_of_records, storable
-from aigo_lighteval.translate import CARRIER, extra_fields, row_text
-from aigo_lighteval.turns import asker
+from aigo_lighteval.documents.translate import (
+    CARRIER,
+    Golds,
+    extra_fields,
+    golds_of,
+    has_several,
+    row_text,
+    sampling_methods,
+    task_name,
+)
+from aigo_lighteval.documents.turns import (
+    EXAMPLES,
+    ROWS,
+    SPLIT,
+    Asked,
+    Shared,
+    asker,
+    mark,
+    question_text,
+    shared_question,
+    storable,
+    version,
+)
 
-SAMPLES = "samples.jsonl"
-EXAMPLES = "examples.jsonl"
-RECORD_SCORES = "record_scores.py"
-_SHOWN = 5
+_FILES = ("samples.jsonl", "examples.jsonl")
+_RECORD_SCORES = "record_scores.py"
+
+_JUDGE = near_form(
+    "lighteval's judge asks otherwise, reads replies otherwise, and ends the run where one fails"
+)
+_BY_TOKENS = near_form("lighteval's backends count padding with a text's tokens")
+_UNCONDITIONED = no_form("lighteval 0.13 asks no model the unconditioned query")
+_RECORDS = Form(f'record_score(FILES / "{_RECORD_SCORES}")')
+
+SCORERS: Mapping[str, Form] = {
+    **COMMON_SCORERS,
+    "model_as_a_judge_classifier": _JUDGE,
+    "model_as_a_judge_scorer": _JUDGE,
+    "labeler_via_model": no_form("lighteval has no metric that gives a judge's label"),
+    "function_call_coverage": no_form("it compares calls of a trace, which lighteval has not"),
+    "code_exec": no_form("it runs code that a model wrote, and lighteval has no sandbox"),
+}
+"""Type of scorer → its native form; of likelihoods and of task records see `_form`."""
 
 Record = dict[str, Any]
 """Fields of a document."""
@@ -44,44 +105,110 @@ class Native:
 
 
 def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Native]:
-    """Every part of a task with its fidelity and, if all are exact so far, its samples, which are a part as well."""
-    parts = parts_of(plan)
-    if any(found.fidelity is not Fidelity.EXACT for found in parts):
+    """Every part of a task with its fidelity and, if all are exact so far, its samples, which are a part as
+    well.
+    """
+    parts = list(_parts(plan))
+    if any(part.fidelity is not Fidelity.EXACT for part in parts):
         return parts, Native()
     native = _rendered(plan)
-    return [*parts, _samples_part(native)], native
+    return [*parts, samples_part(native.problems)], native
 
 
 def write_native(plan: TaskPlan, native: Native, folder: Path, manifest: Manifest) -> tuple[Manifest, str]:
-    """Write the documents into a new folder; returns the completed manifest and the code of the task's file."""
+    """Write the documents into a new folder; returns the completed manifest and the task's file."""
     folder.mkdir(parents=True)
-    files = {SAMPLES: native.samples, EXAMPLES: native.examples}
-    for name, records in files.items():
-        if records or name == SAMPLES:
-            lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-            (folder / name).write_text("".join(lines), encoding="utf-8", newline="\n")
+    for name, records in zip(_FILES, (native.samples, native.examples), strict=True):
+        if records or name == _FILES[0]:
+            write_rows(records, folder / name)
     if any(map(is_of_records, plan.benchmark.scorers)):
-        (folder / RECORD_SCORES).write_text(scorer_snippet(), encoding="utf-8", newline="\n")
-    dataset = plan.dataset
-    manifest = replace(
-        manifest,
-        dataset=None
-        if dataset is None
-        else PackedDataset(dataset.key, dataset.display_name, dataset.total, (), dataset.tags),
-        limit=plan.num_samples,
-        subsampling=plan.subsampling,
-        files={path.name: checksum(path) for path in sorted(folder.iterdir())},
+        (folder / _RECORD_SCORES).write_text(scorer_snippet(), encoding="utf-8", newline="\n")
+    manifest = complete(manifest, plan, folder)
+    return manifest, _code(plan, manifest, native.shared)
+
+
+def _code(plan: TaskPlan, manifest: Manifest, shared: Shared) -> str:
+    forms = [_form(scorer) for scorer in plan.benchmark.scorers]
+    (method,) = sampling_methods(plan)
+    text = (
+        f"Written by {MARK} from the AI GO task {one_line(manifest.key)} (plan {manifest.digest[:12]})."
+        " Prompts and"
+        f" expected answers are rendered: they stand in {manifest.module}/{_FILES[0]}."
     )
-    return manifest, native_code(plan, manifest, native.shared)
+    about = {
+        "name": task_name(plan),
+        "export": mark(manifest),
+        "version": version(manifest.digest),
+        "asks": method.name,
+        "examples": len(shared.examples),
+        "size": shared.size,
+        "stop": list(shared.stop),
+        **about_task(plan, forms, prefix=True),
+    }
+    source = rendered(
+        Path(__file__).with_name("native.py.jinja"),
+        head=module_docstring(f"{one_line(manifest.display_name)}.", manifest.commands, text),
+        module=manifest.module,
+        about=about,
+        rows=ROWS,
+        split=SPLIT,
+        examples=EXAMPLES,
+        read="likelihoods" if method.name == "LOGPROBS" else "answers",
+        scorers=[form.code for form in forms],
+    )
+    return with_runtime(source, "aigo_lighteval.exporting.runtime")
 
 
-def _samples_part(native: Native) -> Gap:
-    if not native.problems:
-        return Gap("samples", "", Fidelity.EXACT)
-    more = len(native.problems) - _SHOWN
-    listed = "; ".join(native.problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    reason = f"{len(native.problems)} would fail in a run: {listed}"
-    return Gap("samples", reason, Fidelity.UNSUPPORTED, "mend the rows or the templates")
+# Parts
+
+
+def _parts(plan: TaskPlan) -> Iterator[Gap]:
+    """Every part of a task with its fidelity in plain lighteval code."""
+    if plan.entity == "system":
+        yield unsupported("definition (system_task)", "it has no rows, and lighteval nothing to ask")
+        return
+    solver, scorers = plan.benchmark.solver, plan.benchmark.scorers
+    _, problems = shared_question(plan)
+    yield part("solver" if solver is None else f"solver ({solver.type})", "; ".join(problems) or None)
+    if solver is not None and solver.postprocessor is not None:
+        yield unsupported("solver.postprocessor", AUTHORS_CODE.reason)
+    for number, scorer in enumerate(scorers):
+        yield from _scorer_parts(plan, scorer, f"scorers[{number}]")
+    if not scorers:
+        yield unsupported("scorers", "there are none, and lighteval asks only what a metric needs")
+    elif len(sampling_methods(plan)) > 1:
+        yield unsupported("scorers", "lighteval cannot save answers and likelihoods of one task")
+    trials = trials_part(plan)
+    if trials is not None and plan.num_trials > 1 and any(map(is_of_records, scorers)):
+        trials = unsupported("trials", "the scores of task records have no native form over trials")
+    yield from filter(None, (trials, actions_part(plan)))
+
+
+def _form(scorer: Any) -> Form:
+    """The native form of a scorer; how likelihoods are divided and whose code it is decide with its type."""
+    if is_of_records(scorer):
+        return _RECORDS
+    divided = getattr(scorer, "length_normalisation", "none")
+    if divided in ("pmi", "tokens"):
+        return _UNCONDITIONED if divided == "pmi" else _BY_TOKENS
+    form = SCORERS.get(scorer.type, UNKNOWN)
+    if getattr(scorer, "method", None) != "loglikelihood":
+        return form
+    return replace(form, code="most_likely", settings={"by_length": divided == "characters"})
+
+
+def _scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
+    name, form = f"{where} ({scorer.type})", _form(scorer)
+    if form is _RECORDS:
+        yield part(name, None)
+        yield from metric_parts(scorer, where, METRIC_NAMES)
+    elif form.code:
+        yield from scorer_parts(plan, scorer, where)
+    else:
+        yield Gap(name, form.reason, form.fidelity)
+
+
+# Documents
 
 
 Expect = Callable[[Sample], dict[str, Any]]
@@ -96,26 +223,17 @@ def _rendered(plan: TaskPlan) -> Native:
     scorers = plan.benchmark.scorers
     expect = [(key, _expect(scorer)) for key, scorer in zip(scorer_keys(scorers), scorers, strict=True)]
     shared, _ = shared_question(plan)
-    native = Native(shared, examples=[_example(query.text, said.text) for query, said in shared.examples])
+    native = Native(shared, examples=[_example(query.text, answer.text) for query, answer in shared.examples])
     for sample in plan.samples:
         try:
-            asked = ask(sample.data)
+            question = ask(sample.data)
             compared: dict[str, Any] = {key: find(sample) for key, find in expect}
             excluded = bool(plan.benchmark.actions) and is_excluded(plan, sample)
         except (SampleError, TemplateError) as error:
             native.problems.append(f"sample {sample.id!r}: {error}")
             continue
-        choices, right = golds(sample.data)
-        record: Record = {
-            "query": storable(question_text(asked)),
-            "choices": choices,
-            "gold_index": right if as_lists else next(iter(right), 0),
-            "specific": {
-                CARRIER: row_text(sample),
-                "expected": json.dumps({"excluded": excluded, "scorers": compared}),
-            },
-        }
-        record |= extra_fields(asked)
+        record: Record = exported_fields(sample, question, golds, as_lists=as_lists)
+        record["specific"]["expected"] = json.dumps({"excluded": excluded, "scorers": compared})
         native.samples.append(record)
     return native
 
@@ -133,14 +251,14 @@ def _expect(scorer: Any) -> Expect:
     letters, weighed = expected(scorer), Choices(scorer)
 
     def expect(sample: Sample) -> dict[str, Any]:
-        found = letters(sample.data)
+        compared = letters(sample.data)
         choices, _ = weighed.of(sample.data, "score")
-        if found["ground_truth"] not in choices:
+        if compared["ground_truth"] not in choices:
             raise SampleError(
-                f"ground_truth_choice: found {found['ground_truth']!r}, expected one of {choices!r}",
+                f"ground_truth_choice: found {compared['ground_truth']!r}, expected one of {choices!r}",
                 stage="score",
             )
-        return {"right": choices.index(found["ground_truth"])}
+        return {"right": choices.index(compared["ground_truth"])}
 
     return expect
 
@@ -152,3 +270,24 @@ def _record(sample: Sample) -> dict[str, Any]:
     if missing:
         raise SampleError(f"the row is no task record: it has no {', '.join(missing)}", stage="score")
     return {name: row[name] for name in names}
+
+
+def exported_fields(
+    sample: Sample, question: Asked | None, golds: Golds, *, as_lists: bool
+) -> dict[str, Any]:
+    """Fields of a document of an exported task; its examples are lighteval's to add.
+
+    Args:
+        sample: the row.
+        question: what is asked; `None`: it cannot be rendered, or is asked in several turns.
+        golds: gives the right answers.
+        as_lists: whether these are lists (see `has_several`).
+    """
+    choices, right = golds(sample.data)
+    fields: dict[str, Any] = {
+        "query": "" if question is None else storable(question_text(question)),
+        "choices": choices,
+        "gold_index": right if as_lists else next(iter(right), 0),
+        "specific": {CARRIER: row_text(sample)},
+    }
+    return fields if question is None else fields | extra_fields(question)

@@ -1,0 +1,1 @@
+"""Existing Inspect tasks, run as they are."""

@@ -1,0 +1,208 @@
+"""An Inspect task as an AI GO task: every prompt as Inspect renders it, every answer scored by Inspect's own
+scorer.
+
+Prompts are rendered once, by the task's own solvers on its own samples, and become rows; so they are the same
+texts. The scorer is a Python scorer that gives an answer to Inspect's scorer; so it is the same score. Only
+solvers and scorers of which this holds are converted, Inspect's own and those of installed packages;
+everything else is refused with the list of what stands in the way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai._eval.task.util import sample_messages
+from inspect_ai.dataset import Sample
+
+from aigo_bridge.engine.engine import ConvertedBenchmark
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_bridge.errors import UnsupportedPlanError, UsageError
+from aigo_inspect.benchmarks.scorers import (
+    has_rows_for_epochs,
+    needs_metadata,
+    needs_state,
+    scorer_gaps,
+    scorer_of,
+)
+from aigo_inspect.benchmarks.solvers import Turns, solver_gaps, solvers_of, watch, watched_gaps
+
+
+def convert(task: Task, *, key: str | None = None) -> ConvertedBenchmark:
+    """The AI GO task, its rows, and what is different.
+
+    Args:
+        task: the task, made.
+        key: key of the AI GO task; `None` makes one from the task's name.
+
+    Raises:
+        UnsupportedPlanError: the task does something that would not be the same; all of it is listed.
+        UsageError: there are no samples.
+    """
+    solvers = solvers_of(task)
+    samples = list(task.dataset)
+    gaps = [*solver_gaps(solvers), *_task_gaps(task), *scorer_gaps(task), *_sample_gaps(task)]
+    _refuse(task, gaps)
+    if not samples:
+        raise UsageError(f"task {task.name!r} has no samples")
+    watched = watch(solvers, samples)
+    gaps += watched_gaps(watched, len(samples))
+    _refuse(task, gaps)
+    rendered = watched.prompts
+    messages, columns = _messages(rendered)
+    if needs_metadata(task):
+        columns = [
+            {**cells, "metadata": _json(sample.metadata)}
+            for cells, sample in zip(columns, samples, strict=True)
+        ]
+    if needs_state(task):
+        columns = [
+            {**cells, "state": _json({"input": _input(sample), "messages": turns})}
+            for cells, turns, sample in zip(columns, rendered, samples, strict=True)
+        ]
+    rows = tuple(
+        {
+            "sample_id": sample.id if sample.id is not None else number,
+            "input": sample.input if isinstance(sample.input, str) else sample.input[-1].text,
+            "targets": [sample.target] if isinstance(sample.target, str) else list(sample.target),
+            "choices": list(sample.choices or []),
+            **cells,
+        }
+        for number, (sample, cells) in enumerate(zip(samples, columns, strict=True), start=1)
+    )
+    if has_rows_for_epochs(task):
+        rows = tuple(
+            {**row, "sample_id": f"{row['sample_id']}-{epoch}", "native_id": row["sample_id"], "epoch": epoch}
+            for row in rows
+            for epoch in range(1, (task.epochs or 1) + 1)
+        )
+    name = key or re.sub(r"[^a-zA-Z0-9_\-]+", "-", task.name.rpartition("/")[2]).strip("-") or "task"
+    definition: dict[str, Any] = {
+        "type": "benchmark_task",
+        "dataset": {"key": f"{name}-samples"},
+        "solver": {"type": "single_turn_solver", "input_builder": messages},
+        "scorers": [scorer_of(scorer, task) for scorer in task.scorer or []],
+    }
+    if task.epochs is not None and task.epochs > 1 and not has_rows_for_epochs(task):
+        definition["trials"] = {"num_trials": task.epochs}
+    document = {
+        "key": name,
+        "display_name": task.name,
+        "description": (
+            f"The Inspect task {task.name!r}: its prompts as Inspect renders them, its own scoring"
+        ),
+        "definition": definition,
+    }
+    return ConvertedBenchmark(document, rows, tuple(gaps))
+
+
+# What stands in the way
+
+
+def _refuse(task: Task, gaps: Sequence[Gap]) -> None:
+    refused = [gap for gap in gaps if gap.fidelity is Fidelity.UNSUPPORTED]
+    if not refused:
+        return
+    lines = [f"task {task.name!r} cannot be converted: {len(refused)} gap(s)"]
+    lines += [f"  - {gap.part}: {gap.reason}" + (f" ({gap.hint})" if gap.hint else "") for gap in refused]
+    raise UnsupportedPlanError("\n".join(lines))
+
+
+def _no(part: str, reason: str, hint: str | None = None) -> Gap:
+    return Gap(part, reason, Fidelity.UNSUPPORTED, hint)
+
+
+def _task_gaps(task: Task) -> list[Gap]:
+    gaps = [
+        _no(part, "an AI GO task has none")
+        for part, value in (
+            ("sandbox", task.sandbox),
+            ("cleanup", task.cleanup),
+            ("early_stopping", task.early_stopping),
+        )
+        if value
+    ]
+    if task.model is not None:
+        reason = f"an AI GO task names no model; this one runs {str(task.model)!r}"
+        gaps.append(Gap("model", reason, Fidelity.APPROXIMATE, "give it with --model"))
+    settings = sorted(task.config.model_dump(exclude_none=True))
+    if settings:
+        reason = f"generation settings are not part of an AI GO task: {', '.join(settings)}"
+        gaps.append(Gap("config", reason, Fidelity.APPROXIMATE, "set them on the model"))
+    if has_rows_for_epochs(task):
+        reason = f"each of its {task.epochs} epochs is a row of its own, as AI GO has means of trials only"
+        hint = "leave out a cache of answers, which would give all epochs the same one"
+        gaps.append(Gap("epochs", reason, Fidelity.APPROXIMATE, hint))
+    gaps += [
+        Gap(limit, "limits are options of a run", Fidelity.APPROXIMATE)
+        for limit in ("message_limit", "token_limit", "time_limit", "working_limit", "cost_limit")
+        if getattr(task, limit, None) is not None
+    ]
+    return gaps
+
+
+def _sample_gaps(task: Task) -> list[Gap]:
+    gaps = []
+    for name in ("sandbox", "files", "setup"):
+        number = sum(bool(getattr(sample, name)) for sample in task.dataset)
+        if number:
+            gaps.append(_no(f"samples' {name}", f"{number} samples have it, an AI GO task has none"))
+    odd = sum(not _is_json(sample.metadata) for sample in task.dataset) if needs_metadata(task) else 0
+    if odd:
+        gaps.append(
+            _no("samples' metadata", f"{odd} samples have some that is no JSON, and may be looked at")
+        )
+    media = sum(
+        not isinstance(message.content, str) or message.role not in ("system", "user", "assistant")
+        for sample in task.dataset
+        for message in sample_messages(sample)
+    )
+    if media:
+        gaps.append(_no("samples' input", f"{media} messages are no plain text of system, user or assistant"))
+    return gaps
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _json(value: Any) -> str:
+    return "" if not value else json.dumps(value, ensure_ascii=False)
+
+
+def _input(sample: Sample) -> Any:
+    if isinstance(sample.input, str):
+        return sample.input
+    return [[message.role, message.text] for message in sample.input]
+
+
+# Prompts
+
+
+def _messages(rendered: Sequence[Turns]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Input builder and, for each sample, the columns that it reads."""
+    roles = [[role for role, _ in messages] for messages in rendered]
+    if any(row_roles != roles[0] for row_roles in roles):
+        columns = [
+            {"messages": [{"role": role, "content": text} for role, text in messages]}
+            for messages in rendered
+        ]
+        template = '{"messages": {{ sample.messages | tojson }}}'
+        return {"type": "generic", "template": template}, list(columns)
+    names = [f"message_{number}_{role}" for number, role in enumerate(roles[0], start=1)]
+    builder = {
+        "type": "chat_completion",
+        "input_messages": [
+            {"role": role, "content": f"{{{{ sample.{name} }}}}"}
+            for role, name in zip(roles[0], names, strict=True)
+        ],
+    }
+    return builder, [
+        {name: text for name, (_, text) in zip(names, messages, strict=True)} for messages in rendered
+    ]

@@ -1,0 +1,148 @@
+"""An Inspect hook that writes AI GO evidence when a task ends, however it does, so that any `inspect eval`
+yields a result log.
+
+It is on when the environment variable `AIGO_BRIDGE_EVIDENCE` names a folder; `log` means the folder of the
+log:
+
+```sh
+AIGO_BRIDGE_EVIDENCE=evidence inspect eval my_task.py --model openai/gpt-4.1
+```
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anyio import CancelScope, to_thread
+from inspect_ai.hooks import Hooks, RunEnd, SampleStart, TaskEnd, TaskStart, hooks
+from inspect_ai.log import EvalLog
+from inspect_ai.log._samples import sample_active
+
+from aigo_bridge.errors import BridgeError, EvidenceError
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_inspect.importing.importing import import_file, import_own
+from aigo_inspect.logs.sources import local_path
+
+VARIABLE = "AIGO_BRIDGE_EVIDENCE"
+"""Environment variable that names the folder for the evidence; unset or empty: the hook does nothing."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Run:
+    tasks: dict[str, str] = field(default_factory=dict)
+    """Attempt at a task (`eval_id`) → task."""
+    begun: dict[str, str] = field(default_factory=dict)
+    """Task → log of its last attempt that has begun a sample: one that is made again has no evidence."""
+    written: set[str] = field(default_factory=set)
+    """Logs whose evidence is written."""
+
+
+@hooks(name="aigo_bridge_evidence", description="AI GO evidence from every task")
+class EvidenceHook(Hooks):
+    """Imports the log of each task that ends: with its task, or with the run if that is the only one to say
+    so.
+
+    Inspect tells of the end of a task only where that went all its way. Tasks that fail are among the logs of
+    their run; those that are cancelled are not even there, and are known by the samples they have begun.
+    """
+
+    def __init__(self) -> None:
+        self._runs: defaultdict[str, _Run] = defaultdict(_Run)
+
+    def enabled(self) -> bool:
+        """Whether the user asked for evidence."""
+        return bool(os.environ.get(VARIABLE))
+
+    async def on_task_start(self, data: TaskStart) -> None:
+        """Note which task this is an attempt at."""
+        self._runs[data.run_id].tasks[data.eval_id] = data.spec.task_id
+
+    async def on_sample_start(self, data: SampleStart) -> None:
+        """Note that a log has begun, or that a task that has ended is tried again."""
+        sample = sample_active()
+        if sample is not None and sample.log_location:
+            run = self._runs[data.run_id]
+            run.begun[run.tasks.get(data.eval_id, data.eval_id)] = sample.log_location
+            run.written.discard(sample.log_location)
+
+    async def on_task_end(self, data: TaskEnd) -> None:
+        """Write the evidence; a failure is reported and never takes the evaluation with it."""
+        self._runs[data.run_id].written.add(data.log.location)
+        await _write(data.log.location, data.log)
+
+    async def on_run_end(self, data: RunEnd) -> None:
+        """Write the evidence of the tasks that did not end by themselves."""
+        run = self._runs.pop(data.run_id, _Run())
+        logs: dict[str, EvalLog | None] = {log.location: log for log in data.logs}
+        for location in dict.fromkeys([*logs, *run.begun.values()]):
+            if location and location not in run.written:
+                await _write(location, logs.get(location))
+
+
+async def _write(location: str, log: EvalLog | None) -> None:
+    # In a thread: reading a large log would stop all other tasks of the event loop.
+    try:
+        # Shielded: a run that was cancelled is still to be told of.
+        with CancelScope(shield=True):
+            result = await to_thread.run_sync(write_evidence, location, os.environ[VARIABLE])
+    except (BridgeError, OSError) as error:
+        _logger.warning("evidence of %s was not written: %s", location, error)
+        return
+    if result is None:
+        return
+    if result.exit_code:
+        _logger.warning("evidence of %s: %s", location, result.reason)
+    if log is not None:
+        for difference in _differences(log, result):
+            message = (
+                "evidence of %s differs from what Inspect shows: %s (please report this defect of"
+                " aigo-bridge)"
+            )
+            _logger.error(message, location, difference)
+
+
+def _differences(log: EvalLog, result: ImportReport) -> tuple[str, ...]:
+    """How the evidence differs from what Inspect makes known of its log."""
+    if result.output is None:
+        return ()
+    # Late: the hook is loaded with Inspect, whether it is on or not.
+    from aigo_bridge.engine.outcome import Shown, differences, shown_metrics
+    from aigo_inspect.benchmarks.outcomes import metrics_of_log
+
+    shown = Shown(
+        metrics=shown_metrics(metrics_of_log(log)),
+        succeeded=log.status == "success",
+        num_samples=result.samples,
+        num_failed=result.failed,
+    )
+    return differences(shown, result.output)
+
+
+def write_evidence(log: str, folder: str) -> ImportReport | None:
+    """Import `log` to `folder`, or beside it when `folder` is `log` and the log is a local file.
+
+    `None` for the log of an AI GO task: its evidence is that of `aigo-bridge run`, and nothing is lost.
+    """
+    path = local_path(log)
+    name = log.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".eval").removesuffix(".json")
+    target = (
+        Path(path).parent
+        if folder == "log" and path is not None
+        else Path("." if folder == "log" else folder)
+    )
+    target.mkdir(parents=True, exist_ok=True)
+    from aigo_inspect.running.translate import planned_here
+
+    try:
+        # The code of a task that runs in this process is the user's own.
+        if import_own(log, target, ImportOptions(recompute=planned_here)) is not None:
+            return None
+    except EvidenceError as error:
+        return import_file(log, target / name, known_damage=str(error))
+    return import_file(log, target / name)

@@ -1,0 +1,378 @@
+"""The options of `inspect eval`, read by its own command: from the command line, `INSPECT_EVAL_…` variables,
+`.env` and the files that they name. So a setting means what it means there, whatever the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from click.core import ParameterSource
+from inspect_ai import Epochs
+from inspect_ai._cli import eval as command_module
+from inspect_ai._eval.loader import solver_from_spec
+from inspect_ai._util.dotenv import init_dotenv
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.registry import registry_find, registry_unqualified_name
+from inspect_ai.approval._policy import approval_policies_from_config
+from inspect_ai.model import GenerateConfig, GenerateConfigArgs, Model, get_model
+from inspect_ai.model._util import resolve_model_roles
+
+from aigo_bridge.engine.engine import BenchmarkOption, BenchmarkRun
+from aigo_bridge.errors import BridgeError, UsageError
+from aigo_bridge.redaction.secrets import learn_arguments, learn_environment
+from aigo_inspect.benchmarks.tasks import parsed_arguments
+from aigo_inspect.models.models import native_model, plain_text
+from aigo_inspect.models.provider import EntityAPI
+from aigo_inspect.models.requests import options_of
+
+_OWN = frozenset({"tasks", "json_output", "model", "t", "fail_on_error"})
+"""Parameters of Inspect's command whose options `aigo-bridge run` has itself."""
+
+NOT_TAKEN: Mapping[str, str] = {
+    "json_output": "--json prints the summary of aigo-bridge",
+    "detach": "evidence is written when the run ends; let your shell run it in the background",
+    "log_dir": "logs stand in --out",
+    "log_format": "evidence and --resume need logs in the format eval",
+    "no_log_samples": "evidence is made of the samples in the log",
+    "no_score": "evidence is made of scores; `inspect eval --no-score`, and `aigo-bridge import` its log",
+    "fail_on_error": "say how many samples may fail with --fail-on-error of aigo-bridge",
+    "continue_on_fail": "a run goes on after failed samples, unless --fail-on-error says how many may fail",
+    "display": "progress is that of aigo-bridge",
+    "no_ansi": "progress is that of aigo-bridge",
+    "trace": "progress is that of aigo-bridge",
+    "ctl_server": "a run is watched by its progress, and stopped by ctrl-C",
+    "traceback_locals": "values of variables in a log may be secrets",
+    "debug": "for debugging use `inspect eval`",
+    "debug_port": "for debugging use `inspect eval`",
+    "debug_errors": "for debugging use `inspect eval`",
+}
+"""Parameters of Inspect's command that a run does not follow → why not."""
+
+_TYPED: Mapping[str, str] = {
+    "model": "--model",
+    "num_samples": "--limit",
+    "num_trials": "--epochs",
+    "sample_id": "--sample-id",
+    "max_connections": "--max-connections",
+    "max_samples": "--max-samples",
+    "time_limit": "--time-limit",
+    "token_limit": "--token-limit",
+    "cost_limit": "--cost-limit",
+}
+"""Fields of `BenchmarkRun` → what Inspect's command calls them."""
+
+TRANSPORT = frozenset(
+    {
+        "max_retries",
+        "timeout",
+        "attempt_timeout",
+        "stream_idle_timeout",
+        "max_connections",
+        "adaptive_connections",
+        "batch",
+        "cache",
+    }
+)
+"""Generation settings that say how a model is reached, and not what it is asked."""
+
+_OF_INSPECT = frozenset(
+    {
+        "system_message",
+        "max_tool_output",
+        "fail_on_refusal",
+        "reasoning_history",
+        "internal_tools",
+        "response_schema",
+    }
+)
+"""Generation settings that Inspect follows itself, or that are part of what every model entity is sent."""
+
+
+@dataclass(frozen=True)
+class EvalSettings:
+    """Tasks, models and settings of a run, as Inspect's own command would have them."""
+
+    tasks: tuple[str, ...]
+    """Names, files, folders and patterns."""
+    task_arguments: Mapping[str, Any]
+    models: tuple[Model, ...]
+    """Each task runs with each; without one, Inspect's model that cannot be called."""
+    roles: Mapping[str, Model | list[Model]]
+    generation: GenerateConfig
+    """Generation settings for the models."""
+    parameters: Mapping[str, Any]
+    """The other arguments of `eval` that were set, generation settings among them."""
+
+    @property
+    def num_trials(self) -> int | None:
+        """How often each sample is solved; `None`: as the task says."""
+        epochs: Epochs | None = self.parameters.get("epochs")
+        return None if epochs is None else epochs.epochs
+
+
+def taken_options() -> tuple[BenchmarkOption, ...]:
+    """The options of Inspect's command that `aigo-bridge run inspect:…` knows beside its own; those that it
+    does not take are among them, to be refused with the reason.
+    """
+    return tuple(
+        BenchmarkOption((*parameter.opts, *parameter.secondary_opts), _value(parameter))
+        for parameter in command_module.eval_command.params
+        if parameter.name not in _OWN and isinstance(parameter, click.Option)
+    )
+
+
+def _value(option: click.Option) -> Any:
+    if option.is_flag:
+        return "none"
+    # Only the option itself knows `--retry-on-error[=N]`, and has no public word for it.
+    return "optional" if getattr(option, "_flag_needs_value", False) else "required"
+
+
+def settings_of(request: BenchmarkRun) -> EvalSettings:
+    """The settings of a run, as Inspect reads them.
+
+    Raises:
+        UsageError: an option is wrong, means nothing here, or names a model that cannot be made.
+    """
+    init_dotenv()
+    learn_environment()
+    parsed_arguments(request.arguments)
+    arguments = _read(request)
+    _refuse_without_effect(arguments, request)
+    tasks = arguments.pop("tasks", None) or ()
+    base_url, model_args = (
+        arguments.pop("model_base_url", None),
+        dict(arguments.pop("model_args", None) or {}),
+    )
+    names, roles = arguments.pop("model", None), arguments.pop("model_roles", None) or {}
+    task_arguments = arguments.pop("task_args", None) or {}
+    unset: tuple[Any, ...] = (None, {}, [], ())
+    parameters = {name: value for name, value in arguments.items() if value not in unset}
+    generation = _generation(parameters)
+    learn_arguments({"headers": generation.extra_headers or {}, "base_url": base_url or ""})
+    _check(parameters)
+    return EvalSettings(
+        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks),
+        task_arguments=task_arguments,
+        models=_models(names, base_url, model_args, generation),
+        roles={
+            **{role: _role(bound) for role, bound in roles.items()},
+            **{role: native_model(name) for role, name in request.roles.items()},
+        },
+        generation=generation,
+        parameters=parameters,
+    )
+
+
+def _generation(parameters: Mapping[str, Any]) -> GenerateConfig:
+    names = GenerateConfigArgs.__annotations__
+    return GenerateConfig(**{name: value for name, value in parameters.items() if name in names})
+
+
+# Read by Inspect's command
+
+
+def _read(request: BenchmarkRun) -> dict[str, Any]:
+    """The arguments with which Inspect's command would call `eval`."""
+    typed = {option: getattr(request, name) for name, option in _TYPED.items()}
+    words = [word.partition("=")[0] for word in request.options]
+    twice = [option for option, value in typed.items() if value is not None and option in words]
+    if twice:
+        raise UsageError(f"{', '.join(twice)}: given twice (-n is --limit, --num-trials is --epochs)")
+    texts = [text for option, value in typed.items() if value is not None for text in (option, str(value))]
+    texts += [text for argument in request.arguments for text in ("-T", argument)]
+    names = [name for name in (request.task, *request.more_tasks) if name]
+    try:
+        context = command_module.eval_command.make_context(
+            "inspect eval", [*request.options, *texts, "--", *names], auto_envvar_prefix="INSPECT_EVAL"
+        )
+        _leave_out(context, request)
+        context.params["display"] = "none"
+        with context, _captured() as calls:
+            command_module.eval_command.invoke(context)
+    except (BridgeError, KeyboardInterrupt):
+        raise
+    except click.ClickException as error:
+        raise UsageError(error.format_message()) from error
+    except (PrerequisiteError, ValueError, TypeError, LookupError, OSError, yaml.YAMLError) as error:
+        raise UsageError(f"options of inspect: {plain_text(error)}") from error
+    (arguments,) = calls
+    return _without_those_of_files(arguments)
+
+
+@contextmanager
+def _captured() -> Iterator[list[dict[str, Any]]]:
+    """Take down what Inspect's command calls `eval` with, in place of running it."""
+    module: Any = command_module
+    calls: list[dict[str, Any]] = []
+    native = module.eval
+    module.eval = lambda **arguments: calls.append(arguments)
+    try:
+        yield calls
+    finally:
+        module.eval = native
+
+
+def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
+    """Refuse what was typed and is not taken, and tell of variables that are not followed."""
+    refused = []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        reason = NOT_TAKEN.get(name)
+        if reason is None:
+            continue
+        source, value = context.get_parameter_source(name), context.params[name]
+        default = parameter.get_default(context)
+        # Click has a word of its own for no default.
+        default = default if isinstance(default, str | int | float) else None
+        context.params[name] = default
+        if source == ParameterSource.COMMANDLINE:
+            refused.append(f"{parameter.opts[0]}: {reason}")
+        elif (
+            source == ParameterSource.ENVIRONMENT
+            and name not in ("display", "no_ansi")
+            and value not in (default, None, False, "eval")
+            and request.on_note is not None
+        ):
+            request.on_note(f"{_variable(parameter)} is not followed: {reason}")
+    if refused:
+        raise UsageError("options of `inspect eval` that are not taken:\n  " + "\n  ".join(refused))
+
+
+def _variable(parameter: click.Parameter) -> str:
+    names = parameter.envvar
+    if names is None:
+        return f"INSPECT_EVAL_{str(parameter.name).upper()}"
+    return names if isinstance(names, str) else " or ".join(names)
+
+
+def _without_those_of_files(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Without what a run has its own way with; a `--run-config` may not ask for another."""
+    conflicts = {
+        "log_samples": arguments.get("log_samples") is False,
+        "fail_on_error": arguments.get("fail_on_error") not in (None, False),
+        "continue_on_fail": bool(arguments.get("continue_on_fail")),
+    }
+    reasons = {"log_samples": NOT_TAKEN["no_log_samples"], **NOT_TAKEN}
+    refused = [f"{name}: {reasons[name]}" for name, is_asked in conflicts.items() if is_asked]
+    if refused:
+        raise UsageError("--run-config has settings that are not taken:\n  " + "\n  ".join(refused))
+    left_out = {"log_dir", "log_format", "log_header_only", "display", "score", "score_display"}
+    left_out |= {"debug_errors", "trace", "ctl_server", *conflicts}
+    return {name: value for name, value in arguments.items() if name not in left_out}
+
+
+# What is wrong with it
+
+
+def _refuse_without_effect(arguments: Mapping[str, Any], request: BenchmarkRun) -> None:
+    """Refuse what Inspect's command takes and silently does nothing with."""
+    words = {word.partition("=")[0] for word in request.options}
+    refused = []
+    if words & {"--epochs-reducer", "--no-epochs-reducer"} and arguments.get("epochs") is None:
+        refused.append(
+            "--epochs-reducer: needs --num-trials N, without which Inspect does not reduce with it"
+        )
+    if words & {"-S", "--solver-config"} and arguments.get("solver") is None:
+        refused.append("-S, --solver-config: need --solver, whose arguments they are")
+    if arguments.get("sample_id") is not None:
+        for name, option in (("limit", "--limit"), ("sample_shuffle", "--sample-shuffle")):
+            if arguments.get(name) is not None:
+                refused.append(f"--sample-id and {option} (or -n): Inspect takes one of them")
+    names = arguments.get("model")
+    scripted = isinstance(names, str) and names.startswith("scripted/")
+    if scripted and arguments.get("model_base_url") is not None:
+        refused.append("--model-base-url: a scripted model has no address")
+    if refused:
+        raise UsageError("options without effect:\n  " + "\n  ".join(refused))
+
+
+def _check(parameters: Mapping[str, Any]) -> None:
+    """Make what options name once, so that a wrong name is told before anything runs."""
+    try:
+        if "solver" in parameters:
+            solver_from_spec(parameters["solver"])
+        if isinstance(parameters.get("approval"), str):
+            approval_policies_from_config(parameters["approval"])
+    except Exception as error:
+        # Code and files of the user's: whatever they raise is theirs to read.
+        raise UsageError(f"--solver, --approval: {type(error).__name__}: {plain_text(error)}") from error
+    sandbox = parameters.get("sandbox")
+    if sandbox is None:
+        return
+    names = sorted({registry_unqualified_name(info) for info in registry_find(_is_sandbox)})
+    if sandbox.type.rpartition("/")[2] not in names:
+        raise UsageError(f"--sandbox: found {sandbox.type!r}, expected one of {', '.join(names)}")
+
+
+def _is_sandbox(info: Any) -> bool:
+    return bool(info.type == "sandboxenv")
+
+
+# Models
+
+
+def _models(
+    named: Any, base_url: str | None, model_args: Mapping[str, Any], generation: GenerateConfig
+) -> tuple[Model, ...]:
+    if named is None:
+        return (get_model("none"),)
+    if isinstance(named, list) and all(isinstance(model, Model) for model in named):
+        return tuple(named)
+    names = _names(named) if isinstance(named, str) else named
+    models = tuple(native_model(name, model_args, base_url=base_url, config=generation) for name in names)
+    _refuse_unsent(models, generation)
+    return models
+
+
+def _refuse_unsent(models: Sequence[Model], generation: GenerateConfig) -> None:
+    """Refuse generation settings that would not reach a model entity's endpoint."""
+    settings = generation.model_dump(exclude_none=True, exclude={*TRANSPORT, *_OF_INSPECT})
+    refused = []
+    for model in models:
+        if not isinstance(model.api, EntityAPI):
+            continue
+        takes = model.api.connection.takes_options
+        unsent = [
+            f"--{name.replace('_', '-')}"
+            for name, value in settings.items()
+            if not (takes and options_of(GenerateConfig(**{name: value})))
+        ]
+        if unsent:
+            adapter = model.api.connection.adapter.key
+            refused.append(
+                f"{', '.join(unsent)}: the adapter {adapter!r} of {model.name!r} does not pass it on"
+            )
+    if refused:
+        raise UsageError("\n".join(refused))
+
+
+def _names(text: str) -> list[str]:
+    """Names of models with commas between them; the name of a file may have one itself."""
+    if Path(text).is_file() or Path(text.partition("/")[2]).is_file():
+        return [text]
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _role(bound: Any) -> Model | list[Model]:
+    """The models of a role as Inspect's command has read them: names, and models with settings."""
+    models = [native_model(item) if isinstance(item, str) else item for item in _listed(bound)]
+    return models if len(models) > 1 else models[0]
+
+
+def _listed(bound: Any) -> Sequence[Any]:
+    items = bound if isinstance(bound, list) else [bound]
+    if not items or not all(isinstance(item, str | Model) for item in items):
+        raise UsageError(f"--model-role: found {bound!r}, expected NAME=MODEL or NAME={{model: …}}")
+    return items
+
+
+def with_roles(roles: Mapping[str, Model | list[Model]]) -> dict[str, Model | list[Model]]:
+    """Models that know which role they have."""
+    return dict(resolve_model_roles(dict(roles)) or {})

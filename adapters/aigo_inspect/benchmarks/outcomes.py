@@ -1,0 +1,224 @@
+"""What became of the run of an Inspect task: its log imported, its numbers, what is doubtful about them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.event import ModelEvent, SpanBeginEvent
+from inspect_ai.log import (
+    EvalLog,
+    EvalSample,
+    read_eval_log,
+    read_eval_log_sample,
+    read_eval_log_sample_summaries,
+)
+
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.engine.engine import BenchmarkRun
+from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
+from aigo_bridge.engine.protocol import LogRef
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.importing.log_import import ImportOptions
+from aigo_bridge.redaction.secrets import redact
+from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
+from aigo_bridge.text.escapes import is_unseen
+from aigo_inspect.importing.importing import import_file
+
+MAX_ERRORS = 5
+"""Failed samples that are named in an outcome; all are in the evidence."""
+
+_SETTINGS = ("solver", "solver_args_passed", "model_generate_config")
+"""Of a log's header, what a run was told beside its task's arguments that makes other results."""
+
+
+def unreturned(logs: Sequence[EvalLog], written: set[Path]) -> list[EvalLog]:
+    """Logs that Inspect has written and, after an interruption, does not return."""
+    returned = {Path(log.location.removeprefix("file://")).name for log in logs if log.location}
+    return [
+        read_eval_log(str(path), header_only=True) for path in sorted(written) if path.name not in returned
+    ]
+
+
+def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, models: Sequence[str]) -> Outcome:
+    """Import a log and say what the run came to.
+
+    Args:
+        log: as Inspect returned it.
+        request: what was asked for.
+        name: of the evidence's file, without its suffix.
+        reused: trials that were taken over from an earlier run.
+        models: Inspect's names of the models that were asked for.
+
+    Raises:
+        EngineError: there is no log.
+        UsageError: a model was needed, and none was given.
+    """
+    path = request.out / Path(log.location.removeprefix("file://")).name if log.location else None
+    if path is None or not path.is_file():
+        raise EngineError(log.error.message if log.error is not None else "no log was written")
+    identity = _identity(log.eval.model_dump(mode="json", exclude_none=True))
+    target = result_file(request.out, name, identity, _of_result)
+    stem = target.with_name(target.name.removesuffix(SUFFIX))
+    imported = import_file(path, stem, ImportOptions(provenance=True))
+    failures = _failures(path)
+    if not models and any("No model specified" in message for _, message in failures):
+        raise UsageError(f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL")
+    metrics = metrics_of_log(log)
+    unscored = _unscored(log, path)
+    model = None if log.eval.model in ("none", "none/none") else log.eval.model
+    return Outcome(
+        task=log.eval.task,
+        status=log.status,
+        error=redact(log.error.message)
+        if log.error is not None
+        else _interrupted(log) or imported.reason or None,
+        models={} if model is None else {"": model},
+        logs=(LogRef("inspect", path, reused),),
+        result=imported.output,
+        metrics=metrics,
+        uncomputed=uncomputed(metrics, imported.samples, imported.failed),
+        num_planned=len(log.eval.dataset.sample_ids or ()),
+        num_samples=imported.samples,
+        num_failed=imported.failed,
+        first_errors=errors_by_kind(failures, MAX_ERRORS),
+        num_stopped=_stopped(log, path),
+        num_unscored=max(unscored.values(), default=0),
+        doubts=_warnings(log, path, models, unscored),
+        file=log.eval.task_file,
+    )
+
+
+def _identity(spec: Mapping[str, Any]) -> RunIdentity:
+    """Which run a log is of, from the `eval` of its header."""
+    roles = spec.get("model_roles") or {}
+    settings = {name: spec[name] for name in _SETTINGS if spec.get(name)}
+    return RunIdentity(
+        str(spec.get("task")),
+        str(spec.get("model")),
+        {**(spec.get("task_args") or {}), **({"eval": settings} if settings else {})},
+        {role: json.dumps(models, sort_keys=True) for role, models in roles.items()},
+        {},
+    )
+
+
+def _of_result(frame: TaskResultLog) -> RunIdentity | None:
+    """Which run an imported result is of: it has the header of its log."""
+    header = frame.specification.config.get("inspect")
+    spec = header.get("eval") if isinstance(header, dict) else None
+    return _identity(spec) if isinstance(spec, dict) else None
+
+
+def _interrupted(log: EvalLog) -> str | None:
+    return "interrupted; continue it with --resume" if log.status in ("cancelled", "started") else None
+
+
+def _stopped(log: EvalLog, path: Path) -> int:
+    """Samples that are not in the log because the task's own early stopping left all of their trials out."""
+    early = log.results.early_stopping if log.results is not None else None
+    if early is None:
+        return 0
+    there = {summary.id for summary in read_eval_log_sample_summaries(str(path))}
+    return len({stop.id for stop in early.early_stops} - there)
+
+
+def _unscored(log: EvalLog, path: Path) -> dict[str, int]:
+    """Scorer → samples that it gave no score: a mark of Inspect's, or nothing at all, which Inspect does not
+    count.
+    """
+    scores = log.results.scores if log.results is not None else []
+    summaries = read_eval_log_sample_summaries(str(path)) if scores else []
+    sound = len({summary.id for summary in summaries if summary.error is None and summary.completed})
+    marked: dict[str, int] = {}
+    looked_at: dict[str, int] = {}
+    for score in scores:
+        marked[score.scorer] = max(marked.get(score.scorer, 0), score.unscored_samples or 0)
+        number = (score.scored_samples or 0) + (score.unscored_samples or 0)
+        looked_at[score.scorer] = max(looked_at.get(score.scorer, 0), number)
+    counts = {scorer: count + max(0, sound - looked_at[scorer]) for scorer, count in marked.items()}
+    return {scorer: count for scorer, count in counts.items() if count}
+
+
+def _warnings(
+    log: EvalLog, path: Path, models: Sequence[str], unscored: Mapping[str, int]
+) -> tuple[str, ...]:
+    """What makes the numbers doubtful, or different from what was asked for."""
+    doubts = [
+        f"scorer {scorer}: {count} samples were not scored, and are in none of its metrics"
+        for scorer, count in unscored.items()
+    ]
+    if models and log.eval.model not in models:
+        names = " or ".join(map(repr, models))
+        doubts.append(f"the task names a model of its own: {log.eval.model!r} was evaluated, not {names}")
+    return (*doubts, *_judging(log, path))
+
+
+def _judging(log: EvalLog, path: Path) -> tuple[str, ...]:
+    """A scorer that had the evaluated model judge its own answers."""
+    summaries = read_eval_log_sample_summaries(str(path))
+    scored = next((summary for summary in summaries if summary.error is None and summary.completed), None)
+    if scored is None or log.eval.model in ("none", "none/none"):
+        return ()
+    # One sample tells: a scorer asks the same model of all of them.
+    sample = read_eval_log_sample(str(path), scored.id, scored.epoch)
+    judging = _own_judges(sample, log.eval.model)
+    if not judging:
+        return ()
+    names = ", ".join(judging)
+    hint = "name another judge with --model-map grader=PROVIDER/MODEL, or with the task's own parameter"
+    return (f"scorer {names}: the evaluated model {log.eval.model!r} judged its own answers ({hint})",)
+
+
+def _own_judges(sample: EvalSample, model: str) -> list[str]:
+    """Names of the scorers that called the evaluated model in no role of the user's choice."""
+    scorers: dict[str, str] = {}
+    for event in sample.events:
+        if isinstance(event, SpanBeginEvent):
+            parent = event.name if event.type == "scorer" else scorers.get(event.parent_id or "")
+            if parent is not None:
+                scorers[event.id] = parent
+    called = (
+        scorers[event.span_id]
+        for event in sample.events
+        if isinstance(event, ModelEvent) and event.span_id in scorers
+        if event.role is None and event.model == model
+    )
+    return list(dict.fromkeys(called))
+
+
+def _failures(log: Path) -> list[tuple[str | int, str]]:
+    """Sample id and message of each failed sample, in order."""
+    messages: dict[str | int, str] = {}
+    for summary in read_eval_log_sample_summaries(str(log)):
+        if summary.error is not None:
+            messages.setdefault(summary.id, summary.error)
+    return list(messages.items())
+
+
+def metrics_of_log(log: EvalLog) -> tuple[MetricRow, ...]:
+    """The numbers as Inspect computed them."""
+    rows = []
+    for score in log.results.scores if log.results is not None else ():
+        # The scorer says which numbers these are; of a score with several values, the name does, too.
+        parts = [score.name] if score.name != score.scorer else []
+        parts += [score.reducer] if score.reducer else []
+        for key, metric in score.metrics.items():
+            value = float(metric.value) if math.isfinite(metric.value) else None
+            rows.append(MetricRow(score.scorer, "_".join([*parts, key]), value, score.scored_samples))
+    return tuple(rows)
+
+
+def file_name(task: str, taken: set[str]) -> str:
+    """A file name for a task's evidence; tasks of the same name get a number."""
+    seen = "".join("_" if is_unseen(char) else char for char in task.rpartition("/")[2])
+    stem = re.sub(r"[<>:\"|?*\\/]", "_", seen).strip(". ")[:200] or "task"
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}-{number}", number + 1
+    taken.add(name)
+    return name

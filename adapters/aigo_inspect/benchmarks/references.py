@@ -1,0 +1,192 @@
+"""Scorers and metrics of Inspect as text that finds them again in another process."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inspect_ai._util.registry import (
+    is_registry_object,
+    registry_info,
+    registry_lookup,
+    registry_params,
+)
+
+Json = dict[str, Any]
+
+CALLS = frozenset(
+    {
+        "get_model",
+        "model_graded_fact",
+        "model_graded_qa",
+        "sandbox",
+        "sandbox_with",
+        "scores",
+        "store",
+        "store_as",
+        "subprocess",
+        "tool_calls",
+        "tools",
+    }
+)
+"""Names in code that reach beyond a question and its answer: models, sandboxes, what a solver has stored."""
+
+
+class NotFoundAgainError(Exception):
+    """Something cannot be had again elsewhere; the message says why."""
+
+
+def name_of(thing: object) -> str:
+    """Name of something registered; else of the function."""
+    return registry_info(thing).name if is_registry_object(thing) else getattr(thing, "__name__", "?")
+
+
+def reference(thing: object) -> Json:
+    """How a registered scorer or metric is made again.
+
+    Raises:
+        NotFoundAgainError: it cannot be.
+    """
+    if not is_registry_object(thing):
+        raise NotFoundAgainError("it is not registered with Inspect")
+    info = registry_info(thing)
+    factory: Any = registry_lookup(info.type, info.name)
+    if factory is None:
+        raise NotFoundAgainError("Inspect does not find it by its name")
+    module = getattr(factory, "__module__", "")
+    _check_module(module)
+    values = captured(thing)
+    annotations = _annotations(factory)
+    params = {}
+    for name, recorded in registry_params(thing).items():
+        # Inspect records a function by its bare name; what the scorer has kept is the function.
+        is_number = recorded is None or type(recorded) in (bool, int, float)
+        if is_number or (_is_plain(recorded) and not _may_be_code(annotations.get(name, "_empty"))):
+            params[name] = recorded
+        elif name in values:
+            params[name] = _encoded(name, values[name])
+        else:
+            raise NotFoundAgainError(f"its parameter {name!r} cannot be read back")
+    return {"type": info.type, "name": info.name, "module": module, "params": params}
+
+
+def _check_module(name: str) -> None:
+    loaded = sys.modules.get(name)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or loaded is None or getattr(loaded, "__file__", None) != spec.origin:
+        raise NotFoundAgainError("its code stands in a file of yours, which an AI GO task does not carry")
+
+
+def captured(thing: Any) -> dict[str, Any]:
+    """Variables that a function made by a factory has kept: its parameters among them, as they were."""
+    function = inspect.unwrap(thing)
+    if not isinstance(function, types.FunctionType):
+        return dict(getattr(thing, "__dict__", {}))
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    return values
+
+
+def _annotations(factory: Any) -> dict[str, str]:
+    parameters = inspect.signature(factory).parameters.values()
+    return {parameter.name: str(parameter.annotation) for parameter in parameters}
+
+
+def _may_be_code(annotation: str) -> bool:
+    return any(word in annotation for word in ("Callable", "Scorer", "Metric", "Solver", "Any", "_empty"))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def _encoded(name: str, value: Any) -> Any:
+    """A parameter as JSON: as it is, as a function's place, or as a reference."""
+    if _is_plain(value):
+        return value
+    if is_registry_object(value):
+        return {"$reference": reference(value)}
+    place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
+    module, _, qualname = place.partition(":")
+    target: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        target = getattr(target, part, None)
+    if target is None or target is not value:
+        raise NotFoundAgainError(f"its parameter {name!r} is code without a name to find it by")
+    _check_module(module)
+    return {"$import": place}
+
+
+def reaching(thing: Any) -> list[str]:
+    """Names that the code of a scorer or solver uses and that reach beyond a question and its answer."""
+    package = str(getattr(inspect.unwrap(thing), "__module__", "")).partition(".")[0]
+    names: set[str] = set()
+    for code in _codes(inspect.unwrap(thing), package, set()):
+        names |= CALLS & {*code.co_names, *code.co_freevars}
+    return sorted(names)
+
+
+def _codes(thing: Any, package: str, seen: set[int]) -> Iterator[types.CodeType]:
+    """The code of a function, of those inside, and of those of its package that it calls."""
+    if isinstance(thing, types.MethodType):
+        thing = thing.__func__
+    if not isinstance(thing, types.FunctionType | type) or id(thing) in seen:
+        if not isinstance(thing, types.FunctionType | type) and callable(thing) and id(thing) not in seen:
+            seen.add(id(thing))
+            yield from _codes(type(thing), package, seen)
+        return
+    seen.add(id(thing))
+    if str(getattr(thing, "__module__", "")).partition(".")[0] != package:
+        return
+    if isinstance(thing, type):
+        for member in vars(thing).values():
+            yield from _codes(inspect.unwrap(member) if callable(member) else member, package, seen)
+        return
+    thing = inspect.unwrap(thing)
+    reached: Mapping[str, Any] = {**thing.__globals__, **captured(thing)}
+    for code in _nested(thing.__code__):
+        yield code
+        for name in (*code.co_names, *code.co_freevars):
+            if callable(reached.get(name)):
+                yield from _codes(reached[name], package, seen)
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested(constant)
+
+
+MAKING = """
+def made(reference):
+    importlib.import_module(reference["module"])
+    params = {name: value_of(value) for name, value in reference["params"].items()}
+    return registry_create(reference["type"], reference["name"], **params)
+
+
+def value_of(value):
+    if isinstance(value, dict) and "$import" in value:
+        module, _, name = value["$import"].partition(":")
+        target = importlib.import_module(module)
+        for part in name.split("."):
+            target = getattr(target, part)
+        return target
+    return made(value["$reference"]) if isinstance(value, dict) and "$reference" in value else value
+"""
+"""Python that makes what a reference says; needs `importlib` and `registry_create`."""

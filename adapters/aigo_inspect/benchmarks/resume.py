@@ -1,0 +1,269 @@
+"""Runs of Inspect tasks before they begin: which samples they have, and what of an interrupted run of the
+same task, models and settings is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai._eval.loader import resolve_tasks
+from inspect_ai._eval.task import PreviousTask
+from inspect_ai._eval.task.resolved import ResolvedTask
+from inspect_ai._eval.task.util import (
+    resolve_task_sample_ids,
+    sample_id_filter,
+    slice_dataset,
+    task_file,
+)
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai._util.registry import registry_info, registry_params
+from inspect_ai.approval._policy import approval_policies_from_config, config_from_approval_policies
+from inspect_ai.dataset import Dataset, Sample
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.model import GenerateConfig, Model
+from inspect_ai.model._model_config import model_args_for_log, model_roles_to_model_roles_config
+from pydantic_core import to_jsonable_python
+
+from aigo_bridge.errors import UsageError
+from aigo_bridge.redaction.secrets import redact_value
+from aigo_inspect.benchmarks.options import TRANSPORT, EvalSettings, with_roles
+from aigo_inspect.models.models import plain_text
+from aigo_inspect.running.resume import recovered
+
+_LIMITS = ("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit")
+"""Limits of a sample that make another sample of it."""
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """A task with the model that it runs with."""
+
+    task: Task
+    model: Model
+    """The run's; a task may have one of its own."""
+    samples: Dataset
+    """Those that were chosen."""
+    num_trials: int
+    """How often each of them is solved."""
+    earlier: EvalLog | None = None
+    """Log of the run that is continued, with its finished trials."""
+
+    @property
+    def used(self) -> Model:
+        """The model that is evaluated."""
+        return self.task.model or self.model
+
+    @property
+    def reused(self) -> int:
+        """Trials that are taken over."""
+        return 0 if self.earlier is None else len(self.earlier.samples or [])
+
+    @property
+    def planned(self) -> int:
+        """Trials that there should be."""
+        return len(self.samples) * self.num_trials
+
+
+def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> list[TaskRun]:
+    """Tasks with the samples that were chosen.
+
+    Raises:
+        UsageError: an id is that of no sample.
+    """
+    names = list(dict.fromkeys(task.name for task, _ in tasks))
+    shuffle = settings.parameters.get("sample_shuffle")
+    for task, _ in tasks:
+        if shuffle and not task.dataset.shuffled:
+            task.dataset.shuffle(None if shuffle is True else shuffle)
+        for number, sample in enumerate(task.dataset, start=1):
+            # As Inspect numbers them, after shuffling.
+            sample.id = number if sample.id is None else sample.id
+    _refuse_unknown_ids([task for task, _ in tasks], names, settings.parameters.get("sample_id"))
+    return [
+        TaskRun(task, model, _chosen(task, names, settings), settings.num_trials or task.epochs or 1)
+        for task, model in tasks
+    ]
+
+
+def _chosen(task: Task, names: Sequence[str], settings: EvalSettings) -> Dataset:
+    ids = resolve_task_sample_ids(task.name, settings.parameters.get("sample_id"), names)
+    try:
+        return slice_dataset(
+            task.dataset, settings.parameters.get("limit"), ids, task.sample_source is not None
+        )
+    except PrerequisiteError as error:
+        raise UsageError(plain_text(error)) from error
+
+
+def _refuse_unknown_ids(tasks: Sequence[Task], names: Sequence[str], ids: Any) -> None:
+    if ids is None or any(task.sample_source is not None for task in tasks):
+        return
+    unknown = [name for name in ids if not any(_has(task, name, names) for task in tasks)]
+    if unknown:
+        number = sum(len(task.dataset) for task in tasks)
+        samples = ", ".join(repr(sample.id) for sample in tasks[0].dataset[0:8])
+        raise UsageError(
+            f"--sample-id: no sample {', '.join(map(repr, unknown))} among {number}, e.g. {samples}"
+        )
+
+
+def _has(task: Task, name: str | int, names: Sequence[str]) -> bool:
+    ids = resolve_task_sample_ids(task.name, [name], names)
+    return bool(ids) and any(sample_id_filter(ids or []).matches(sample.id) for sample in task.dataset)
+
+
+# Interrupted runs, continued
+
+
+def earlier_log(run: TaskRun, settings: EvalSettings, out: Path) -> EvalLog | None:
+    """The log of an earlier run of the same task, arguments, models and settings in `out`, with its finished
+    trials; of several, the fullest.
+
+    A trial of a row that has changed since is left out: Inspect knows rows by their ids only.
+    """
+    logs: list[EvalLog] = []
+    for path in sorted(out.glob("*.eval"), key=lambda file: file.stat().st_mtime, reverse=True):
+        try:
+            header = read_eval_log(str(path), header_only=True)
+        except (OSError, ValueError, KeyError):
+            continue  # damaged before it had a header, or no log: nothing to go on from
+        if _is_same(header, run, settings):
+            log = recovered(path)
+            log.samples = _finished(log.samples or [], run)
+            logs.append(log)
+    return max(logs, key=lambda log: len(log.samples or []), default=None)
+
+
+def resolved(runs: Sequence[TaskRun], settings: EvalSettings) -> list[ResolvedTask | PreviousTask]:
+    """Runs in the form in which Inspect takes new ones and continued ones, of several models, together."""
+    tasks: list[ResolvedTask | PreviousTask] = []
+    parameters = settings.parameters
+    for run in runs:
+        task, log = run.task, run.earlier
+        if log is None:
+            tasks += resolve_tasks(
+                task,
+                {},
+                run.model,
+                with_roles(settings.roles) or None,
+                parameters.get("sandbox"),
+                parameters.get("sample_shuffle"),
+                parameters.get("checkpoint"),
+                input_media_policy="trusted_pre_run",
+            )
+            continue
+        tasks.append(
+            PreviousTask(
+                id=log.eval.task_id,
+                task=task,
+                task_args=dict(log.eval.task_args_passed or {}),
+                model=run.used,
+                model_roles={**(task.model_roles or {}), **with_roles(settings.roles)} or None,
+                sandbox=parameters.get("sandbox") or task.sandbox,
+                log=log,
+                log_info=None,
+            )
+        )
+    return tasks
+
+
+def _is_same(log: EvalLog, run: TaskRun, settings: EvalSettings) -> bool:
+    task, info, file = run.task, registry_info(run.task), task_file(run.task)
+    names = {info.name, info.name.rpartition("/")[2]}
+    if log.eval.task not in names or log.eval.task_registry_name not in (None, *names):
+        return False
+    if Path(log.eval.task_file or "").name != Path(file or "").name:
+        return False
+    if dict(log.eval.task_args_passed or {}) != dict(registry_params(task)):
+        return False
+    return log.eval.model == str(run.used) and _of_log(log) == redact_value(_of_run(run, settings))
+
+
+def _of_log(log: EvalLog) -> dict[str, Any]:
+    """The settings of a run that change its answers, as its log has them."""
+    spec, config = log.eval, log.eval.config
+    return {
+        "generation": _asked(log.plan.config),
+        "model": [_asked(spec.model_generate_config), spec.model_base_url, spec.model_args],
+        "roles": _roles(spec.model_roles),
+        "solver": [spec.solver, spec.solver_args_passed] if spec.solver is not None else None,
+        "sandbox": _sandbox(spec.sandbox),
+        "approval": config.approval and config.approval.model_dump(mode="json"),
+        "limits": [*(getattr(config, name) for name in _LIMITS), config.token_limit_type],
+    }
+
+
+def _of_run(run: TaskRun, settings: EvalSettings) -> dict[str, Any]:
+    """The settings of this run, in the same form."""
+    task, model, parameters = run.task, run.used, settings.parameters
+    limits = {name: parameters.get(name) or getattr(task, name) for name in _LIMITS}
+    tokens, kind = limits["token_limit"], task.token_limit_type
+    if parameters.get("token_limit") is not None:
+        tokens, kind = getattr(tokens, "tokens", tokens), getattr(tokens, "type", None)
+    solver, approval = parameters.get("solver"), parameters.get("approval") or task.approval
+    if isinstance(approval, str):
+        approval = approval_policies_from_config(approval)
+    if isinstance(approval, list):
+        approval = config_from_approval_policies(approval)
+    roles = {**(task.model_roles or {}), **with_roles(settings.roles)}
+    return {
+        "generation": _asked(task.config.merge(settings.generation)),
+        "model": [
+            _asked(model.config),
+            model.explicit_base_url,
+            to_jsonable_python(model_args_for_log(model.model_args), fallback=str),
+        ],
+        "roles": _roles(model_roles_to_model_roles_config(roles)),
+        "solver": [solver.solver, solver.args_passed] if solver is not None else None,
+        "sandbox": _sandbox(parameters.get("sandbox") or task.sandbox),
+        "approval": approval and approval.model_dump(mode="json"),
+        "limits": [*{**limits, "token_limit": tokens}.values(), kind],
+    }
+
+
+def _asked(config: GenerateConfig) -> dict[str, Any]:
+    """Generation settings that a model sees."""
+    return config.model_dump(mode="json", exclude_none=True, exclude=set(TRANSPORT))
+
+
+def _roles(roles: Mapping[str, Any] | None) -> dict[str, list[Any]]:
+    configs = {}
+    for role, bound in (roles or {}).items():
+        models = bound if isinstance(bound, list) else [bound]
+        configs[role] = [[model.model, _asked(model.config), model.base_url, model.args] for model in models]
+    return configs
+
+
+def _sandbox(spec: Any) -> list[str] | None:
+    """A sandbox without the folder of its file, which the log has in full."""
+    if spec is None:
+        return None
+    config = spec.config
+    return [spec.type, config if not isinstance(config, str) else Path(config).name]
+
+
+def _finished(samples: Sequence[EvalSample], run: TaskRun) -> list[EvalSample]:
+    rows = {sample.id: _row(sample) for sample in run.samples}
+    return [
+        sample
+        for sample in samples
+        if sample.error is None
+        and sample.completed_at
+        and sample.epoch <= run.num_trials
+        and rows.get(sample.id) == _row(sample)
+    ]
+
+
+def _row(sample: Sample | EvalSample) -> tuple[Any, ...]:
+    """What a sample asks and expects; ids of messages are new each time."""
+    question = (
+        sample.input
+        if isinstance(sample.input, str)
+        else [(message.role, message.text) for message in sample.input]
+    )
+    target = [sample.target] if isinstance(sample.target, str) else list(sample.target)
+    return question, target, list(sample.choices or [])

@@ -1,0 +1,224 @@
+"""Existing Inspect tasks, run as they are: Inspect's own `eval`, its log, and the same import as for any
+other log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import eval as inspect_eval
+from inspect_ai.hooks import Hooks, SampleEnd, TaskStart, hooks
+from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai.model._model import init_active_model, init_model_roles
+
+from aigo_bridge.engine.engine import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.errors import UsageError
+from aigo_bridge.execution.jobs import make_folder
+from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tolerance, tolerated
+from aigo_bridge.redaction.secrets import redact
+from aigo_inspect.benchmarks.convert import convert
+from aigo_inspect.benchmarks.options import EvalSettings, settings_of, with_roles
+from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned
+from aigo_inspect.benchmarks.resume import TaskRun, earlier_log, resolved, task_runs
+from aigo_inspect.benchmarks.tasks import listing as installed
+from aigo_inspect.benchmarks.tasks import load_tasks, parsed_arguments
+from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
+from aigo_inspect.models.secrets import clean_log, logs_without_secrets
+from aigo_inspect.running.run import (
+    ToleranceStopping,
+    _engine_errors,
+    retries_told,
+)
+
+NO_MODEL = "none/none"
+"""Inspect's name for the model of a run that was given none."""
+
+
+def listing() -> Listing:
+    """The tasks of installed packages."""
+    return installed()
+
+
+def run(request: BenchmarkRun) -> list[Outcome]:
+    """Run the tasks that names, files, folders or patterns stand for, each with each model, with one call of
+    Inspect's `eval`; see `BenchmarkRunner.run`.
+    """
+    make_folder(request.out)
+    with contextlib.ExitStack() as running:
+        # What tasks and Inspect print (hooks, while the first model is made) is for people; standard output
+        # may be read by a program.
+        running.enter_context(contextlib.redirect_stdout(sys.stderr))
+        settings = settings_of(request)
+        running.enter_context(_engine_errors())
+        running.enter_context(logs_without_secrets())
+        runs = _prepared(request, settings)
+        todo = sum(max(0, run.planned - run.reused) for run in runs)
+        counter = ProgressCounter(request.on_progress, todo, trials=(settings.num_trials or 1) > 1)
+        running.enter_context(counted(counter, _tolerances(runs, request)))
+        running.enter_context(retries_told(counter))
+        old_logs = set(request.out.glob("*.eval"))
+        logs = _evaluated(runs, settings, request.out)
+        new = set(request.out.glob("*.eval")) - old_logs
+        for path in new:
+            clean_log(path)
+        logs += unreturned(logs, new)
+    reused = {run.earlier.eval.task_id: run.reused for run in runs if run.earlier is not None}
+    models = [str(model) for model in settings.models if str(model) != NO_MODEL]
+    taken: dict[str, set[str]] = {}
+    return [
+        outcome_of(
+            log,
+            request,
+            # Of several models, the results of one task are told apart by the model.
+            file_name(log.eval.task, taken.setdefault(log.eval.model, set())),
+            reused.get(log.eval.task_id, 0),
+            models,
+        )
+        for log in logs
+    ]
+
+
+def _prepared(request: BenchmarkRun, settings: EvalSettings) -> list[TaskRun]:
+    """The tasks, made anew for each model, with what is taken over from an earlier run."""
+    if not settings.tasks:
+        raise UsageError("expected inspect:NAME, or a --run-config with a task")
+    tasks = []
+    for model in settings.models:
+        _activate(model, settings.roles, settings.generation)
+        tasks += [(task, model) for task in load_tasks(settings.tasks, settings.task_arguments)]
+    runs = task_runs(tasks, settings)
+    if request.resume:
+        runs = [replace(run, earlier=earlier_log(run, settings, request.out)) for run in runs]
+    return runs
+
+
+def _evaluated(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[EvalLog]:
+    """One call of Inspect's `eval`."""
+    # Tasks that are made already have their models; one model alone goes the way that Inspect's command goes.
+    alone = len(settings.models) == 1 and not any(run.earlier for run in runs)
+    parameters = {"log_model_api": True, "max_retries": ATTEMPTS, **settings.parameters}
+    return inspect_eval(
+        [run.task for run in runs] if alone else resolved(runs, settings),
+        model=settings.models[0] if alone else None,
+        model_roles=dict(settings.roles) or None if alone else None,
+        log_dir=str(out),
+        log_format="eval",
+        display="none",
+        # A failed sample is a sample of the evidence; it does not take the others with it.
+        fail_on_error=False,
+        score_display=False,
+        ctl_server=False,
+        **parameters,
+    )
+
+
+def _tolerances(runs: Sequence[TaskRun], request: BenchmarkRun) -> dict[str, Tolerance]:
+    """How many samples of each task may fail, by its name; the tasks begin no more when that is spent."""
+    if request.fail_on_error is None:
+        return {}
+    tolerances: dict[str, Tolerance] = {}
+    for run in runs:
+        # The events by which samples are counted have the name of their task: of several with one name the
+        # allowance is common.
+        tolerance = tolerances.setdefault(run.task.name, Tolerance(0))
+        tolerance.allowed = (tolerance.allowed or 0) + tolerated(request.fail_on_error, len(run.samples))
+        run.task.early_stopping = ToleranceStopping(tolerance, run.task.early_stopping)
+    return tolerances
+
+
+def converted(
+    task: str,
+    arguments: Sequence[str],
+    key: str | None,
+    *,
+    data_dir: Path | None = None,
+    custom_tasks: Path | None = None,
+) -> ConvertedBenchmark:
+    """One task as an AI GO task; see `BenchmarkRunner.converted`. Local rows are refused before
+    (`Benchmarks.takes_local_rows`).
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        _activate(get_model("none"), {}, GenerateConfig())
+        tasks = load_tasks([task], parsed_arguments(arguments))
+        if len(tasks) != 1:
+            names = ", ".join(candidate.name for candidate in tasks)
+            raise UsageError(f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)")
+        return convert(tasks[0], key=key)
+
+
+def _activate(model: Model, roles: Mapping[str, Model | list[Model]], generation: GenerateConfig) -> None:
+    """Let tasks that call `get_model()` while they are made get the models of the run, as under `inspect
+    eval`.
+    """
+    init_model_roles(with_roles(roles))
+    init_active_model(model, generation)
+
+
+# Progress: a hook that counts trials as they end, while somebody wants to be told
+
+
+_counted: list[tuple[ProgressCounter, Mapping[str, Tolerance]]] = []
+"""Who is told now, with the tolerance of each task by its name: one counter at most, since Inspect runs one
+`eval` at a time in a process."""
+
+
+@contextmanager
+def counted(counter: ProgressCounter, tolerances: Mapping[str, Tolerance]) -> Iterator[None]:
+    """Count the trials of the `eval` in this block, and those that fail in the tolerance of their task, by
+    its name.
+    """
+    _counted.append((counter, tolerances))
+    try:
+        yield
+    finally:
+        _counted.pop()
+
+
+@hooks(name="aigo_bridge_progress", description="Progress of `aigo-bridge run inspect:…`")
+class ProgressHook(Hooks):
+    """Tells the counter of each trial that ends."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def enabled(self) -> bool:
+        """Whether somebody wants to be told."""
+        return bool(_counted)
+
+    async def on_task_start(self, data: TaskStart) -> None:
+        """Keep the task's name: later events have its id only."""
+        self._names[data.eval_id] = data.spec.task
+
+    async def on_sample_end(self, data: SampleEnd) -> None:
+        """Count one trial."""
+        error = data.sample.error
+        failure = None if error is None else Failure("solver", "SampleError", redact(error.message))
+        name = self._names.get(data.eval_id, "")
+        counter, tolerances = _counted[-1]
+        part = counter.of_task(name, tolerances.get(name))
+        part.finished(data.sample.id, data.sample.epoch - 1, failure, _spent(data.sample))
+
+
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's letters of a score → what its metrics make of them."""
+
+
+def _spent(sample: EvalSample) -> Spent:
+    """What a sample came to, for people who watch."""
+    usages = list((sample.model_usage or {}).values())
+    costs = [usage.total_cost for usage in usages if usage.total_cost is not None]
+    scores: list[tuple[str, Mapping[str, Any]]] = [
+        (name, value if isinstance(value, dict) else {name: _GRADES.get(str(value), value)})
+        for name, score in (sample.scores or {}).items()
+        for value in [score.value]
+    ]
+    return Spent(scores, sum(usage.total_tokens for usage in usages), sum(costs) if costs else None)

@@ -1,0 +1,241 @@
+"""Scorers of an Inspect task as Python scorers, and their metrics as means or Python metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai._util.registry import is_registry_object, registry_info, registry_lookup, registry_params
+from inspect_ai.scorer._reducer.registry import create_reducers, reducer_log_names
+from inspect_ai.solver import Solver
+
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_inspect.benchmarks.references import NotFoundAgainError, captured, name_of, reaching, reference
+from aigo_inspect.benchmarks.snippets import ANSWERED, METRICS, SOLVED, WRITTEN_OUT
+from aigo_inspect.benchmarks.solvers import are_known, solvers_of
+
+SCORERS = frozenset(
+    f"inspect_ai/{name}" for name in ("match", "includes", "exact", "f1", "pattern", "answer", "choice")
+)
+"""Scorers that look at answer, target and choices only."""
+
+JUDGES = frozenset(f"inspect_ai/{name}" for name in ("model_graded_qa", "model_graded_fact"))
+"""Scorers that ask a model; a Python scorer has none to ask."""
+
+MEANS = frozenset({"inspect_ai/accuracy", "inspect_ai/mean"})
+"""Metrics that are the mean over samples."""
+
+
+def metrics_of(scorer: object, task: Task) -> Any:
+    """The metrics of a scorer: the task's own take their place."""
+    if task.metrics is not None:
+        return task.metrics
+    return registry_info(scorer).metadata.get("metrics") or []
+
+
+def is_written_out(scorer: object) -> bool:
+    """Whether a scorer is one of Inspect's, with parameters that are no code."""
+    if name_of(scorer) not in SCORERS:
+        return False
+    try:
+        return bool(reference(scorer)["params"] == dict(registry_params(scorer)))
+    except NotFoundAgainError:
+        return False
+
+
+def needs_state(task: Task) -> bool:
+    """Whether code of a benchmark sees the sample as a whole: a scorer's, or that of a solver."""
+    return not (are_known(solvers_of(task)) and all(map(is_written_out, task.scorer or [])))
+
+
+def needs_metadata(task: Task) -> bool:
+    """Whether a solver, a scorer or a metric may look at what a sample's metadata say."""
+    scorers = task.scorer or []
+    if needs_state(task):
+        return True
+    return any(
+        _sees_metadata(metric)
+        for scorer in scorers
+        for metric in _single(metrics_of(scorer, task))
+        if is_registry_object(metric)
+    )
+
+
+def _sees_metadata(metric: Any) -> bool:
+    """Whether a metric may look at more than scores."""
+    return bool(registry_params(metric)) or not name_of(metric).startswith("inspect_ai/")
+
+
+def scorer_gaps(task: Task) -> list[Gap]:
+    """What of a task's scorers an AI GO task cannot say."""
+    scorers = task.scorer or []
+    gaps = [] if scorers else [_no("scorer", "the task has none")]
+    for number, scorer in enumerate(scorers):
+        name = name_of(scorer)
+        part = f"scorer[{number}] ({name})"
+        if name in JUDGES:
+            reason = (
+                "AI GO's judges add an instruction of their own and read a JSON reply; this one's prompt"
+                " and grades are others"
+            )
+            hint = "run it with `aigo-bridge run inspect:… --model-map grader=MODEL`, which keeps the judge"
+            gaps.append(_no(part, reason, hint))
+            continue
+        names = reaching(scorer)
+        if not are_known(solvers_of(task)):  # what they store is there
+            names = [each for each in names if each not in ("store", "store_as")]
+        if names:
+            reason = f"needs more than question, answer and target: its code uses {', '.join(names)}"
+            gaps.append(_no(part, reason))
+            continue
+        try:
+            reference(scorer)
+        except NotFoundAgainError as error:
+            gaps.append(_no(part, f"cannot be carried: {error}"))
+            continue
+        gaps += _metric_gaps(part, metrics_of(scorer, task), task)
+    return gaps
+
+
+def _metric_gaps(part: str, metrics: Any, task: Task) -> list[Gap]:
+    try:
+        _described(metrics)
+        if has_rows_for_epochs(task):
+            _reducers(task)
+    except NotFoundAgainError as error:
+        return [_no(part, f"its metrics cannot be carried: {error}")]
+    return []
+
+
+def has_rows_for_epochs(task: Task) -> bool:
+    """Whether each epoch becomes a row of its own: AI GO's trials come to one mean of each sample before a
+    metric sees them, so anything else is computed from rows.
+    """
+    if (task.epochs or 1) == 1:
+        return False
+    names = reducer_log_names(task.epochs_reducer)
+    means = all(
+        not isinstance(metrics, Mapping) and all(map(_is_mean, _single(metrics)))
+        for metrics in (metrics_of(scorer, task) for scorer in task.scorer or [])
+    )
+    return not (means and names in (None, ["mean"]))
+
+
+def _reducers(task: Task) -> list[str]:
+    """Names of what makes one score of a sample's epochs; Inspect makes them again by these.
+
+    Raises:
+        NotFoundAgainError: there is one of somebody's own.
+    """
+    names = reducer_log_names(task.epochs_reducer)
+    if names is None:
+        return ["mean"]
+    if not names:
+        raise NotFoundAgainError("its epochs are not reduced")
+    for name, reducer in zip(names, create_reducers(task.epochs_reducer) or [], strict=True):
+        factory = captured(registry_lookup("score_reducer", registry_info(reducer).name)).get("reducer_type")
+        known = str(getattr(factory, "__module__", "")).startswith("inspect_ai.")
+        if not known or set(registry_params(reducer)) - {"k"}:
+            raise NotFoundAgainError(f"the reducer {name!r} is not one of Inspect's as it is")
+    return names
+
+
+def _no(part: str, reason: str, hint: str | None = None) -> Gap:
+    return Gap(part, reason, Fidelity.UNSUPPORTED, hint)
+
+
+def _single(metrics: Any) -> list[Any]:
+    if isinstance(metrics, Mapping):
+        return [single for values in metrics.values() for single in _single(values)]
+    if isinstance(metrics, Sequence):
+        return [single for metric in metrics for single in _single(metric)]
+    return [metrics]
+
+
+def _is_mean(metric: Any) -> bool:
+    return name_of(metric) in MEANS and not (is_registry_object(metric) and registry_params(metric))
+
+
+def _described(metrics: Any) -> Any:
+    """Metrics as JSON that says how they are made again."""
+    if isinstance(metrics, Mapping):
+        return {"by_key": {key: _described(values) for key, values in metrics.items()}}
+    if isinstance(metrics, Sequence):
+        return [_described(metric) for metric in metrics]
+    return reference(metrics)
+
+
+def scorer_of(scorer: object, task: Task) -> dict[str, Any]:
+    """The AI GO scorer of one of a task's scorers, which can be converted."""
+    name = name_of(scorer)
+    key = name.rpartition("/")[2]
+    same = [candidate for candidate in task.scorer or [] if name_of(candidate) == name]
+    if len(same) > 1:
+        key = f"{key}-{next(number for number, candidate in enumerate(same, start=1) if candidate is scorer)}"
+    snippet = _snippet(scorer, solvers_of(task))
+    reducers = None
+    if has_rows_for_epochs(task):
+        snippet = snippet.replace('sample["sample_id"]', 'sample["native_id"]')
+        snippet = snippet.replace("epoch=1,", 'epoch=sample["epoch"],')
+        reducers = _reducers(task)
+    return {
+        "type": "python",
+        "key": key,
+        "compute_scores_snippet": snippet,
+        "metrics": _metrics(key, metrics_of(scorer, task), reducers),
+    }
+
+
+def _snippet(scorer: object, solvers: Sequence[Solver]) -> str:
+    if not are_known(solvers):
+        parts = [reference(part) for part in (scorer, *solvers)]
+        packages = dict.fromkeys(part["module"].partition(".")[0] for part in parts)
+        names = " and ".join(name for name in packages if name != "inspect_ai")
+        solving = json.dumps(parts[1:])
+        return SOLVED.format(package=names, scorer=json.dumps(parts[0]), solvers=solving)
+    if not is_written_out(scorer):
+        made = reference(scorer)
+        return ANSWERED.format(package=made["module"].partition(".")[0], scorer=json.dumps(made))
+    solver = solvers[-1]
+    choosing = name_of(solver) == "inspect_ai/multiple_choice"
+    params = registry_params(solver) if choosing else {}
+    settings = {key: params[key] for key in ("cot", "multiple_correct") if params.get(key)}
+    return WRITTEN_OUT.format(
+        scorer=name_of(scorer),
+        scorer_params=json.dumps(registry_params(scorer)),
+        solver=name_of(solver) if choosing else None,
+        solver_params=json.dumps(settings),
+    )
+
+
+def _metrics(key: str, metrics: Any, reducers: list[str] | None) -> list[dict[str, Any]]:
+    """The metrics of a scorer; `reducers`: of epochs that are rows."""
+    plain = metrics if isinstance(metrics, Sequence) else []
+    means = [metric for metric in plain if not isinstance(metric, Mapping) and _is_mean(metric)]
+    means = means if reducers is None else []
+    entries: list[dict[str, Any]] = [
+        {"type": "mean", "key": short, "field": "score", "name": short}
+        for short in (name_of(metric).rpartition("/")[2] for metric in means)
+    ]
+    remaining = [metric for metric in plain if metric not in means] if plain else metrics
+    if not remaining:
+        return entries
+    imports = "\nfrom inspect_ai.scorer._reducer.registry import create_reducers"
+    snippet = METRICS.format(
+        name=key,
+        metrics=json.dumps(_described(remaining)),
+        scores_only=not any(map(_sees_metadata, _single(remaining))),
+        imports="" if reducers is None else imports,
+        reducers=None if reducers is None else f"create_reducers({json.dumps(reducers)})",
+        named=_NAMED if reducers is None or len(reducers) == 1 else _NAMED_BY_REDUCER,
+    )
+    return [*entries, {"type": "python", "key": f"{key}-metrics", "compute_metrics_snippet": snippet}]
+
+
+_NAMED = 'values[name if part.name == NAME else part.name + "_" + name] = metric.value'
+_NAMED_BY_REDUCER = """\
+name = name if part.name == NAME else part.name + "_" + name
+            values[name if part.reducer is None else name + "_" + part.reducer] = metric.value"""
+"""How a number is called; of several reductions, each says which."""

@@ -1,0 +1,281 @@
+"""Solvers of an Inspect task that ask the model once: what they ask, and what stands in the way.
+
+Of Inspect's own it is known which only write messages. Those of an installed package are watched: they run
+on the task's samples with several answers that no model gave, and whatever they do besides one call, with the
+same prompt each time, is a reason against them. Where there are such solvers, the converted task runs them
+again around the answer that it scores, so what they make of it is there for the scorer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai._eval.task.util import sample_messages
+from inspect_ai._util.registry import registry_params
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelName, ModelOutput
+from inspect_ai.model._model import Model, active_model_context_var
+from inspect_ai.scorer import Target
+from inspect_ai.solver import Solver, TaskState
+from inspect_ai.solver._chain import Chain
+from inspect_ai.util._store import init_subtask_store
+
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_inspect.benchmarks.references import NotFoundAgainError, name_of, reaching, reference
+
+PROMPTING = frozenset(
+    f"inspect_ai/{name}"
+    for name in ("system_message", "user_message", "assistant_message", "prompt_template", "chain_of_thought")
+)
+"""Solvers that only write messages."""
+
+ANSWERING = frozenset({"inspect_ai/generate", "inspect_ai/multiple_choice"})
+"""Solvers that call the model once and leave its answer as it is."""
+
+HARMLESS = frozenset({"get_model", "scores", "store", "store_as"})
+"""Names of `references.CALLS` that a solver may use: what it stores is stored again, and a model that it asks
+is noticed."""
+
+PROBES = ("", "A", "ANSWER: A", "I cannot answer that.", "1\n2\n")
+"""Answers that the solvers of the first samples are watched with, beside the right one."""
+
+NUM_PROBED = 20
+"""Samples that all of these answers are tried with; the others get the right answer and none."""
+
+Turns = list[tuple[str, str]]
+"""Role and text of each message."""
+
+_RUN_IT = "run it with `aigo-bridge run inspect:…`, which keeps the solver"
+
+
+def solvers_of(task: Task) -> list[Solver]:
+    """What runs for each sample, in its order, chains taken apart."""
+    setup = task.setup if isinstance(task.setup, Sequence) else [task.setup] if task.setup else []
+    return [single for part in (*setup, task.solver) for single in _single(part)]
+
+
+def _single(solver: Solver) -> list[Solver]:
+    if isinstance(solver, Chain):
+        return [single for part in solver for single in _single(part)]
+    return [solver]
+
+
+def are_known(solvers: Sequence[Solver]) -> bool:
+    """Whether all are Inspect's own, in an order in which only the last one asks the model."""
+    names = [name_of(solver) for solver in solvers]
+    return bool(names) and names[-1] in ANSWERING and all(name in PROMPTING for name in names[:-1])
+
+
+@dataclass
+class Watched:
+    """What the solvers of a task ask, and what else they do."""
+
+    prompts: list[Turns] = field(default_factory=list)
+    """For each sample."""
+    faults: dict[str, int] = field(default_factory=dict)
+    """What keeps the task from being one call with a fixed prompt, and of how many samples."""
+    settings: set[str] = field(default_factory=set)
+    """Generation settings that the solvers give."""
+
+
+def solver_gaps(solvers: Sequence[Solver]) -> list[Gap]:
+    """What can be said of solvers without running them."""
+    gaps = []
+    for number, solver in enumerate(solvers):
+        name = name_of(solver)
+        part = f"solver[{number}] ({name})"
+        params = registry_params(solver) if name in ANSWERING else {}
+        if name in PROMPTING | ANSWERING:
+            if params.get("shuffle"):
+                gaps.append(_no(part, "shuffles the choices anew in each run"))
+            if settings := sorted(key for key in params if key not in _ASKING and params[key]):
+                gaps.append(_settings_gap(part, settings))
+            continue
+        if name.startswith("inspect_ai/"):
+            gaps.append(_no(part, "is not known to be one model call with a fixed prompt", _RUN_IT))
+            continue
+        if names := [each for each in reaching(solver) if each not in HARMLESS]:
+            gaps.append(_no(part, f"does more than ask: its code uses {', '.join(names)}", _RUN_IT))
+            continue
+        try:
+            reference(solver)
+        except NotFoundAgainError as error:
+            gaps.append(_no(part, f"cannot be carried: {error}", _RUN_IT))
+            continue
+        if "get_model" in reaching(solver):
+            reason = "looks at the model that runs; here it sees one without a name"
+            gaps.append(
+                Gap(part, reason, Fidelity.APPROXIMATE, "prompts are checked against this when scored")
+            )
+    return gaps
+
+
+_ASKING = frozenset({"template", "cot", "multiple_correct", "shuffle"})
+"""Parameters of solvers that are part of the prompt."""
+
+
+def watched_gaps(watched: Watched, num_samples: int) -> list[Gap]:
+    """What was seen when the solvers ran."""
+    gaps = [
+        _no("solver", f"{reason} ({number} of {num_samples} samples)", _RUN_IT)
+        for reason, number in watched.faults.items()
+    ]
+    if watched.settings:
+        gaps.append(_settings_gap("solver", sorted(watched.settings)))
+    return gaps
+
+
+def _settings_gap(part: str, settings: Sequence[str]) -> Gap:
+    reason = f"its settings are not part of an AI GO task: {', '.join(settings)}"
+    return Gap(part, reason, Fidelity.APPROXIMATE, "set them on the model")
+
+
+def _no(part: str, reason: str, hint: str | None = None) -> Gap:
+    return Gap(part, reason, Fidelity.UNSUPPORTED, hint)
+
+
+# Run with answers that no model gave
+
+
+def watch(solvers: Sequence[Solver], samples: Sequence[Sample]) -> Watched:
+    """The prompts of all samples, and what is against them."""
+    import anyio
+
+    watched = Watched()
+    known = are_known(solvers)
+    state = random.getstate()
+    try:
+        with no_model() as model:
+            anyio.run(_watch, watched, solvers, samples, known, model)
+    finally:
+        random.setstate(state)
+    return watched
+
+
+async def _watch(
+    watched: Watched, solvers: Sequence[Solver], samples: Sequence[Sample], known: bool, model: _NoModel
+) -> None:
+    for number, sample in enumerate(samples):
+        right = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
+        answers = [right] if known else [right, *(PROBES if number < NUM_PROBED else PROBES[:1])]
+        prompts: list[Turns] = []
+        faults: set[str] = set()
+        for answer in answers:
+            if not known:
+                random.seed(len(prompts))
+            call = await _run(solvers, sample, answer, stop=known)
+            if call.error is not None and (call.num == 0 or not prompts):
+                faults.add(
+                    f"fails with {type(call.error).__name__}"
+                )  # around odd answers it may, as natively
+            if model.num_calls:
+                model.num_calls = 0
+                faults.add("asks a model itself")
+                call.faults.discard("asks no model")
+            faults |= call.faults
+            prompts.append(call.prompt)
+            watched.settings |= call.settings
+        if any(prompt != prompts[0] for prompt in prompts):
+            faults.add("writes another prompt each time")
+        for fault in faults:
+            watched.faults[fault] = watched.faults.get(fault, 0) + 1
+        watched.prompts.append(prompts[0])
+
+
+@dataclass
+class _Call:
+    """What happened for one sample and answer."""
+
+    prompt: Turns = field(default_factory=list)
+    num: int = 0
+    error: Exception | None = None
+    faults: set[str] = field(default_factory=set)
+    settings: set[str] = field(default_factory=set)
+
+
+class _AskedError(Exception):
+    """The model would be called now, and nothing behind it matters."""
+
+
+async def _run(solvers: Sequence[Solver], sample: Sample, answer: str, *, stop: bool) -> _Call:
+    call = _Call()
+    state = TaskState(
+        model=ModelName("none/none"),
+        sample_id=sample.id if sample.id is not None else 0,
+        epoch=1,
+        input=sample.input,
+        messages=sample_messages(sample),
+        target=Target(sample.target),
+        choices=sample.choices,
+        output=ModelOutput(),
+        metadata=dict(sample.metadata or {}),
+    )
+
+    async def generate(state: TaskState, *_: Any, **settings: Any) -> TaskState:
+        call.num += 1
+        if call.num == 1:
+            call.prompt = turns_of(state.messages)
+            call.settings = {
+                name for name in settings if settings[name] and name not in ("tool_calls", "cache")
+            }
+            if stop:
+                raise _AskedError
+            if state.tools:
+                call.faults.add("gives the model tools")
+            if any(not _is_text(message) for message in state.messages):
+                call.faults.add("asks with more than text of system, user and assistant")
+        state.output = ModelOutput.from_content("model", answer)
+        state.messages.append(state.output.message)
+        return state
+
+    try:
+        init_subtask_store(state.store)
+        for solver in solvers:
+            state = await solver(state, generate)
+            if state.completed:
+                break
+    except _AskedError:
+        return call
+    except Exception as error:  # noqa: BLE001  # a stranger's code; whatever it raises is a reason
+        call.error = error
+    if call.num > 1 or (call.num == 0 and call.error is None):
+        call.faults.add("asks the model more than once" if call.num else "asks no model")
+    return call
+
+
+def turns_of(messages: Sequence[ChatMessage]) -> Turns:
+    """Role and text of messages."""
+    return [(message.role, message.text) for message in messages]
+
+
+def _is_text(message: ChatMessage) -> bool:
+    return isinstance(message.content, str) and message.role in ("system", "user", "assistant")
+
+
+class _NoModel(ModelAPI):
+    """A model that counts who asks it."""
+
+    num_calls = 0
+
+    def __init__(self) -> None:
+        super().__init__("none", None, None, [], GenerateConfig())
+
+    async def generate(self, *_: Any, **__: Any) -> ModelOutput:
+        self.num_calls += 1
+        raise RuntimeError("there is no model to ask")
+
+
+@contextmanager
+def no_model() -> Iterator[_NoModel]:
+    """The model that runs is one that cannot be asked."""
+    api = _NoModel()
+    token = active_model_context_var.set(Model(api, GenerateConfig()))
+    try:
+        yield api
+    finally:
+        active_model_context_var.reset(token)

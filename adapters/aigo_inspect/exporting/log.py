@@ -1,0 +1,380 @@
+"""AI GO result → an Inspect log that `inspect view` shows: conversation, transcript, scores and metrics.
+
+The archive is written sample by sample; it also carries the evidence itself, so that importing the log gives
+it back exactly: Inspect's reader ignores members that it does not know, such as those under `_aigo/`. That
+evidence comes back only where it is what the log says: every member that Inspect reads is made of it once
+more, and has to be the one that is there. After an edit of either (a changed score, say) the log's word is
+taken, as of any log, and the contradiction is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.redaction.secrets import redact, redact_json, redact_value
+from aigo_bridge.results.log_files import open_for_reading, open_for_replacing
+from aigo_bridge.results.reading import read_log
+from aigo_bridge.text.json_text import dumps, json_text
+from aigo_inspect.exporting.log_scores import (
+    Reductions,
+    has_odd_numbers,
+    is_from_inspect,
+    results_of,
+    score_of,
+)
+from aigo_inspect.logs.index import name_of
+from aigo_inspect.logs.parsing import parse_json
+from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.shapes import FRAME, INDEX, MALFORMED, SAMPLES
+from aigo_inspect.mapping.traces import sample_key
+from aigo_inspect.models.messages import error_of, events_of, messages_of
+
+Native = dict[str, Any]
+
+
+def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
+    """Write the result log at `result` as an Inspect log.
+
+    Args:
+        result: a result log, `.json` or `.jsonl`, also compressed.
+        target: an `.eval` file, or a folder, where the log gets the name that Inspect would give it.
+
+    Returns:
+        The written file.
+
+    Raises:
+        EvidenceError: the result cannot be read, or has several runs and so no samples of its own.
+    """
+    reader = read_log(Path(result))
+    frame = reader.frame()
+    if frame.evidence is not None and frame.evidence.runs:
+        raise EvidenceError(f"{os.fspath(result)!r} has several runs, an Inspect log holds one")
+    path = Path(target)
+    if path.suffix != ".eval":
+        path.mkdir(parents=True, exist_ok=True)
+        path /= _file_name(frame, Path(result))
+    write_inspect_log(path, frame, reader.raw_samples())
+    return path
+
+
+def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native]) -> None:
+    """Write an Inspect log from a result without samples and its samples as plain data; memory is bounded by
+    the largest sample and the scores of all. The file takes its place when it is complete.
+    """
+    checksums: dict[str, int] = {}
+    with (
+        open_for_replacing(path, clean=False) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        # Before the members are made: whoever makes them anew from the carried evidence comes to the same.
+        clean = redact_value(frame.model_dump(mode="json"))
+        for plain_name, plain_data in members_of(clean, map(redact_value, samples)):
+            name, data = redact(plain_name), redact_json(plain_data)
+            if not name.startswith("_aigo/"):
+                checksums[name] = zlib.crc32(data)
+            archive.writestr(name, data)
+        archive.writestr(INDEX, dumps({"checksums": checksums}))
+
+
+def members_of(plain: Native, samples: Iterable[Native]) -> Iterator[tuple[str, bytes]]:
+    """The members of the log, of Inspect and of ours, all but the index.
+
+    Args:
+        plain: the result without its samples.
+        samples: its samples.
+    """
+    summaries: list[Native] = []
+    ids: dict[str | int, None] = {}
+    foreign = is_from_inspect(plain)
+    reductions = Reductions()
+    for position, sample in enumerate(samples):
+        for native in _native_samples(sample, plain):
+            ids.setdefault(native["id"])
+            # The sample has the true id, also where no zip can name it.
+            name = f"samples/{name_of(native['id'])}_epoch_{native['epoch']}.json"
+            yield name, _json(native, native["scores"])
+            summaries.append(_summary(native))
+        yield f"{SAMPLES}{position}.json", dumps(sample)
+        if foreign:
+            reductions.add(sample["sample_id"], sample.get("scores") or [])
+    header = _header(plain, list(ids), summaries)
+    yield "_journal/start.json", dumps({key: header[key] for key in ("version", "eval", "plan")})
+    yield "summaries.json", _json(summaries, [summary.get("scores") for summary in summaries])
+    if reduced := reductions.native():
+        yield "reductions.json", _json(reduced, reduced)
+    yield "header.json", _json(header, header["results"])
+    yield FRAME, dumps(plain)
+
+
+def _json(value: Any, scores: Any) -> bytes:
+    """The JSON text of what holds these scores; with NaN and infinities as Inspect writes them."""
+    if not has_odd_numbers(scores):
+        return dumps(value)
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _file_name(frame: TaskResultLog, result: Path) -> str:
+    """As Inspect names its logs; the id is that of the content, as several results of one task may have begun
+    in the same second.
+    """
+    digest = hashlib.sha256()
+    with open_for_reading(result) as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    started = datetime.fromtimestamp(frame.execution.started_at, UTC)
+    task = frame.specification.task.key
+    content_id = _id(frame.specification.task.id, digest.hexdigest())
+    return f"{started:%Y-%m-%dT%H-%M-%S}-00-00_{task}_{content_id}.eval"
+
+
+def _id(*parts: object) -> str:
+    """An id of 22 characters, as Inspect's; the same parts give the same id."""
+    text = json_text([str(part) for part in parts])
+    return hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=11).hexdigest()
+
+
+def _time(seconds: object) -> str:
+    return datetime.fromtimestamp(seconds if isinstance(seconds, int) else 0, UTC).isoformat()
+
+
+# Samples
+
+
+def _native_samples(sample: Native, frame: Native) -> Iterator[Native]:
+    """One `EvalSample` per trial."""
+    foreign = is_from_inspect(frame)
+    for trial in sample.get("trials") or [{**sample, "index": 0}]:
+        sample_id = trial.get("sample_id", sample.get("sample_id"))
+        sample_id = sample_id if sample_id is not None else "sample"
+        data = (trial.get("sample") or {}).get("data") or {}
+        output = (trial.get("solver") or {}).get("output") or {}
+        trace = output.get("trace") or {}
+        messages = messages_of(trace.get("items") or []) or _old_messages(output.get("messages") or [])
+        events = events_of(trace.get("events") or [])
+        metadata = trace.get("metadata") or {}
+        answer = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
+        model = _model_name(frame)
+        native: Native = {
+            "id": sample_id,
+            "epoch": trial.get("index", 0) + 1,
+            "input": data["input"] if _is_input(data.get("input")) else _first_text(messages, data),
+            "target": data["target"]
+            if isinstance(data.get("target"), (str, list))
+            else json_text(data.get("target", "")),
+            "messages": messages,
+            "output": {
+                "model": model,
+                "choices": [{"message": answer, "stop_reason": "stop"}] if answer else [],
+            },
+            "scores": {
+                score.get("scorer_name") or score["scorer_key"]: score_of(score, from_inspect=foreign)
+                for score in trial.get("scores") or []
+            },
+            "metadata": data["metadata"] if isinstance(data.get("metadata"), dict) else data,
+            "events": events or _events_for(messages, model, frame, sample_id),
+            "uuid": str(
+                metadata.get("trace_id")
+                or _id(frame["specification"]["task"]["id"], sample_id, trial.get("index"))
+            ),
+        }
+        if isinstance(metadata.get("total_time"), (int, float)):
+            native["total_time"] = metadata["total_time"]
+        for error in (trial.get("errors") or [])[:1]:
+            native["error"] = error_of(f"{error['error_type']}: {error['message']}")
+        yield native
+
+
+def _is_input(value: object) -> bool:
+    if isinstance(value, str):
+        return True
+    return isinstance(value, list) and all(isinstance(part, dict) and "role" in part for part in value)
+
+
+def _first_text(messages: list[Native], data: Native) -> str:
+    for message in messages:
+        if message["role"] == "user" and isinstance(message["content"], str):
+            return str(message["content"])
+    return json_text(data)
+
+
+def _old_messages(messages: list[Any]) -> list[Native]:
+    """Messages of a `SingleSolverOutput`."""
+    native = []
+    for message in messages:
+        if isinstance(message, dict) and message.get("role") in ("user", "assistant", "system"):
+            content = message.get("content")
+            native.append(
+                {
+                    "role": message["role"],
+                    "content": content if isinstance(content, str) else json_text(content),
+                }
+            )
+    return native
+
+
+def _events_for(messages: list[Native], model: str, frame: Native, sample_id: object) -> list[Native]:
+    """The transcript of a trace without events: one model call, with the conversation in front of its last
+    answer.
+    """
+    answer_at = next((i for i in reversed(range(len(messages))) if messages[i]["role"] == "assistant"), None)
+    if answer_at is None:
+        return []
+    return [
+        {
+            "event": "model",
+            "uuid": sample_key(frame["specification"]["task"]["id"], sample_id, "model"),
+            "timestamp": _time(frame["execution"]["started_at"]),
+            "working_start": 0.0,
+            "model": model,
+            "input": messages[:answer_at],
+            "tools": [],
+            "tool_choice": "auto",
+            "config": {},
+            "output": {"model": model, "choices": [{"message": messages[answer_at], "stop_reason": "stop"}]},
+        }
+    ]
+
+
+def _summary(native: Native) -> Native:
+    fields: Native = {
+        key: native[key] for key in ("id", "epoch", "target", "scores", "uuid") if key in native
+    }
+    text = native["input"] if isinstance(native["input"], str) else json_text(native["input"])
+    summary: Native = {
+        **fields,
+        "input": text[:5120],
+        "metadata": {},
+        "completed": True,
+        "message_count": len(native["messages"]),
+    }
+    if "error" in native:
+        summary["error"] = native["error"]["message"]
+    return summary
+
+
+# Header
+
+
+def _model_name(frame: Native) -> str:
+    entity = frame["specification"].get("evaluated_entity") or {}
+    return str(entity.get("display_name") or "none/none") if "adapter_id" in entity else "none/none"
+
+
+def _header(frame: Native, ids: list[str | int], summaries: list[Native]) -> Native:
+    specification = frame["specification"]
+    task = specification["task"]
+    epochs = max((summary["epoch"] for summary in summaries), default=1)
+    started, ended = _time(frame["execution"]["started_at"]), _time(frame["execution"]["ended_at"])
+    errors = frame.get("errors") or []
+    header: Native = {
+        "version": 2,
+        "status": "success" if frame["status"] == "success" else "error",
+        "eval": {
+            "eval_id": _id(task["id"], started, "eval"),
+            "run_id": _id(task["id"], started, "run"),
+            "task_id": _id(task["id"]),
+            "created": started,
+            "task": task["key"],
+            "task_display_name": task["display_name"],
+            "task_args": {k: v for k, v in specification["config"].items() if k != "inspect"},
+            "dataset": {"name": _dataset_name(task), "samples": len(ids), "sample_ids": ids},
+            "model": _model_name(frame),
+            "config": {"epochs": epochs},
+            "packages": {},
+            "metadata": {
+                "aigo": {
+                    **{name: frame[name] for name in ("app_version", "status")},
+                    "failures": (frame.get("evidence") or {}).get("failures"),
+                }
+            },
+        },
+        "plan": {"name": "plan", "steps": [], "config": {}},
+        "results": {
+            "total_samples": len(summaries),
+            "completed_samples": sum("error" not in summary for summary in summaries),
+            "scores": results_of(frame),
+        },
+        "stats": {"started_at": started, "completed_at": ended, "model_usage": {}},
+    }
+    if frame["status"] != "success" and errors:
+        header["error"] = error_of(f"{errors[0]['error_type']}: {errors[0]['message']}")
+    return header
+
+
+def _dataset_name(task: Native) -> str:
+    dataset = task["definition"].get("dataset") or {}
+    return str(dataset.get("id") or task["key"])
+
+
+# Evidence that is carried along
+
+
+def carries_evidence(log: LogReader) -> bool:
+    """Whether the log carries evidence, and says the same; that it says something else is noted in its
+    damage.
+    """
+    if FRAME not in log.members() or log.damage:
+        return False
+    try:
+        contradiction = _contradiction(log)
+    except MALFORMED as error:
+        contradiction = (
+            f"{type(error).__name__}: {error}" if not isinstance(error, EvidenceError) else str(error)
+        )
+    if contradiction is None:
+        return True
+    if not log.damage:
+        reason = (
+            f"the evidence that the log carries is not what the log says ({contradiction}); the log's word"
+            " was taken"
+        )
+        log.note(FRAME, EvidenceError(reason))
+    return False
+
+
+def _contradiction(log: LogReader) -> str | None:
+    """The first member that the carried evidence would not have come to; `None`: there is none."""
+    names = {name for name in log.members() if name != INDEX}
+    for name, data in members_of(_raw(log, FRAME), (_raw(log, name) for name in _sample_members(log))):
+        if name not in names:
+            return f"it has no {name!r}"
+        names.remove(name)
+        if log.read_raw(name) != data:
+            return f"{name!r} is another one"
+    return f"it has {min(names)!r} as well" if names else None
+
+
+def _raw(log: LogReader, name: str) -> Any:
+    """A member with its secrets: what is compared is what was written."""
+    data = log.read_raw(name)
+    if data is None:
+        raise EvidenceError(f"{name!r} cannot be read")
+    log.bounds.check_document(name, data)
+    return parse_json(data, name).value
+
+
+def carried_frame(log: LogReader) -> dict[str, Any]:
+    """The carried `TaskResultLog` without samples."""
+    frame: dict[str, Any] = log.read_member(FRAME)
+    return frame
+
+
+def carried_samples(log: LogReader) -> Iterator[dict[str, Any]]:
+    """The carried `SampleEvidence`s in order."""
+    for name in _sample_members(log):
+        yield log.read_member(name)
+
+
+def _sample_members(log: LogReader) -> list[str]:
+    names = [name for name in log.members() if name.startswith(SAMPLES)]
+    return sorted(names, key=lambda name: int(name.removeprefix(SAMPLES).removesuffix(".json")))

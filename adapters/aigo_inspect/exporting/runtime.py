@@ -1,0 +1,254 @@
+"""Code of tasks exported natively to Inspect; the export copies what a task needs into its file.
+
+It imports nothing of aigo-bridge but the runtime that is copied with it (see there for the form).
+"""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    ScoreReducer,
+    Target,
+    Value,
+    metric,
+    score_reducer,
+    scorer,
+)
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from aigo_bridge.exporting.runtime import (
+    Compared,
+    compared_text,
+    metric_values,
+    over_trials,
+)
+
+
+def samples(file: Path, name: str) -> MemoryDataset:
+    """The samples: one JSON object a line."""
+    with file.open(encoding="utf-8") as lines:
+        return MemoryDataset([Sample(**json.loads(line)) for line in lines], name=name)
+
+
+async def answered(state: TaskState, generate: Generate) -> TaskState:
+    """One call of the model; without an answer the sample fails and is not scored."""
+    if "config" in state.metadata:
+        config = GenerateConfig.model_validate(state.metadata["config"])
+        state.output = await get_model().generate(state.messages, config=config)
+        state.messages.append(state.output.message)
+    else:
+        state = await generate(state, tool_calls="none")
+    if state.output.error and not state.output.completion:
+        raise RuntimeError(f"the model failed: {state.output.error}")
+    return state
+
+
+@solver
+def recorded() -> Solver:
+    """No model is asked: the answer is in the sample."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        answer = state.metadata["answer"]
+        state.output = ModelOutput.from_content(str(state.model), answer)
+        state.messages.append(state.output.message)
+        return state
+
+    return solve
+
+
+@solver
+def ask() -> Solver:
+    """One question, one answer."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state = await answered(state, generate)
+        state.store.set("solved", True)
+        return state
+
+    return solve
+
+
+ROLES = {
+    "system": ChatMessageSystem,
+    "user": ChatMessageUser,
+    "assistant": ChatMessageAssistant,
+}
+
+
+def chat(turn: list[dict[str, str]]) -> list[ChatMessage]:
+    """The messages of one turn."""
+    return [ROLES[message["role"]](content=message["content"]) for message in turn]
+
+
+@solver
+def written_conversation() -> Solver:
+    """An answer, then for every further turn its messages and another answer."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state = await answered(state, generate)
+        *turns, closing = state.metadata["turns"]
+        for turn in turns:
+            state.messages += chat(turn)
+            state = await answered(state, generate)
+        state.messages += chat(closing)
+        state.store.set("solved", True)
+        return state
+
+    return solve
+
+
+async def other_model(question: dict[str, Any], state: TaskState) -> str:
+    """The text of another model; its own prompt does not stay in the conversation."""
+    conversation = list(state.messages) if question["with_conversation"] else []
+    model = get_model(role=question["role"], required=True)
+    output = await model.generate(conversation + chat(question["messages"]))
+    text = output.message.text
+    if output.message.tool_calls and not text:
+        raise RuntimeError(f"{question['role']} gave no text to append")
+    state.messages += chat([{"role": question["says_as"], "content": text}])
+    return text
+
+
+async def play_step(
+    step: dict[str, Any],
+    state: TaskState,
+    generate: Generate,
+    answers: list[ModelOutput],
+) -> dict[str, Any] | None:
+    """One step; gives its condition to stop if the text that it added meets it."""
+    if "loop" in step:
+        await play_loop(step, state, generate, answers)
+        return None
+    if "say" in step:
+        text = step["say"]["content"]
+        state.messages += chat([step["say"]])
+    elif "ask" in step:
+        text = await other_model(step["ask"], state)
+    else:
+        await answered(state, generate)
+        answers.append(state.output)
+        text = state.output.message.text
+    stop: dict[str, Any] | None = step.get("stop")
+    return stop if stop is not None and stop["includes"] in text else None
+
+
+async def play_loop(
+    loop: dict[str, Any],
+    state: TaskState,
+    generate: Generate,
+    answers: list[ModelOutput],
+) -> None:
+    """A loop; it fails if it has to be stopped and was not."""
+    for _ in range(loop["times"]):
+        if await play(loop["loop"], state, generate, answers):
+            return
+    if loop["must_stop"]:
+        raise RuntimeError("the loop made all of its iterations and was not stopped")
+
+
+async def play(
+    steps: list[dict[str, Any]],
+    state: TaskState,
+    generate: Generate,
+    answers: list[ModelOutput],
+) -> bool:
+    """Steps up to one that stops them; if it says so, what they added is taken back."""
+    num_messages, num_answers = len(state.messages), len(answers)
+    for step in steps:
+        stop = await play_step(step, state, generate, answers)
+        if stop is not None:
+            if not stop["keep"]:
+                del state.messages[num_messages:], answers[num_answers:]
+            return True
+    return False
+
+
+@solver
+def conversation(needs_answer: bool) -> Solver:
+    """The steps of the sample, until one of them ends the conversation."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state.messages = []
+        answers: list[ModelOutput] = []
+        for step in state.metadata["steps"]:
+            # What a step adds is taken back alone, not what stands before it.
+            if await play([step], state, generate, answers):
+                break
+        if needs_answer and not answers:
+            raise RuntimeError("the conversation ended without an answer to score")
+        state.output = answers[-1] if answers else ModelOutput()
+        state.store.set("solved", True)
+        return state
+
+    return solve
+
+
+def metrics(about: dict[str, Any]) -> Metric:
+    """The metrics of a scorer."""
+
+    @metric(name=about["key"])
+    def named() -> Metric:
+        def compute(scores: list[SampleScore]) -> Value:
+            included = [
+                scored_sample.score.as_dict()
+                for scored_sample in scores
+                if not (scored_sample.sample_metadata or {}).get("excluded")
+            ]
+            return metric_values(included, about["metrics"])
+
+        return compute
+
+    computed: Metric = named()
+    return computed
+
+
+def scored(compare: Callable[..., Compared], about: dict[str, Any]) -> Scorer:
+    """A scorer with its metrics."""
+
+    @scorer(name=about["key"], metrics=[metrics(about)])
+    def named() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score:
+            if about["asks_model"] and not state.store.get("solved"):
+                # A limit has ended the sample: it is in no metric.
+                return Score(value=math.nan, reason="the solver did not finish")
+            expected = {"ground_truth": target.text}
+            expected |= state.metadata.get("expected", {}).get(about["key"], {})
+            answer = "" if "value" in expected else state.output.choices[0].message.text
+            answer = compared_text(answer, expected, about["methods"])
+            values, metadata = compare(answer, expected, **about["settings"])
+            return Score(value=values, answer=answer, metadata=metadata)
+
+        return score
+
+    return named()
+
+
+def trials(aggregators: list[dict[str, Any]]) -> ScoreReducer:
+    """The scores of a sample over its trials; those that failed are left out."""
+
+    @score_reducer(name="trials")
+    def named() -> ScoreReducer:
+        def reduce(scores: list[Score]) -> Score:
+            valid = [each.as_dict() for each in scores if isinstance(each.value, dict)]
+            return Score(value=over_trials(valid, aggregators)) if valid else scores[0]
+
+        return reduce
+
+    return named()

@@ -1,0 +1,1 @@
+"""`aigo-bridge import` for Inspect's logs, whoever wrote them."""

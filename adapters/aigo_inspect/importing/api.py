@@ -1,0 +1,213 @@
+"""Inspect logs → AI GO evidence, in memory: for programs that want objects.
+
+Files are written by `importing`, which builds no objects.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from aigo_bridge.dtypes import SampleEvidence, TaskResultLog, Trace, make_explicit
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.log_import import LossReport
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_bridge.text.json_text import without_non_finite
+from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_evidence
+from aigo_inspect.importing.frame import Totals, frame_of
+from aigo_inspect.logs.parsing import parse_json
+from aigo_inspect.logs.reader import LogReader, RawSample, open_log
+from aigo_inspect.logs.sources import find_logs
+from aigo_inspect.mapping.events import EventChoice
+from aigo_inspect.mapping.samples import grouped, read_trials, typed_sample
+from aigo_inspect.mapping.scores import REDUCED, aggregated_scores
+from aigo_inspect.mapping.traces import trace_of
+
+__all__ = ["import_log", "iter_samples", "open_log", "trace_from_sample", "trace_of"]
+
+
+def import_log(
+    location: str | os.PathLike[str],
+    *,
+    keep: EventChoice = "default",
+    bounds: Bounds = DEFAULT_BOUNDS,
+    redaction: Redaction = NO_REDACTION,
+    loss: LossReport | None = None,
+) -> TaskResultLog:
+    """A whole Inspect log as AI GO evidence.
+
+    Everything is held in memory; for large logs see `iter_samples` and `importing.import_file`.
+
+    Args:
+        location: path or fsspec URL of an `.eval` or `.json` log, of any Inspect version, finished or not.
+        keep: which events the traces keep.
+        bounds: limits on what the log may ask of the machine.
+        redaction: secrets to take out.
+        loss: filled with what was kept, changed and dropped.
+
+    Raises:
+        EvidenceError: nothing of the log can be read. Single bad samples do not raise: the result's status is
+            `failure` then, and its errors name them.
+    """
+    loss = loss if loss is not None else LossReport()
+    totals = Totals()
+    with open_log(location, bounds=bounds, redaction=redaction) as log:
+        if carries_evidence(log):
+            try:
+                carried = carried_frame(log)
+                carried["evidence"] = {**(carried["evidence"] or {}), "samples": list(carried_samples(log))}
+                return TaskResultLog.model_validate(carried)
+            except EvidenceError as error:
+                # Inspect's members are sound all the same.
+                log.note("_aigo/", error)
+        samples = list(_samples(log, keep, loss, totals))
+        frame = frame_of(log.header, totals, log.damage, loss)
+    frame["evidence"]["samples"] = samples
+    return TaskResultLog.model_validate(frame)
+
+
+def iter_samples(
+    location: str | os.PathLike[str],
+    *,
+    keep: EventChoice = "default",
+    bounds: Bounds = DEFAULT_BOUNDS,
+    redaction: Redaction = NO_REDACTION,
+    loss: LossReport | None = None,
+) -> Iterator[SampleEvidence]:
+    """The samples of an Inspect log, one at a time, with their epochs as trials; arguments as for
+    `import_log`.
+
+    Samples that cannot be read are left out; `import_log` names them.
+    """
+    with open_log(location, bounds=bounds, redaction=redaction) as log:
+        if carries_evidence(log):
+            yield from map(SampleEvidence.model_validate, carried_samples(log))
+            return
+        yield from _samples(log, keep, loss if loss is not None else LossReport(), Totals())
+
+
+def _samples(log: LogReader, keep: EventChoice, loss: LossReport, totals: Totals) -> Iterator[SampleEvidence]:
+    aggregated = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
+    for group in grouped(read_trials(log, keep=keep, loss=loss)):
+        totals.count(group)
+        reduced = aggregated.get(str(group[0].sample_id))
+        if reduced:
+            loss.kept[REDUCED] += len(reduced)
+        yield typed_sample(group, reduced)
+
+
+def trace_from_sample(sample: Any, *, keep: EventChoice = "default") -> Trace:
+    """The trace of a sample that is at hand: raw, as a dictionary, or as Inspect's live object.
+
+    Args:
+        sample: a `RawSample`; an `EvalSample` (object or dictionary); or a list of Inspect events, as a
+            scorer or hook finds them in the running sample's transcript. Live objects are copied, never
+            changed.
+        keep: which events to keep.
+    """
+    if isinstance(sample, RawSample):
+        return trace_of(sample, keep=keep)
+    return trace_of(_as_sample(sample), keep=keep)
+
+
+def _as_sample(given: Any) -> dict[str, Any]:
+    """An `EvalSample` object or dictionary, or a list of events, as a sample dictionary that the caller may
+    change.
+    """
+    if isinstance(given, BaseModel):
+        sample = _dump(given)
+        return sample if isinstance(sample, dict) else {}
+    if isinstance(given, dict):
+        copied: dict[str, Any] = _copy(given)
+        return copied
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        return {"events": [_dump(event) if isinstance(event, BaseModel) else _copy(event) for event in given]}
+    raise TypeError(f"expected a sample or a list of events, found {type(given).__name__}")
+
+
+def _dump(model: BaseModel) -> Any:
+    # Through JSON, as the log's writer does: what JSON cannot say becomes null there too.
+    text = model.model_dump_json(exclude_none=True, fallback=_plain, warnings=False)
+    parsed = parse_json(text.encode(), type(model).__name__)
+    return _copy(parsed.value) if parsed.non_finite else parsed.value
+
+
+def _copy(given: Any) -> Any:
+    """A copy that holds no number for which JSON has no name: they are spelled out, as those of a log are."""
+    return without_non_finite(given)[0]
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        return None
+
+
+# Rows of a data set
+
+
+def trace_rows(location: str) -> Iterator[Mapping[str, Any]]:
+    """One row per sample and epoch of a log, or of all logs in a folder, in their order.
+
+    They are what `source: {type: inspect_ai}` gives. The platform's importer converts on its server, so the
+    names of the columns are ours, those of its transcripts where they say the same: `sample_id`, `trace` (the
+    main agent's, as a trace), `input` and `target` (texts), `scores` (scorer → value), `metadata` (of the
+    sample), `model`, `task_set` (the task's name), `task_repeat` (the epoch), `error`, `limit` and
+    `source_uri` (the log).
+
+    Raises:
+        UsageError: the location names no log.
+        EvidenceError: a log, or a sample of it, cannot be read: a data set that lacks rows would give other
+            numbers.
+    """
+    for log in find_logs([location]):
+        with open_log(log) as reader:
+            spec = reader.header.get("eval") or {}
+            epochs = reader.has_epochs
+            for sample in reader.samples(order="sample"):
+                yield _row(sample, spec, log, several_epochs=epochs)
+            if reader.damage:
+                parts = "; ".join(str(part) for part in reader.damage[:3])
+                raise EvidenceError(f"{log!r}: {len(reader.damage)} part(s) cannot be read: {parts}")
+
+
+def _row(sample: RawSample, spec: Mapping[str, Any], log: str, *, several_epochs: bool) -> dict[str, Any]:
+    data = sample.data
+    trace = make_explicit(trace_from_sample(sample)).model_dump(mode="json")
+    return {
+        "sample_id": f"{sample.id}/{sample.epoch}" if several_epochs else sample.id,
+        "trace": trace,
+        "input": _text(data.get("input")),
+        "target": _text(data.get("target")),
+        "scores": {name: (score or {}).get("value") for name, score in (data.get("scores") or {}).items()},
+        "metadata": data.get("metadata") or {},
+        "model": spec.get("model"),
+        "task_set": spec.get("task"),
+        "task_repeat": sample.epoch,
+        "error": (data.get("error") or {}).get("message"),
+        "limit": (data.get("limit") or {}).get("type"),
+        "source_uri": log,
+    }
+
+
+def _text(value: Any) -> str | None:
+    """A sample's input or target as text: of messages, what each of them says."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
+    if isinstance(value, list) and all(isinstance(part, dict) and "role" in part for part in value):
+        return "\n".join(f"{part['role']}: {_content(part.get('content'))}" for part in value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return str(content or "")

@@ -1,0 +1,401 @@
+"""Everything of a `TaskResultLog` but its samples, from the header of an Inspect log and what the samples add
+up to.
+
+An Inspect log says which task, data set, model and settings were used, but not as AI GO entities: ids and
+keys are derived from names, so the same log always gives the same specification. The header itself is kept
+whole in `specification.config["inspect"]`, because nothing else can say what exactly was run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aigo_bridge.importing.log_import import UNMAPPED, Damage, LossReport, unmapped
+from aigo_bridge.results.specification import dataset_entity, model_entity, slug
+from aigo_bridge.text.json_text import key_of, without_non_finite
+from aigo_bridge.version import __version__
+from aigo_inspect.logs.parsing import running_time, unix_seconds
+from aigo_inspect.logs.shapes import MALFORMED, STATUS_UNKNOWN, lift_header
+from aigo_inspect.mapping.model_calls import TOKEN_COUNTS, count_odd_usage, model_usage
+from aigo_inspect.mapping.samples import MappedTrial
+from aigo_inspect.mapping.scores import kind_of, metrics_of, odd_metrics, scored
+
+_Part = TypeVar("_Part")
+_TAG_COLOR = "#808080"
+_TAG = (str, int, float)
+"""A tag is a text; what a text can say of a number, it says."""
+_ASIDE = "it is not of the kind that it should be; it is kept under 'malformed'"
+_NO_MODEL = frozenset({"", "none", "none/none"})
+
+
+@dataclass
+class Totals:
+    """What the samples of a log add up to, filled while they stream by."""
+
+    trials: int = 0
+    samples: int = 0
+    failed: int = 0
+    """Samples with an error in at least one trial."""
+    with_model: int = 0
+    """Trials that called a model."""
+    usage: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(model, `num_prompt_tokens` or `num_completion_tokens`) → tokens."""
+    unknown: set[tuple[str, str]] = field(default_factory=set)
+    """The same, for what some trial does not tell: such a sum is unknown."""
+    scorers: dict[str, None] = field(default_factory=dict)
+    """Names of the scorers met, in order."""
+    started_at: str | None = None
+    completed_at: str | None = None
+    _failed: bool = False
+    """The sample whose trial was added last has a trial with an error."""
+
+    def count(self, group: Iterable[MappedTrial]) -> None:
+        """Add one sample with its trials."""
+        for position, trial in enumerate(group):
+            self.count_trial(trial, first=not position)
+
+    def count_trial(self, trial: MappedTrial, *, first: bool) -> None:
+        """Add one trial: the first of its sample, or another one of the sample whose trial was added last."""
+        if first:
+            self.samples += 1
+            self._failed = False
+        if trial.failed and not self._failed:
+            self.failed += 1
+            self._failed = True
+        self.trials += 1
+        self.with_model += bool(trial.usage)
+        for model, usage in trial.usage.items():
+            counts = model_usage(usage) or {}
+            for name in TOKEN_COUNTS:
+                if name in counts:
+                    self.usage[model, name] += counts[name]
+                else:
+                    self.unknown.add((model, name))
+        for score in trial.scores or []:
+            self.scorers.setdefault(score["scorer_name"])
+        if trial.started_at:
+            self.started_at = min(self.started_at or trial.started_at, trial.started_at)
+        if trial.completed_at:
+            self.completed_at = max(self.completed_at or trial.completed_at, trial.completed_at)
+
+    def add(self, totals: Totals) -> None:
+        """Add the totals of other samples of the same log."""
+        self.trials += totals.trials
+        self.samples += totals.samples
+        self.failed += totals.failed
+        self.with_model += totals.with_model
+        self.usage.update(totals.usage)
+        self.unknown |= totals.unknown
+        self.scorers |= totals.scorers
+        starts = [time for time in (self.started_at, totals.started_at) if time]
+        ends = [time for time in (self.completed_at, totals.completed_at) if time]
+        self.started_at = min(starts, default=None)
+        self.completed_at = max(ends, default=None)
+
+
+def frame_of(
+    header: dict[str, Any], totals: Totals, damage: list[Damage], loss: LossReport
+) -> dict[str, Any]:
+    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+
+    Args:
+        header: the log's header.
+        totals: what the samples added up to.
+        damage: what could not be read; what of the header cannot be, is added.
+        loss: where counts go.
+    """
+    damage += _guarded(lambda part, _: odd_parts(part), header, damage, loss)
+    metrics = _guarded(metrics_of, header, damage, loss)
+    error = header.get("error")
+    if isinstance(error, dict) and error.get("traceback_ansi"):
+        # The same again, with colours and broken to lines in the midst of words: no secret is found in that.
+        without_copy = {name: value for name, value in error.items() if name != "traceback_ansi"}
+        header = {**header, "error": without_copy}
+        loss.changed["error of the run: coloured copy of the traceback left out"] += 1
+    finite, odd = without_non_finite(header)
+    if odd:
+        loss.changed["number that is not finite in the header: written as text"] += odd
+    specification = _guarded(lambda part, _: _specification(part, totals), finite, damage, loss)
+    execution = _guarded(lambda part, counts: _execution(part, totals, counts), finite, damage, loss)
+    return {
+        "format_version": "v1",
+        "app_version": _app_version(header),
+        "status": "success" if header.get("status") == "success" and not damage else "failure",
+        "evidence": _evidence(*metrics, totals),
+        "specification": specification,
+        "execution": execution,
+        "errors": _errors(finite, damage),
+    }
+
+
+def _guarded(
+    make: Callable[[dict[str, Any], LossReport], _Part],
+    header: dict[str, Any],
+    damage: list[Damage],
+    loss: LossReport,
+) -> _Part:
+    """A part of the frame, or, where it cannot be made, that of a header which says next to nothing.
+
+    What is odd in a header was set aside before, so this is hardly ever the log's fault, and never said to
+    be: samples were mapped and written by now, and are not to be lost to a mistake here.
+    """
+    counts = LossReport()
+    try:
+        part = make(header, counts)
+    except MALFORMED as error:
+        damage.append(Damage("header", None, unmapped("the header", error), UNMAPPED))
+        spec = header.get("eval")
+        task = spec.get("task") if isinstance(spec, dict) else None
+        plain = lift_header({"status": header.get("status"), "eval": {"task": task}, "malformed": header})
+        counts.clear()
+        part = make(plain, counts)
+    loss.add(counts)
+    return part
+
+
+def _app_version(header: dict[str, Any]) -> str:
+    packages = header["eval"].get("packages")
+    version = packages.get("inspect_ai") if isinstance(packages, dict) else None
+    return f"aigo-bridge {__version__}" + (f" (inspect_ai {version})" if version else "")
+
+
+def _evidence(
+    metrics: list[dict[str, Any]] | None, errors: list[dict[str, Any]], totals: Totals
+) -> dict[str, Any]:
+    return {
+        "metrics": metrics,
+        **({"errors": errors} if errors else {}),
+        "failures": {"num_errors": totals.failed, "num_total": totals.samples},
+    }
+
+
+def odd_parts(header: dict[str, Any]) -> list[Damage]:
+    """Values of the header without a place in the evidence, as they are not of the kind they should be."""
+    spec = header["eval"]
+    entries = spec.get("scorers") or []
+    odd = [
+        *(_unexpected(f"eval.tags[{i}]", tag, "a text") for i, tag in enumerate(spec.get("tags") or [])),
+        *(_unexpected(f"tags[{i}]", tag, "a text") for i, tag in enumerate(header.get("tags") or [])),
+        *(_unexpected(f"eval.scorers[{i}]", entry, "an object") for i, entry in enumerate(entries)),
+        *odd_metrics(header),
+        *(
+            f"{where}{name}: {_ASIDE}"
+            for where, part in _parts(header)
+            for name in part.get("malformed") or {}
+        ),
+    ]
+    return [Damage("header", None, reason) for reason in odd if reason]
+
+
+def _parts(header: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The header and its parts, each with what stands in front of the names in it."""
+    yield "", header
+    for name in ("eval", "stats", "results", "plan"):
+        if isinstance(part := header.get(name), dict):
+            yield f"{name}.", part
+
+
+def _unexpected(where: str, value: object, expected: str) -> str:
+    if isinstance(value, dict if expected == "an object" else _TAG):
+        return ""
+    return f"{where}: expected {expected}, found {kind_of(value)}"
+
+
+def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]]:
+    errors = []
+    status = header.get("status")
+    error = header.get("error")
+    # An unknown end is among what cannot be read, and told as that.
+    expected_ends = ("success", STATUS_UNKNOWN) if damage else ("success",)
+    if isinstance(error, dict):
+        message = str(error.get("message") or "the evaluation failed")
+        errors.append({"error_type": "EvaluationError", "message": message})
+    if status == "cancelled":
+        errors.append({"error_type": "EvaluationCancelled", "message": "the evaluation was cancelled"})
+    elif status == "started":
+        errors.append(
+            {
+                "error_type": "EvaluationUnfinished",
+                "message": "the log was never finished: it has the samples that were written until then",
+            }
+        )
+    elif status not in expected_ends and not isinstance(error, dict):
+        errors.append(
+            {"error_type": "EvaluationError", "message": f"the evaluation ended with status {status!r}"}
+        )
+    if header.get("invalidated"):
+        errors.append(
+            {"error_type": "InvalidatedLog", "message": "the log was marked invalid, or samples in it"}
+        )
+    errors += [{"error_type": item.kind, "message": str(item)} for item in damage]
+    return errors
+
+
+# Specification
+
+
+def _specification(header: dict[str, Any], totals: Totals) -> dict[str, Any]:
+    spec = header["eval"]
+    name = str(spec.get("task") or "task")
+    arguments = spec.get("task_args")
+    arguments = dict(arguments) if isinstance(arguments, dict) else {}
+    remainder = {key: value for key, value in header.items() if key not in ("samples", "reductions")}
+    specification: dict[str, Any] = {
+        "display_name": str(spec.get("task_display_name") or name),
+        "task": _task(header, name, arguments, totals),
+        "config": {**arguments, "inspect": remainder},
+        "run_config": _run_config(spec),
+    }
+    model = str(spec.get("model") or "")
+    if model in _NO_MODEL:
+        entity = dataset_entity(key_of(_dataset_name(spec)), _dataset_name(spec))
+    else:
+        entity = model_entity(model, engine="inspect")
+    specification["evaluated_entity"] = entity
+    return specification
+
+
+def _dataset_name(spec: dict[str, Any]) -> str:
+    dataset = spec["dataset"]
+    return str(dataset.get("name") or dataset.get("location") or "dataset")
+
+
+def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: Totals) -> dict[str, Any]:
+    spec = header["eval"]
+    epochs = spec["config"].get("epochs")
+    steps = header["plan"].get("steps") or []
+    solver = str(
+        spec.get("solver")
+        or (steps[-1].get("solver") if steps and isinstance(steps[-1], dict) else None)
+        or "solver"
+    )
+    definition: dict[str, Any] = {
+        "type": "benchmark_task",
+        "evaluated_entity_type": "dataset" if str(spec.get("model") or "") in _NO_MODEL else "model",
+        "dataset": {"id": key_of(_dataset_name(spec))},
+        "solver": {"type": solver, "steps": steps},
+        "scorers": _scorers(header, totals),
+    }
+    if isinstance(epochs, int) and epochs > 1:
+        definition["trials"] = {"num_trials": epochs}
+    task: dict[str, Any] = {
+        "id": str(spec.get("task_id") or key_of(name)),
+        "key": key_of(name),
+        "display_name": str(spec.get("task_display_name") or name),
+        "description": str(spec.get("task_description") or ""),
+        "config_spec": _parameters(arguments),
+        "definition": definition,
+        "provider": "user",
+        "tags": [
+            {"id": slug(str(tag)), "value": str(tag), "color": _TAG_COLOR}
+            for tag in dict.fromkeys(
+                tag
+                for tag in [*(spec.get("tags") or []), *(header.get("tags") or [])]
+                if isinstance(tag, _TAG)
+            )
+        ],
+    }
+    created = unix_seconds(spec.get("created"))
+    if created is not None:
+        task["created_at"] = created
+    return task
+
+
+_PARAMETER_TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
+
+
+def _parameters(arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """The task's parameters whose one known value tells the type; `None`, lists and objects are in `config`
+    alone.
+    """
+    return [
+        {
+            "type": _PARAMETER_TYPES[type(value)],
+            "key": key,
+            "display_name": key or "(unnamed)",
+            "default_value": value,
+        }
+        for key, value in arguments.items()
+        if type(value) in _PARAMETER_TYPES
+    ]
+
+
+def _scorers(header: dict[str, Any], totals: Totals) -> list[dict[str, Any]]:
+    names: dict[str, None] = dict(totals.scorers)
+    metrics: dict[str, dict[str, None]] = {}
+    for _, score in scored(header):
+        name = str(score.get("scorer") or score.get("name") or "scorer")
+        names.setdefault(name)
+        metrics.setdefault(name, {}).update(dict.fromkeys(str(m) for m in score["metrics"]))
+    options = {
+        str(entry.get("name")): entry.get("options")
+        for entry in header["eval"].get("scorers") or []
+        if isinstance(entry, dict)
+    }
+    for name in options:
+        names.setdefault(name)
+    scorers = []
+    for name in names:
+        scorer: dict[str, Any] = {"key": key_of(name), "type": name, "display_name": name}
+        if metrics.get(name):
+            scorer["metrics"] = [{"key": key_of(metric), "type": metric} for metric in metrics[name]]
+        if options.get(name):
+            scorer["options"] = options[name]
+        scorers.append(scorer)
+    return scorers
+
+
+def _run_config(spec: dict[str, Any]) -> dict[str, Any]:
+    config = spec["config"]
+    run: dict[str, Any] = {}
+    limit = config.get("limit")
+    if isinstance(limit, list) and len(limit) == 2 and all(isinstance(n, int) for n in limit):
+        limit = limit[1] - limit[0]
+    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 1:
+        run |= {"num_samples": limit, "subsampling": "random" if config.get("sample_shuffle") else "head"}
+    epochs = config.get("epochs")
+    if isinstance(epochs, int) and epochs >= 2:
+        run["trials_config"] = {"num_trials": epochs}
+    return run
+
+
+# Execution
+
+
+def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, Any]:
+    stats = header["stats"]
+    created = header["eval"].get("created")
+    started = stats.get("started_at") or totals.started_at or created
+    ended = stats.get("completed_at") or totals.completed_at or started
+    begin = max(0, unix_seconds(started) or 0)
+    end = unix_seconds(ended)
+    if end is not None and end < begin:
+        loss.changed["time of the run's end: before its beginning, taken as that"] += 1
+    execution: dict[str, Any] = {
+        "runtime": running_time(started, ended, totals.started_at, totals.completed_at),
+        "started_at": begin,
+        "ended_at": max(begin, end or 0),
+    }
+    usage = _usage(header, totals, loss)
+    if usage or totals.with_model:
+        execution["model_usage"] = {"num_samples": totals.with_model, **usage}
+    return execution
+
+
+def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, int]:
+    """Tokens of the evaluated model; those of judges are in the kept header's `stats`."""
+    model = str(header["eval"].get("model") or "")
+    by_model = header["stats"].get("model_usage")
+    if isinstance(by_model, dict) and by_model:
+        for usage in by_model.values():
+            count_odd_usage(usage, loss)
+        return model_usage(by_model.get(model)) or {}
+    # Unfinished logs have no statistics; the samples have.
+    return {
+        name: tokens
+        for (used, name), tokens in sorted(totals.usage.items())
+        if used == model and (used, name) not in totals.unknown
+    }

@@ -1,0 +1,371 @@
+"""The engine's side of `aigo-bridge import`: logs of Inspect → result files, sample by sample; our own come
+back as the run wrote them.
+
+One log becomes `<name>.tasklog.json` (or `.json.gz`, `.json.zst`, or a folder of parquet tables) and
+`<name>.loss.json`, which says what was kept, changed and dropped. Several logs may be read at a time, by a
+process each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.log_import import (
+    ContextChoice,
+    Damage,
+    EventChoice,
+    ImportOptions,
+    ImportReport,
+    LossReport,
+    OutputFormat,
+    UnmappedError,
+    file_stem,
+    not_recomputed,
+    unmapped,
+)
+from aigo_bridge.importing.redaction import Redaction
+from aigo_inspect.importing.writing import write_json, write_tables
+from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.shapes import HEADER_KEY
+from aigo_inspect.logs.sources import UnreachableError, find_logs, is_log_file, local_path
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.protocol import Evidence
+    from aigo_bridge.plan.logged_plan import LoggedPlan
+
+__all__ = ["ImportOptions", "ImportReport", "InspectLogs", "import_file", "import_logs", "import_own"]
+
+_WORTH_PROCESSES = 4 << 20
+"""Bytes of logs for which processes pay for their start."""
+
+
+class InspectLogs:
+    """Reads what Inspect leaves behind."""
+
+    expected = "logs of Inspect (*.eval, *.json)"
+
+    def files(self, location: str) -> list[str]:
+        """The logs of Inspect at a location."""
+        path = local_path(location)
+        if path is not None and Path(path).is_file():
+            return [location] if is_log_file(Path(path)) else []
+        try:
+            return find_logs([location])
+        except UnreachableError:
+            # The import says why.
+            return [location]
+        except (BridgeError, OSError, ValueError, ImportError):
+            return []
+
+    def parts(self, location: str) -> list[str]:
+        """A log of Inspect is one file."""
+        return [location]
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Turn Inspect's logs into result logs; see `LogImporter.import_logs`."""
+        worst = 0
+        foreign: list[str] = []
+        damage: dict[str, str] = {}
+        taken: set[str] = set()
+        for log in find_logs(locations):
+            report = None
+            try:
+                if options.output_format != "parquet":
+                    report = import_own(log, out, options, taken)
+            except EvidenceError as error:
+                # One of ours, and not as we write them: what there is is salvaged as from any log, and this
+                # is told there.
+                damage[log] = str(error)
+            if report is None and options.recompute is not None:
+                report = not_recomputed(log, damage.get(log))
+            if report is None:
+                foreign.append(log)
+                continue
+            tell(report)
+            worst = max(worst, report.exit_code)
+        for report in _import_foreign(foreign, out, options, taken, damage):
+            tell(report)
+            worst = max(worst, report.exit_code)
+        return worst
+
+
+def import_logs(
+    locations: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str] = ".",
+    *,
+    context: ContextChoice = "full",
+    output_format: OutputFormat = "json",
+    keep: EventChoice = "default",
+    jobs: int | None = None,
+    redact: bool = True,
+    patterns: Iterable[str] = (),
+    bounds: Bounds = DEFAULT_BOUNDS,
+    max_loss: int | None = None,
+    on_result: Callable[[ImportReport], None] | None = None,
+) -> list[ImportReport]:
+    """Import every log that the locations name: files, folders, patterns, fsspec URLs.
+
+    Args:
+        locations: what to import; see `sources.find_logs`.
+        out: folder for the results; it is made if need be.
+        context: how much of the models' inputs is written; `full` is what AI GO expects.
+        output_format: `json`, `json.gz`, `json.zst` or `parquet`.
+        keep: `all` events, `default` (no state patches, no log messages below warning) or `minimal`.
+        jobs: processes, each of which reads one log at a time; `None` for as many as there are cores.
+        redact: take out secrets.
+        patterns: further regular expressions of secrets.
+        bounds: what a log may ask of the machine.
+        max_loss: more dropped things than this in a log give exit code 1.
+        on_result: called as each log is done, in their order.
+
+    Returns:
+        One report per log, in order. A log that cannot be read at all, or whose evidence cannot be written,
+        has no `output` and exit code 3; the others go on.
+
+    Raises:
+        UsageError: a location matches nothing, a pattern is no regular expression, `jobs` is below 1.
+        OSError: the folder cannot be made.
+    """
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"found {jobs} jobs, expected at least 1")
+    options = ImportOptions(context, output_format, keep, jobs, redact, tuple(patterns), bounds, max_loss)
+    options.redaction()
+    reports = []
+    for report in _import_foreign(find_logs(locations), Path(out), options, set(), {}):
+        reports.append(report)
+        if on_result is not None:
+            on_result(report)
+    return reports
+
+
+def _import_foreign(
+    logs: Sequence[str], out: Path, options: ImportOptions, taken: set[str], damage: Mapping[str, str]
+) -> Iterator[ImportReport]:
+    """Import logs as those of anybody.
+
+    Args:
+        logs: their locations.
+        out: folder for the results; it is made if need be.
+        options: how they are imported.
+        taken: names, without endings, that no result may have; those of the results are added.
+        damage: log → what is known to be wrong with it, to be told with what is found.
+    """
+    secrets = options.redaction()
+    out.mkdir(parents=True, exist_ok=True)
+    jobs = min(options.jobs or os.cpu_count() or 1, len(logs))
+    if sum(map(_size, logs)) < _WORTH_PROCESSES:
+        jobs = 1
+    options = replace(options, jobs=jobs)
+    work = [(log, out / _stem(secrets.text(log), taken), options, damage.get(log)) for log in logs]
+    if jobs < 2:
+        yield from (import_file(*each) for each in work)
+        return
+    # Late: most imports need no second process, and what makes processes takes its time to load.
+    from aigo_bridge.process.pool import each_in_processes
+
+    for log, report in zip(logs, each_in_processes(import_file, work, jobs), strict=True):
+        yield _unread(log, _out_of_memory(jobs), secrets) if isinstance(report, MemoryError) else report
+
+
+def _out_of_memory(jobs: int | None) -> str:
+    return "memory ran out" + (
+        f" with {jobs} processes (fewer need less: --jobs)" if jobs and jobs > 1 else ""
+    )
+
+
+def _size(log: str) -> int:
+    """Bytes of a log; what is far away is worth a process in any case."""
+    path = local_path(log)
+    try:
+        return _WORTH_PROCESSES if path is None else Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def _stem(log: str, taken: set[str]) -> str:
+    """A file name for a log: its own without the suffix; logs of the same name get a number."""
+    name = re.split(r"[/\\]", log.rstrip("/\\"))[-1]
+    return file_stem(name.removesuffix(".eval").removesuffix(".json"), taken)
+
+
+def import_file(
+    log: str | os.PathLike[str],
+    target: Path,
+    options: ImportOptions | None = None,
+    known_damage: str | None = None,
+) -> ImportReport:
+    """Import one log to `<target>.tasklog.<format>` and `<target>.loss.json`.
+
+    Damage is not raised but listed in the report; so is a log of which nothing can be read, and a file that
+    cannot be written.
+    """
+    options = options or ImportOptions()
+    secrets = options.redaction()
+    location = os.fspath(log)
+    try:
+        with open_log(location, bounds=options.bounds, redaction=secrets) as reader:
+            if known_damage is not None:
+                reader.note_damage(Damage("", None, known_damage))
+            return _import_open(reader, location, target, options)
+    except EvidenceError as error:
+        reason = str(error)
+    except MemoryError:
+        reason = _out_of_memory(options.jobs)
+    except UsageError:  # a package that the format needs is missing: no matter of this log
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with one log: it takes no other with it
+        reason = unmapped("the log", error)
+    return _unread(location, reason, secrets)
+
+
+def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
+    """The report of a log of which nothing was written."""
+    reason = secrets.text(reason)
+    damage = (Damage("", None, reason),)
+    log = secrets.text(location)
+    return ImportReport(log, damage=damage, redacted=secrets.found, exit_code=ExitCode.PARTIAL, reason=reason)
+
+
+def _import_open(reader: LogReader, location: str, target: Path, options: ImportOptions) -> ImportReport:
+    from aigo_bridge.provenance.imports import keep_provenance
+
+    loss = LossReport()
+    suffix = "tasklog" if options.output_format == "parquet" else f"tasklog.{options.output_format}"
+    output = target.with_name(f"{target.name}.{suffix}")
+    report = ImportReport(
+        reader.location, status=str(reader.header.get("status") or ""), redacted=reader.redaction.found
+    )
+    try:
+        if options.output_format == "parquet":
+            totals = write_tables(reader, output, options.events, loss)
+        else:
+            totals = write_json(reader, output, options, loss)
+    except OSError as error:
+        # What cannot be read is an EvidenceError. A draft has a name of its own, which would say nothing.
+        reason = f"the evidence cannot be written: {output}: {error.strerror or error}"
+        return replace(report, damage=tuple(reader.damage), exit_code=ExitCode.PARTIAL, reason=reason)
+    report = replace(
+        report,
+        output=output,
+        loss_file=target.with_name(f"{target.name}.loss.json"),
+        samples=totals.samples,
+        trials=totals.trials,
+        failed=totals.failed,
+        damage=tuple(reader.damage),
+        loss=loss,
+    ).judged(options.max_loss)
+    try:
+        report.write_loss()
+    except OSError as error:
+        missing = f"the loss report cannot be written: {report.loss_file}: {error.strerror or error}"
+        reason = f"{missing}; {report.reason}" if report.reason else missing
+        return replace(report, loss_file=None, exit_code=ExitCode.PARTIAL, reason=reason)
+    return keep_provenance(report, "inspect", [location], options)
+
+
+# Our own
+
+
+def import_own(
+    log: str, out: Path, options: ImportOptions | None = None, taken: set[str] | None = None
+) -> ImportReport | None:
+    """Write the evidence of a run of ours; `None` for every other log, and for one that has to be salvaged.
+
+    The run kept all of it, so that choices of contexts and events do not apply; secrets are taken out as from
+    any log.
+
+    Args:
+        log: a path or a URL.
+        out: folder for the evidence.
+        options: how it is imported.
+        taken: names that are taken in the folder; that of this log is added.
+
+    Raises:
+        EvidenceError: the log is one of ours, and cannot be read as such.
+    """
+    names = set() if taken is None else taken
+    names_before = set(names)
+    try:
+        return _import_own(log, out, options or ImportOptions(), names)
+    except Exception as error:
+        # Whatever is wrong with a log, the other ones have nothing to do with it.
+        names.intersection_update(names_before)
+        if isinstance(error, UnreachableError):
+            return None
+        if isinstance(error, BridgeError):
+            raise EvidenceError(str(error)) from error
+        raise UnmappedError(unmapped("the log as one of its own", error)) from error
+
+
+def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) -> ImportReport | None:
+    secrets = options.redaction()
+    own = _own_evidence(log, secrets)
+    if own is None:
+        return None
+    evidence, carried = own
+    secrets.found.clear()
+    from aigo_bridge.evaluation.own_logs import own_report
+    from aigo_bridge.evaluation.writing import write_result
+    from aigo_bridge.provenance.imports import keep_provenance
+
+    plan = None
+    if options.recompute is not None:
+        try:
+            plan = options.recompute(carried)
+        except EvidenceError as error:
+            return not_recomputed(log, str(error))
+    out.mkdir(parents=True, exist_ok=True)
+    target = out / f"{_stem(secrets.text(log), names)}.tasklog.{options.output_format}"
+    try:
+        written = write_result(evidence, target, engine="inspect", own=plan)
+    except OSError as error:
+        reason = f"the evidence cannot be written: {target}: {error.strerror or error}"
+        status = evidence.execution.status
+        return ImportReport(
+            log, status=status, exit_code=ExitCode.PARTIAL, reason=reason, facts={"reason": reason}
+        )
+    choices = (("--context", options.context, "full"), ("--events", options.events, "default"))
+    unused = [name for name, value, default in choices if value != default]
+    notes = [
+        *(f"redacted: {count} x {kind}" for kind, count in sorted(secrets.found.items())),
+        *(f"{name} is not used: the run's evidence is complete" for name in unused),
+    ]
+    facts = {"redacted": dict(secrets.found), "unused_options": unused}
+    report = own_report(log, target, evidence, written, notes, facts)
+    return keep_provenance(report, "inspect", [local_path(log) or log], options)
+
+
+def _own_evidence(log: str, redaction: Redaction) -> tuple[Evidence, LoggedPlan] | None:
+    """What a log of `aigo-bridge run` says, and its plan with the secrets; `None` for every other log, and
+    for damaged ones, which are salvaged.
+    """
+    path = local_path(log)
+    if path is None:
+        return None
+    with open_log(path) as reader:
+        metadata = reader.header["eval"].get("metadata")
+        if reader.damage or not isinstance(metadata, dict) or HEADER_KEY not in metadata:
+            return None
+        carried = metadata[HEADER_KEY]
+    # Late: for the logs of others no plans are needed, which take longer to load than most logs to import.
+    from aigo_bridge.plan.logged_plan import logged_plan
+    from aigo_inspect.running.evidence import read
+
+    # What is redacted has another digest: whether the plan was edited is seen before.
+    plan = logged_plan(carried)
+    evidence = read(Path(path), bounds=DEFAULT_BOUNDS, redaction=redaction)
+    return replace(evidence, plan=replace(evidence.plan, damage=plan.damage)), plan

@@ -1,0 +1,70 @@
+"""Logs of runs that go on: what stands in them, and what Inspect keeps beside them until it does."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from aigo_bridge.access.opening import open_regular
+from aigo_bridge.engine.engine import RunState
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_inspect.logs.buffer import LiveSample, find_database, is_alive, open_buffer, version
+
+_HEADER = "header.json"
+"""What Inspect writes last."""
+
+
+class InspectRuns:
+    """Looks at runs of Inspect while they go on."""
+
+    def state(self, log: Path) -> RunState | None:
+        """See `RunningLogs.state`."""
+        database = find_database(log)
+        if database is None:
+            return None
+        try:
+            alive = is_alive(database, log)
+            return RunState(f"{database.name}:{version(database)}:{alive}", alive)
+        except sqlite3.Error:  # just now removed, or none
+            return None
+
+    def snapshot(
+        self, log: Path, copy: Path, root: Path, bounds: Bounds = DEFAULT_BOUNDS
+    ) -> Sequence[tuple[str, int]]:
+        """See `RunningLogs.snapshot`."""
+        database = find_database(log)
+        try:
+            if database is None:
+                _copy(log, copy, root)
+                return []
+            # The database first: what leaves it meanwhile stands in the log.
+            with open_buffer(database, bounds) as buffer:
+                _copy(log, copy, root)
+                if not zipfile.is_zipfile(copy):
+                    return []
+                with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                    members = set(archive.namelist())
+                    if _HEADER in members:
+                        return []
+                    live = [sample for sample in buffer.samples if not _stands_in(sample, members)]
+                    for sample in live:
+                        buffer.write(sample, archive)
+        except (sqlite3.Error, zipfile.BadZipFile, ValueError):
+            # Removed as the run ended, or of another release: the log itself is what there is.
+            _copy(log, copy, root)
+            return []
+        return [(sample.id_text, sample.epoch - 1) for sample in live]
+
+
+def _copy(log: Path, copy: Path, root: Path) -> None:
+    # Inspect puts a new file in the place of the log: what is opened stays as it is.
+    with open_regular(log, root) as source, copy.open("wb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _stands_in(sample: LiveSample, members: set[str]) -> bool:
+    shell = sample.member.removesuffix(".json") + "/sample.json"
+    return sample.member in members or shell in members

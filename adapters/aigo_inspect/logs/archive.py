@@ -1,0 +1,283 @@
+"""The zip archive of an `.eval` log, also when it is damaged.
+
+The standard library's `zipfile` reads neither zstd (before Python 3.14) nor several zstd frames in one
+member, and unpacks whatever it is told to. Here each member is read on its own, within bounds, checked
+against its length and CRC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
+from operator import attrgetter
+from typing import cast
+
+import zstandard
+from zlib_ng import zlib_ng
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.importing.log_import import Damage
+from aigo_inspect.logs.sources import Source
+from aigo_inspect.logs.zip_members import (
+    DEFLATED,
+    LOCAL,
+    LOCAL_SIGN,
+    STORED,
+    ZSTD,
+    Member,
+    header_at,
+    is_written,
+    may_lack_members,
+    member_name,
+    read_directory,
+    walk_local_headers,
+)
+
+# The stub of the package takes the class for an instance.
+_INFLATE_ERROR = cast("type[Exception]", zlib_ng.error)
+_SIZE_UNKNOWN = -1
+"""What zstandard says of a frame that was written as a stream."""
+_STEP = 16 << 20
+_MOST_NAMED = 100
+
+
+class Archive:
+    """The members of a zip file, by name; the last of several equal names counts, as Inspect appends."""
+
+    def __init__(self, source: Source, bounds: Bounds = DEFAULT_BOUNDS):
+        self._source = source
+        self._bounds = bounds
+        # One for all members: making it takes as long as unpacking a small member.
+        self._zstd = zstandard.ZstdDecompressor()
+        self.damage: list[Damage] = []
+        """What is wrong with the archive, so far: reading a member may find more."""
+        self.members: dict[str, Member] = {}
+        self.doubtful: set[str] = set()
+        """Members that were read although their own headers give them other names, which may be right."""
+        self._walked: dict[str, list[Member]] | None = None
+        self._most = max(bounds.together_from, bounds.ratio * source.size)
+        """Bytes that all members together may unpack to before none is believed any more."""
+        self._mended = 0
+        """Bytes that were unpacked from members that the directory is wrong about."""
+        try:
+            directory = read_directory(source, bounds)
+        except TooLargeError:
+            raise
+        except EvidenceError as error:
+            self.damage.append(Damage("", source.size, str(error)))
+            self._add(walk_local_headers(source, bounds))
+            if not self.members:
+                raise EvidenceError(f"{source.name!r} is not an .eval log: {error}") from error
+        else:
+            self._add(directory.members)
+            if directory.damage is not None:
+                self.damage.append(directory.damage)
+            if may_lack_members(source, bounds, directory):
+                self.recover()
+
+    def _add(self, members: Iterable[Member]) -> None:
+        for member in members:
+            # Re-inserting moves the name to where its last version was written.
+            self.members.pop(member.name, None)
+            self.members[member.name] = member
+        self._suspicious = (
+            sum(member.size for member in self.members.values() if member.size > 0) > self._most
+        )
+        # Bytes that are unpacked many times.
+        ordered = sorted(self.members.values(), key=attrgetter("offset")) if self._suspicious else []
+        self._overlapping = {
+            member.name
+            for member, following in pairwise(ordered)
+            if following.offset < member.offset + LOCAL.size + max(member.compressed, 0)
+        }
+
+    def _local(self) -> dict[str, list[Member]]:
+        """The members that have a header of their own, by the name that it gives them."""
+        if self._walked is None:
+            self._walked = {}
+            for member in walk_local_headers(self._source, self._bounds):
+                self._walked.setdefault(member.name, []).append(member)
+        return self._walked
+
+    def recover(self) -> bool:
+        """Look for members that the directory lacks, or has under other names, and note them in `damage`;
+        whether there are any.
+
+        A wrong byte in a name of the directory is seen by nobody but those who miss the member; its own
+        header still has the name.
+        """
+        listed = {member.offset: member for member in self.members.values()}
+        local = sorted(chain.from_iterable(self._local().values()), key=attrgetter("offset"))
+        misnamed: dict[int, str] = {}
+        for member in local:
+            entry = listed.get(member.offset)
+            if entry is None or entry.name == member.name:
+                continue
+            if is_written(member.name) or not is_written(entry.name):
+                misnamed[member.offset] = entry.name
+                self.members.pop(entry.name, None)
+        lost: dict[str, Member] = {}
+        for member in local:
+            if member.name in self.members or not is_written(member.name):
+                continue
+            # The directory knows more of it than a header that was written before the data.
+            entry = listed.get(member.offset)
+            lost.pop(member.name, None)
+            lost[member.name] = member if entry is None else entry._replace(name=member.name)
+        self._add(lost.values())
+        for member in list(lost.values())[:_MOST_NAMED]:
+            name = misnamed.get(member.offset)
+            wrong = "does not have it" if name is None else f"calls it {name!r}"
+            reason = f"the zip directory {wrong}; it was found by its own header"
+            self.damage.append(Damage(member.name, member.offset, reason))
+        if len(lost) > _MOST_NAMED:
+            more = len(lost) - _MOST_NAMED
+            self.damage.append(Damage("", None, f"{more:,} more members were found by their own headers"))
+        return bool(lost)
+
+    def read(self, name: str) -> bytes:
+        """The unpacked bytes of a member, checked against length and CRC.
+
+        Where the directory is wrong about it, but the member's own header is not, that is noted in `damage`.
+
+        Raises:
+            EvidenceError: the member is absent, damaged, or larger than the bounds allow.
+        """
+        member = self.members.get(name)
+        if member is None:
+            raise EvidenceError(f"the archive has no member {name!r}")
+        try:
+            return self._read(member)
+        except EvidenceError as error:
+            # Evidence that is carried along has to be untouched.
+            if name.startswith("_aigo/"):
+                raise
+            for account, start in self._accounts(member):
+                self._mended += max(account.size, 0)
+                if self._mended > self._most:
+                    break
+                try:
+                    data = self._read(account, start)
+                except EvidenceError:
+                    continue
+                if start is None:
+                    self.members[name] = account
+                reason = f"{error}; it could be read all the same, by "
+                reason += "its own header" if start is None else "the zip directory alone"
+                self.damage.append(Damage(name, account.offset, reason))
+                return data
+            raise
+
+    def _accounts(self, member: Member) -> Iterator[tuple[Member, int | None]]:
+        """What else is said of a member than its entry in the directory says, and where its data starts if no
+        header tells.
+        """
+        local = header_at(self._source, member.offset)
+        if local is not None and local.name == member.name:
+            if local.compressed < 0:
+                walked = self._local().get(member.name, [])
+                local = next((version for version in walked if version.offset == member.offset), local)
+            if local != member:
+                yield local if local.crc is not None else local._replace(crc=member.crc), None
+        elif versions := self._local().get(member.name):
+            # Of several versions, the one that the directory means; else the last.
+            yield next((version for version in versions if version.crc == member.crc), versions[-1]), None
+            return
+        elif local is not None and is_written(local.name):
+            if local.name in self.members:
+                return
+            # Either name may be wrong.
+            self.doubtful.add(member.name)
+        if member.crc is not None:
+            # What of the header is spoiled does not matter if the data stands where it does behind nearly any
+            # header.
+            yield member, member.offset + LOCAL.size + len(member.name.encode())
+
+    def _read(self, member: Member, start: int | None = None) -> bytes:
+        name = member.name
+        if member.compressed >= 0:
+            self._bounds.check_member(name, member.size, member.compressed, any_size=self._suspicious)
+        if name in self._overlapping:
+            raise TooLargeError(f"member {name!r} has another one in its data: it looks like a zip bomb")
+        packed = self._packed(member) if start is None else self._data(member, start)
+        data = self._unpack(name, member.method, packed, member.size)
+        if member.crc is not None and zlib_ng.crc32(data) != member.crc:
+            raise EvidenceError(f"member {name!r} is damaged: its CRC does not match")
+        return data
+
+    def _packed(self, member: Member) -> bytes:
+        if member.compressed > self._source.size:
+            raise EvidenceError(
+                f"member {member.name!r} is damaged:"
+                f" the archive is shorter than its {member.compressed:,} bytes"
+            )
+        # Header and data at once: their distance is nearly always that of a header without extra fields.
+        ahead = LOCAL.size + len(member.name)
+        head = self._source.read_at(member.offset, ahead + max(member.compressed, 0))
+        if len(head) < LOCAL.size or head[:4] != LOCAL_SIGN:
+            raise EvidenceError(f"member {member.name!r} is damaged: no local header at byte {member.offset}")
+        fields = LOCAL.unpack_from(head)
+        if fields[2] & 1:
+            raise EvidenceError(f"member {member.name!r} is encrypted")
+        raw = head[LOCAL.size : LOCAL.size + fields[9]]
+        if len(raw) < fields[9]:
+            raw = self._source.read_at(member.offset + LOCAL.size, fields[9])
+        if member_name(raw, fields[2]) != member.name:
+            header = member_name(raw, fields[2])
+            raise EvidenceError(
+                f"the zip directory calls the member {member.name!r}, its own header {header!r}"
+            )
+        behind = LOCAL.size + fields[9] + fields[10]
+        if member.compressed >= 0 and len(head) == behind + member.compressed:
+            return head[behind:]
+        return self._data(member, member.offset + behind)
+
+    def _data(self, member: Member, start: int) -> bytes:
+        length = member.compressed if member.compressed >= 0 else self._source.size - start
+        packed = self._source.read_at(start, length)
+        if len(packed) < length:
+            raise EvidenceError(
+                f"member {member.name!r} is cut off: {len(packed):,} of {length:,} bytes are there"
+            )
+        return packed
+
+    def _unpack(self, name: str, method: int, packed: bytes, size: int) -> bytes:
+        limit = size if size >= 0 else self._bounds.ratio_from
+        try:
+            if method == ZSTD:
+                data = self._unpack_zstd(packed, limit)
+            elif method == DEFLATED:
+                data = zlib_ng.decompressobj(-15).decompress(packed, limit + 1)
+            elif method == STORED:
+                data = packed
+            else:
+                raise EvidenceError(
+                    f"member {name!r} uses compression method {method}, expected stored, deflate or zstd"
+                )
+        except (_INFLATE_ERROR, zstandard.ZstdError) as error:
+            raise EvidenceError(f"member {name!r} is damaged: {error}") from error
+        if len(data) > limit:
+            raise EvidenceError(f"member {name!r} unpacks to more than the {limit:,} bytes it should have")
+        if 0 <= size != len(data):
+            raise EvidenceError(f"member {name!r} is damaged: {len(data):,} of {size:,} bytes unpacked")
+        return data
+
+    def _unpack_zstd(self, packed: bytes, limit: int) -> bytes:
+        try:
+            if zstandard.frame_content_size(packed) in (limit, _SIZE_UNKNOWN):
+                # Nearly always: one frame, which is unpacked in one go, into memory of just its size.
+                data = self._zstd.decompress(packed, max_output_size=limit, allow_extra_data=False)
+                if len(data) == limit:
+                    return data
+        except zstandard.ZstdError:
+            # Damaged frames are damaged for the stream as well, which also knows how to end early.
+            pass
+        # Members above 200 MiB are several frames.
+        reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+        parts: list[bytes] = []
+        room = limit + 1
+        while room and (part := reader.read(min(room, _STEP))):
+            parts.append(part)
+            room -= len(part)
+        return b"".join(parts)

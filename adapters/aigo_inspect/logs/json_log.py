@@ -1,0 +1,338 @@
+"""A log in Inspect's `.json` format: one document, cut into its samples, of which only one at a time is
+parsed.
+
+A log in Inspect's own layout is cut by its lines and stays in its file: Inspect writes with an indentation of
+two, and no text of JSON holds a raw line break, so what a line begins with tells where it stands, whatever is
+broken in it. Any other document is read, but not parsed, as a whole; one that is broken is walked by
+`json_salvage`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec import Raw, Struct
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds, TooLargeError
+from aigo_bridge.importing.log_import import Damage
+from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_inspect.logs.json_salvage import IDENTITY, Span, pieces, whole
+from aigo_inspect.logs.parsing import Parsed, parse_json
+from aigo_inspect.logs.shapes import STATUS_UNKNOWN
+from aigo_inspect.logs.sources import BytesSource, Source, local_path
+
+_IDENTITY = re.compile(rb"\s*+" + IDENTITY, re.DOTALL)
+_HEAD = 4096
+"""Bytes in which a sample's id and epoch stand, unless the id is longer."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class _Identity(Struct, gc=False):
+    """What tells one sample from another; the rest of it is passed over."""
+
+    id: Any = ""
+    epoch: Any = None
+
+
+class JsonLog:
+    """The header and the undecoded samples of a `.json` log.
+
+    Raises:
+        EvidenceError: it is no log, or nothing of it can be read.
+        TooLargeError: it asks for more than the bounds allow.
+    """
+
+    def __init__(self, source: Source, bounds: Bounds, redaction: Redaction):
+        if source.size > bounds.member_bytes:
+            raise TooLargeError(
+                f"{source.name!r} is {source.size:,} bytes,"
+                f" the bound 'member_bytes' is {bounds.member_bytes:,}"
+            )
+        self.damage: list[Damage] = []
+        # What is far away is fetched once, not sample by sample.
+        local = local_path(source.name) is not None
+        self._source = source if local else BytesSource(source.read_at(0, source.size), source.name)
+        self._bounds = bounds
+        self._redaction = redaction
+        """For the samples, which are as they stand in the log unless it is broken."""
+        self._spans: list[Span] = []
+        self._raws: list[Raw] | None = None
+        """The samples, where they are no spans."""
+        self._identities: list[tuple[str, int]] | None = None
+        """Id and epoch of each sample, where it took no parsing to find them."""
+        self.changes: Counter[str] = Counter()
+        """What parsing the header had to change."""
+        header = self._cut()
+        if header is None:
+            header = self._take_apart()
+        self.reductions: Any = header.pop("reductions", None) if isinstance(header, dict) else None
+        self.header: dict[str, Any] = self._checked(source.name, header)
+        self._check_samples(len(self), source.size)
+
+    def __len__(self) -> int:
+        return len(self._spans) if self._raws is None else len(self._raws)
+
+    def _check_samples(self, count: int, size: int) -> None:
+        self._bounds.check_count("samples", count, size, "the log")
+
+    # Finding the samples
+
+    def _cut(self) -> Any:
+        """The header of a log that is laid out as Inspect does, whose samples are found; `None` when it is
+        not.
+        """
+        source = self._source
+        rows = find_rows(source, self._bounds)
+        if rows is None:
+            return None
+        if rows.end is None:
+            self.damage.append(Damage("", source.size, "the log is cut off among its samples"))
+        self._spans = rows.spans
+        rest = b"]}" if rows.end is None else source.read_at(rows.end, source.size - rows.end)
+        header = source.read_at(0, rows.begin) + rest
+        name = "the log without its samples"
+        self._bounds.check_document(name, header)
+        header = self._redaction.apply(header)
+        parsed = self._parsed(header, name)
+        if parsed is None:
+            return self._mend(header, self._spans)
+        self.changes += parsed.changes
+        return parsed.value
+
+    def _take_apart(self) -> Any:
+        """The header of a document in any other layout, whose samples are found."""
+        source = self._source
+        data = source.read_at(0, source.size).removeprefix(_BYTE_ORDER_MARK)
+        members = self._members(data)
+        if members is None:
+            self._bounds.check_document(source.name, data)
+            data = self._redaction.apply(data)
+            self._redaction = NO_REDACTION
+            self._source = BytesSource(data, source.name)
+            members = self._walked(data)
+        if members is None:
+            parsed = self._parsed(data, "the log")
+            return self._mend(data) if parsed is None else parsed.value
+        header = b"{%b}" % b",".join(members)
+        name = "the log without its samples"
+        self._bounds.check_document(name, header)
+        clean = self._redaction.apply(header)
+        parsed = self._parsed(clean, name)
+        if parsed is None:
+            return self._mend(clean, self._spans)
+        self.changes += parsed.changes
+        if (samples := parsed.value.pop("samples", None)) is not None:
+            self.damage.append(Damage("samples", None, f"expected a list of samples, found {_kind(samples)}"))
+        return parsed.value
+
+    def _members(self, data: bytes) -> list[bytes] | None:
+        """The members of the top level but for the samples; `None` when it is no plain JSON, or of another
+        shape.
+        """
+        try:
+            members = msgspec.json.decode(data, type=dict[str, Raw])
+            samples = members.pop("samples", Raw(b"[]"))
+            identities = msgspec.json.decode(samples, type=list[_Identity])
+            self._check_samples(len(identities), len(data))
+            self._raws = msgspec.json.decode(samples, type=list[Raw])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        self._identities = [_identity(sample.id, sample.epoch) for sample in identities]
+        return [b"%b:%b" % (msgspec.json.encode(name), text) for name, text in members.items()]
+
+    def _walked(self, data: bytes) -> list[bytes] | None:
+        """As `_members`, with NaN and whatever else may stand among the samples."""
+        document = whole(data, self._check_samples)
+        if document is None:
+            return None
+        self._spans = [span for span, _ in document.samples]
+        self._identities = [("", 0) if pair is None else _identity(*pair) for _, pair in document.samples]
+        return [data[begin:end] for begin, end in document.members]
+
+    def _parsed(self, data: bytes, name: str, member: str = "") -> Parsed | None:
+        """The log, or a member of it; `None`, and damage, when it is broken. The error itself would keep a
+        copy of it alive.
+        """
+        try:
+            return parse_json(data, name)
+        except EvidenceError as error:
+            self.damage.append(Damage(member, None, str(error)))
+            return None
+
+    def _mend(self, data: bytes, spans: list[Span] | None = None) -> dict[str, Any]:
+        """The header of a broken document: every member that is sound; and its samples, unless they are
+        known.
+        """
+        document = pieces(data, self._bounds.damaged)
+        if spans is None:
+            self._spans = document.samples
+        header: dict[str, Any] = {}
+        for name, (begin, end) in document.members:
+            if (parsed := self._parsed(data[begin:end], name, name)) is not None:
+                header[name] = parsed.value
+                self.changes += parsed.changes
+        header.setdefault("status", STATUS_UNKNOWN)
+        return header
+
+    def _checked(self, name: str, header: Any) -> dict[str, Any]:
+        """A header with an `eval`, made up where only the samples are left."""
+        if not isinstance(header, dict):
+            raise EvidenceError(
+                f"{name!r} is JSON, but not an Inspect log: expected an object, found {_kind(header)}"
+            )
+        header.pop("samples", None)
+        if isinstance(header.get("eval"), dict):
+            return header
+        if not len(self):
+            problem = f"its 'eval' is {_kind(header['eval'])}" if "eval" in header else "it has no 'eval'"
+            raise EvidenceError(f"{name!r} is JSON, but not an Inspect log: {problem}" + self._reason())
+        if "eval" in header or not any(item.member == "eval" for item in self.damage):
+            reason = "the log has no usable 'eval'; what is known comes from its samples"
+            self.damage.append(Damage("eval", None, reason))
+        return {"eval": {}, **{key: value for key, value in header.items() if key != "eval"}}
+
+    def _reason(self) -> str:
+        return f" ({self.damage[0].reason})" if self.damage else ""
+
+    # Single samples
+
+    def size(self, index: int) -> int:
+        """Bytes of a sample's JSON."""
+        if self._raws is not None:
+            return len(memoryview(self._raws[index]))
+        begin, end = self._spans[index]
+        return end - begin
+
+    def identity(self, index: int) -> tuple[str, int]:
+        """Id (as text, secrets included) and epoch of a sample; `("", 0)` where they cannot be seen."""
+        if self._identities is not None:
+            return self._identities[index]
+        begin, end = self._spans[index]
+        head = self._source.read_at(begin, min(_HEAD, end - begin))
+        match = _IDENTITY.match(head)
+        if match is None and len(head) == _HEAD and b'"id"' in head[:64]:
+            match = _IDENTITY.match(self._source.read_at(begin, end - begin))
+        if match is None:
+            return "", 0
+        try:
+            return str(orjson.loads(match[1])), int(match[2])
+        except ValueError:
+            # No JSON after all, or an epoch of more digits than Python converts.
+            return "", 0
+
+    def sample(self, index: int) -> Parsed:
+        """One sample; raises `EvidenceError` when it is malformed, or asks for more than the bounds allow."""
+        name = f"samples[{index}]"
+        if self._raws is not None:
+            data = bytes(self._raws[index])
+        else:
+            begin, end = self._spans[index]
+            data = self._source.read_at(begin, end - begin)
+        self._bounds.check_document(name, data)
+        return parse_json(data, name, self._redaction)
+
+
+def _identity(sample_id: Any, epoch: Any) -> tuple[str, int]:
+    return (str(sample_id), epoch) if isinstance(epoch, int) else ("", 0)
+
+
+def _kind(value: Any) -> str:
+    """What a value is called in JSON."""
+    kinds = {type(None): "null", dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return kinds.get(type(value), "a number")
+
+
+# Rows
+
+
+_LINE = re.compile(rb'\n    ([^ \r\n])|\n  "samples": (\[)(?=\r?\n)|\n  (\])(?=,?\r?\n)')
+_LONGEST = 32
+"""Bytes that a match needs at most, with what it looks ahead to."""
+_WINDOW = 16 << 20
+_CLOSE = b"\n    }"
+_BETWEEN = b", \r\n"
+
+
+@dataclass
+class Rows:
+    """The list of samples of a log in Inspect's layout."""
+
+    begin: int
+    """Behind its opening bracket, in bytes."""
+    end: int | None = None
+    """Its closing bracket; `None` when the log is cut off."""
+    spans: list[Span] = field(default_factory=list)
+    """Its elements. What stands between two of them is one as well: the rest of a broken one."""
+
+
+def find_rows(source: Source, bounds: Bounds) -> Rows | None:
+    """The samples of a log that is laid out as Inspect does; `None` when it is not.
+
+    Raises:
+        EvidenceError: the log cannot be read.
+        TooLargeError: there are more, and smaller, elements than the bounds allow.
+    """
+    rows: Rows | None = None
+    start: int | None = None
+    opened = b""
+    close: int | None = None
+
+    def finish(limit: int) -> None:
+        if rows is not None and start is not None:
+            rows.spans += _row(source, start, opened, close, limit)
+
+    for at, groups in _lines(source):
+        sign, begins, ends = groups
+        if begins:
+            if rows is not None:
+                continue
+            rows = Rows(at + 1)
+        elif rows is None:
+            continue
+        elif ends:
+            finish(at)
+            rows.end = at
+            return rows
+        elif sign == b"}":
+            close = at if close is None else close
+        elif sign != b"]":
+            finish(at)
+            start, opened, close = at, sign, None
+            if len(rows.spans) % 10_000 == 1:
+                bounds.check_count("samples", len(rows.spans), at - rows.begin, "the log")
+    finish(source.size)
+    return rows
+
+
+def _lines(source: Source) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    """What each line that matters begins with, and where that is."""
+    base = 0
+    while base < source.size:
+        window = source.read_at(base, _WINDOW + _LONGEST)
+        if not window:
+            return
+        for match in _LINE.finditer(window):
+            if match.start() >= _WINDOW:
+                break
+            yield base + match.end() - 1, match.groups(b"")
+        base += _WINDOW
+
+
+def _row(source: Source, start: int, opened: bytes, close: int | None, limit: int) -> Iterator[Span]:
+    at = start
+    if opened == b"{":
+        if close is None:
+            at = start + len(source.read_at(start, limit - start).rstrip(_BETWEEN))
+        else:
+            at = close + 1
+        yield start, at
+    remainder = source.read_at(at, limit - at)
+    if remainder.strip(_BETWEEN):
+        yield at, at + len(remainder.rstrip(_BETWEEN))

@@ -1,0 +1,364 @@
+"""Putting back what Inspect takes out of a sample before it writes it.
+
+Long texts become `attachment://<hash>` references into `sample.attachments`. The messages of a model call
+become ranges (`input_refs`) into a pool of distinct messages, and the messages of its raw request ranges
+(`call_refs`) into another. Here all of it is undone, in place.
+
+A sample may also be stored in pieces: a small shell and four sequences, each in numbered members.
+
+```text
+samples/{id}_epoch_{n}/sample.json            the sample without the sequences, with `message_refs`
+samples/{id}_epoch_{n}/metadata.json          its metadata, when there is any
+samples/{id}_epoch_{n}/messages/{start}.json  message pool; also messages/, events/, calls/, attachments/
+```
+
+Attachments are numbered instead of hashed: `attachment://12` is the twelfth text of the sequence. Members
+that hold only derived data (`skeleton.json`, `events/stats.json`, `events/uuids.json`) are not needed. Source
+of the layout: Inspect AI, `log/_recorders/chunked/format.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import accumulate, chain
+from typing import Any
+
+import msgspec
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds, TooLargeError
+from aigo_bridge.text.json_text import dumps
+from aigo_inspect.logs.parsing import Parsed
+
+_PREFIXES = ("attachment://", "tc://")
+
+
+def expand_refs(refs: Any, pool: list[Any], most: float = math.inf) -> tuple[list[Any], int]:
+    """The items of `pool` that a list of half-open `[start, end]` ranges names, in the order of the ranges.
+
+    Once they are more than `most`, the ranges that are left are not looked at.
+
+    Returns:
+        The items, and how many of the ranges are none, or not within the pool.
+    """
+    if type(refs) is not list:
+        return [], 1
+    items: list[Any] = []
+    unknown = 0
+    for ref in refs:
+        start, end = ref if type(ref) is list and len(ref) == 2 else (None, None)
+        if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(pool):
+            unknown += 1
+            if type(start) is not int or type(end) is not int or start < 0:
+                continue
+        items += pool[start:end]
+        if len(items) > most:
+            break
+    return items, unknown
+
+
+def resolve_fields(fields: dict[str, Any], messages: list[Any], calls: list[Any], walker: Walker) -> None:
+    """Resolve the references in the fields of a sample, in place.
+
+    Args:
+        fields: all but its events and messages.
+        messages: the distinct messages of its model calls, as dictionaries.
+        calls: the distinct messages of its raw requests.
+        walker: its texts.
+    """
+    # Together: starting a walk costs more than walking most fields does.
+    trees = []
+    for key, value in fields.items():
+        if key in _NOT_TAKEN_OUT:
+            continue
+        if type(value) is str:
+            fields[key] = walker.text(value)
+        elif value and (type(value) is dict or type(value) is list):
+            trees.append(value)
+    walker.walk(trees)
+    retries = _objects(fields.get("error_retries"))
+    events = [event for retry in retries for event in _objects(retry.get("events"))]
+    walker.check_contexts([event.get("input_refs") for event in events], messages)
+    walker.check_contexts(
+        [call.get("call_refs") for call in _objects([e.get("call") for e in events])], calls
+    )
+    for event in events:
+        expand_call(event, messages, calls, walker)
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if type(value) is dict] if type(values) is list else []
+
+
+_NOT_TAKEN_OUT = frozenset({"store", "model_usage", "role_usage", "timelines"})
+"""Fields of a sample whose texts always stand in them."""
+_MESSAGE_TEXTS = ("content", "tool_calls", "metadata", "error")
+
+
+class Walker:
+    """Replaces references inside a tree of dictionaries and lists, in place."""
+
+    def __init__(self, texts: dict[str, Any], size: int, bounds: Bounds):
+        self.missing = 0
+        """References to texts that the sample does not have."""
+        self.unknown = 0
+        """Ranges of messages that the sample does not have."""
+        self._size = size
+        self._bounds = bounds
+        self._texts = texts
+        self._by_reference = {
+            f"attachment://{name}": text for name, text in texts.items() if type(text) is str
+        }
+        self._room = bounds.room(size)
+        self._growth = bounds.growth
+        self._messages = bounds.context_messages
+        # Hardly any other text has the length of a reference: looking at the length first saves most
+        # comparisons. Most references are hashes of 32 digits, also those whose texts are missing.
+        names = {32, *map(len, texts)}
+        self.lengths = {len(prefix) + name for name in names for prefix in _PREFIXES}
+        """Lengths that a reference may have."""
+
+    def text(self, value: str) -> str:
+        """The text behind a reference; the value itself when it is none."""
+        if len(value) not in self.lengths:
+            return value
+        text = self._by_reference.get(value)
+        if text is None:
+            if not value.startswith(_PREFIXES):
+                return value
+            text = self._texts.get(value[value.index("/") + 2 :])
+            if not isinstance(text, str):
+                self.missing += 1
+                return value
+        self._room -= len(text)
+        if self._room < 0:
+            raise TooLargeError(
+                f"the sample's attachments come to more than {self._growth:g} times its size"
+                " when they are put back"
+                " (raise the bound 'growth' if the log is yours)"
+            )
+        return text
+
+    def expand(self, refs: Any, pool: list[Any], before: int = 0) -> list[Any]:
+        """`expand_refs`, within the bounds; `before` messages of the same context are known already."""
+        items, unknown = expand_refs(refs, pool, self._messages)
+        self.unknown += unknown
+        self._messages -= before + len(items)
+        if self._messages < 0:
+            raise TooLargeError(
+                "the sample's model calls have more messages than the bound 'context_messages' allows"
+                " (raise it if the log is yours)"
+            )
+        return items
+
+    def check_contexts(self, named: list[Any], pool: list[Any]) -> None:
+        """Refuse contexts that come to far more than the sample; raises `TooLargeError`."""
+        if self._size and pool:
+            put_back = self._bounds.room(self._size) - self._room
+            check_contexts(named, pool, self._size, put_back, self._bounds)
+
+    def walk_messages(self, messages: list[Any]) -> None:
+        """Replace every reference in messages; their ids, roles and names are never taken out."""
+        lengths = self.lengths
+        for message in messages:
+            if type(message) is not dict:
+                continue
+            for key in _MESSAGE_TEXTS:
+                value = message.get(key)
+                if not value:
+                    continue
+                if type(value) is str:
+                    if len(value) in lengths:
+                        message[key] = self.text(value)
+                elif type(value) is dict or type(value) is list:
+                    self.walk(value)
+
+    def walk(self, root: dict[str, Any] | list[Any]) -> None:
+        """Replace every reference below `root`."""
+        # A list that grows while it is gone through: logs nest as deeply as their authors like.
+        nodes: list[dict[str, Any] | list[Any]] = [root]
+        push = nodes.append
+        lengths = self.lengths
+        for node in nodes:
+            if type(node) is dict:
+                for key, value in node.items():
+                    kind = type(value)
+                    if kind is str:
+                        if len(value) in lengths:
+                            node[key] = self.text(value)
+                    elif (kind is dict or kind is list) and value:
+                        push(value)
+            elif type(node) is list:
+                for index, value in enumerate(node):
+                    kind = type(value)
+                    if kind is str:
+                        if len(value) in lengths:
+                            node[index] = self.text(value)
+                    elif (kind is dict or kind is list) and value:
+                        push(value)
+
+
+def has_references(value: Any) -> bool:
+    """Whether a text somewhere in a JSON value stands for another one."""
+    if isinstance(value, str):
+        return value.startswith(_PREFIXES)
+    if isinstance(value, dict):
+        return any(map(has_references, value.values()))
+    return isinstance(value, list) and any(map(has_references, value))
+
+
+def expand_call(event: dict[str, Any], messages: list[Any], calls: list[Any], walker: Walker) -> None:
+    """Put the messages of a model call, and those of its raw request, back into it."""
+    refs, unknown = event.get("input_refs"), walker.unknown
+    if refs and not event.get("input"):
+        event["input"] = walker.expand(refs, messages)
+    if walker.unknown == unknown:
+        # Others stay: what they may have meant is for the reader to judge.
+        event.pop("input_refs", None)
+    if type(event.get("call")) is dict:
+        expand_request(event["call"], calls, walker)
+
+
+def expand_request(call: dict[str, Any], calls: list[Any], walker: Walker) -> None:
+    """Put the messages of a raw request back into it."""
+    refs = call.pop("call_refs", None)
+    key = call.pop("call_key", None)
+    if refs and isinstance(call.get("request"), dict):
+        call["request"][key if isinstance(key, str) else "messages"] = walker.expand(refs, calls)
+
+
+# How much the model calls of a sample come to when the messages that they name by number are written out. A
+# few bytes name thousands of messages, so nothing but this bounds what a sample of a stranger may become.
+# Contexts of real agents grow with the square of their turns; they hardly ever name one message twice in a
+# call.
+
+
+def check_contexts(named: list[Any], pool: list[Any], size: int, put_back: int, bounds: Bounds) -> None:
+    """Refuse a sample whose contexts come to more than `Bounds.context_growth` times its size.
+
+    Args:
+        named: the ranges of messages of every model call.
+        pool: the messages, as dictionaries or records, their attachments put back.
+        size: bytes of the sample's JSON.
+        put_back: characters that attachments have added to it.
+        bounds: what it may come to.
+
+    Raises:
+        TooLargeError: it comes to more.
+    """
+    room = bounds.growth_from + int(size * bounds.context_growth)
+    # Where no call names a message twice, none has more than all there is. That settles nearly every sample
+    # at once.
+    if len(named) * (size + put_back) <= room and all(map(_ascends, named)):
+        return
+    ends = [0, *accumulate(map(_length, pool))]
+    for refs in named:
+        for start, end in _ranges(refs, len(pool)):
+            room -= ends[end] - ends[start]
+            if room < 0:
+                raise TooLargeError(
+                    "the inputs of the sample's model calls come to more than"
+                    f" {bounds.context_growth:g} times its size"
+                    " (raise the bound 'context_growth' if the log is yours)"
+                )
+
+
+def _ascends(refs: Any) -> bool:
+    """Whether no message is named twice, as far as its ranges show at once."""
+    try:
+        ends = list(chain.from_iterable(refs))
+        return ends == sorted(ends)
+    except TypeError:
+        # Not what it should be: the messages are counted one by one.
+        return False
+
+
+def _ranges(refs: Any, length: int) -> list[tuple[int, int]]:
+    """The ranges among `refs` that lie within a pool; others are found where they are expanded."""
+    return [
+        (ref[0], ref[1])
+        for ref in (refs if type(refs) is list else ())
+        if type(ref) is list
+        and len(ref) == 2
+        and type(ref[0]) is int
+        and type(ref[1]) is int
+        and 0 <= ref[0] <= ref[1] <= length
+    ]
+
+
+def _length(message: Any) -> int:
+    return len(msgspec.json.encode(message) if isinstance(message, msgspec.Struct) else dumps(message))
+
+
+# Samples in pieces
+
+
+_SHELL = "/sample.json"
+_SEQUENCES = ("messages", "events", "calls", "attachments")
+
+
+def chunked_samples(members: Iterable[str]) -> dict[str, list[str]]:
+    """The members that belong to each chunked sample, by the name of its shell."""
+    names = list(members)
+    samples: dict[str, list[str]] = {name: [] for name in names if name.endswith(_SHELL)}
+    if not samples:
+        return samples
+    for name in names:
+        # Ids may have slashes, too.
+        end = name.find("/")
+        while end >= 0:
+            if (shell := name[:end] + _SHELL) != name and shell in samples:
+                samples[shell].append(name)
+            end = name.find("/", end + 1)
+    return samples
+
+
+def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed) -> Parsed:
+    """Put a chunked sample together as one sample with pools.
+
+    Args:
+        read: parses a member.
+        parts: members of the sample other than the shell.
+        shell: the parsed shell.
+
+    Raises:
+        EvidenceError: a piece is missing or of the wrong kind.
+    """
+    sample = shell.value
+    if not isinstance(sample, dict):
+        raise EvidenceError("the shell of a chunked sample is no object")
+    non_finite = shell.non_finite
+    changes = Counter(shell.changes)
+    sequences: dict[str, list[Any]] = {}
+    for sequence in _SEQUENCES:
+        chunks = sorted(
+            (int(stem), name)
+            for name in parts
+            for folder, _, file in [name.rpartition("/")]
+            if folder.endswith(f"/{sequence}") and (stem := file.removesuffix(".json")).isdigit()
+        )
+        items: list[Any] = []
+        for start, name in chunks:
+            if start != len(items):
+                raise EvidenceError(f"the chunked sample lacks {sequence} {len(items)} to {start}")
+            parsed = read(name)
+            non_finite = non_finite or parsed.non_finite
+            if not isinstance(parsed.value, list):
+                raise EvidenceError(f"member {name!r} is no list")
+            items += parsed.value
+        sequences[sequence] = items
+    for name in parts:
+        if name.endswith("/metadata.json") and name.count("/") == (parts[0].count("/") if parts else 0):
+            sample["metadata"] = read(name).value
+    sample["events"] = sequences["events"]
+    sample["events_data"] = {"messages": sequences["messages"], "calls": sequences["calls"]}
+    sample["attachments"] = {str(index): text for index, text in enumerate(sequences["attachments"])}
+    if "messages" not in sample:
+        # Copies: the conversation is resolved on its own, and must not share lists with the pool.
+        messages, unknown = expand_refs(sample.pop("message_refs", None) or [], sequences["messages"])
+        sample["messages"] = messages
+        if unknown:
+            changes["conversation: messages that the log does not contain left out"] += unknown
+    return Parsed(sample, non_finite, changes)

@@ -1,0 +1,377 @@
+"""Where the members of a zip archive are: by its directory, or by the headers that they have themselves.
+
+The directory is the standard library's to read. It opens nothing at all without one: then, and where the
+directory may be wrong, the file is searched for local headers.
+
+Format: PKWARE APPNOTE 6.3.10, sections 4.3 (records) and 4.5.3 (zip64); method 93 is zstd.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import sys
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import zstandard
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds, TooLargeError
+from aigo_bridge.importing.log_import import Damage
+from aigo_inspect.logs.sources import Source
+
+STORED, DEFLATED, ZSTD = 0, 8, 93
+LOCAL = struct.Struct("<4s5H3L2H")
+LOCAL_SIGN = b"PK\x03\x04"
+_CENTRAL_SIZE, _END_SIZE = 46, 22
+_LONGEST_END = _END_SIZE + 0xFFFF
+"""With a comment."""
+_DESCRIPTOR_SIGN = b"PK\x07\x08"
+_END_SIGN = b"PK\x05\x06"
+_RECORDS = frozenset({LOCAL_SIGN, b"PK\x01\x02", _END_SIGN, b"PK\x06\x06"})
+"""Signs of local headers, of entries of the directory, and of its ends."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_FULL32 = 0xFFFFFFFF
+_CHUNK = 1 << 20
+_LONGEST_DESCRIPTOR = 24
+"""Bytes; those of small members have 16, or 12 without their sign."""
+_LONGEST_NAME = 1 << 12
+"""Longer names (and extra fields) are not written by Inspect; in a search for headers they are noise."""
+_MOST_TRIED = 16
+"""Records that may be the end of the directory (behind the real one, or in a comment, may be others); members
+of which one at least must be where the directory says, else it is not believed at all."""
+_NO_MEMBER = 64
+"""Bytes between two members that are no third one, but the end of the first, or its longer header."""
+_WRITTEN = re.compile(
+    r"(?:header|summaries|reductions)\.json"
+    r"|_journal/(?:start|(?:summaries|config_updates)/\d+)\.json"
+    r"|samples/.*_epoch_\d+"
+    r"(?:/(?:sample|metadata|skeleton|events/(?:stats|uuids)|(?:messages|events|calls|attachments)/(?P<part>\d+)))?\.json"
+    r"|_aigo/.+\.json",
+    re.DOTALL,
+)
+
+
+class Member(NamedTuple):
+    """One file in the archive."""
+
+    name: str
+    offset: int
+    """Byte offset of its local header."""
+    compressed: int
+    """Length in the archive, in bytes; -1 when only unpacking can tell."""
+    size: int
+    """Length unpacked, in bytes; -1 when only unpacking can tell."""
+    method: int
+    crc: int | None
+    """CRC-32 of the unpacked bytes; `None` when it is unknown."""
+
+
+def member_name(raw: bytes, flags: int) -> str:
+    """The name of a member, whose encoding a flag tells."""
+    return raw.decode("utf-8", errors="replace") if flags & 0x800 else raw.decode("cp437")
+
+
+def is_written(name: str) -> bool:
+    """Whether a member of this name is one that Inspect, or our export, writes."""
+    return _WRITTEN.fullmatch(name) is not None
+
+
+# The directory
+
+
+class Directory(NamedTuple):
+    """What the directory of an archive lists."""
+
+    members: list[Member]
+    """In its own order, repeated names included."""
+    offset: int
+    """Byte offset of the directory."""
+    damage: Damage | None
+    """It has not as many members as it says."""
+
+
+class _File:
+    """A source, up to some byte, as `zipfile` wants it."""
+
+    def __init__(self, source: Source, size: int, longest: int):
+        self._source, self._size, self._longest, self._at = source, size, longest, 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if at < 0:
+            raise OSError("before the begin of the file")
+        self._at = at
+        return at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, length: int = -1) -> bytes:
+        if length > self._longest:
+            room = length // _CENTRAL_SIZE
+            raise TooLargeError(
+                f"the zip directory has room for {room:,} members, more than the bound 'members' allows"
+            )
+        data = self._source.read_at(self._at, length if length >= 0 else max(0, self._size - self._at))
+        self._at += len(data)
+        return data
+
+
+def read_directory(source: Source, bounds: Bounds) -> Directory:
+    """The directory of an archive.
+
+    Raises:
+        TooLargeError: it has more members than the bounds allow.
+        EvidenceError: it gives no members.
+    """
+    begin = max(0, source.size - _LONGEST_END)
+    tail = source.read_at(begin, source.size - begin)
+    at = len(tail)
+    problem: EvidenceError | None = None
+    for _ in range(_MOST_TRIED):
+        at = tail.rfind(_END_SIGN, 0, at)
+        if at < 0:
+            break
+        try:
+            return _directory(source, bounds, begin + at, int.from_bytes(tail[at + 10 : at + 12], "little"))
+        except TooLargeError:
+            raise
+        except EvidenceError as error:
+            # Behind the end of the directory may be what looks like another one.
+            problem = problem or error
+    raise problem or EvidenceError("the zip directory is missing")
+
+
+def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Directory:
+    """The directory whose end is told at `end`, where it says that it has `count` members."""
+    file = _File(source, end + _END_SIZE, max(bounds.members * _CENTRAL_SIZE, _LONGEST_END))
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error) as error:
+        raise EvidenceError("the zip directory is damaged") from error
+    members = [
+        # Offsets of 64 bits may be more than a file can have. `filename` is the name without what some
+        # systems forbid.
+        Member(
+            entry.orig_filename,
+            min(entry.header_offset, source.size),
+            entry.compress_size,
+            entry.file_size,
+            entry.compress_type,
+            entry.CRC,
+        )
+        for entry in archive.infolist()
+    ]
+    if not members:
+        raise EvidenceError("the zip directory is empty")
+    if len(members) > bounds.members:
+        raise TooLargeError(
+            f"the archive has {len(members):,} members, the bound 'members' is {bounds.members:,}"
+        )
+    # Bytes that are missing in front of it shift every offset.
+    if min(member.offset for member in members) < 0:
+        raise EvidenceError("the zip directory is damaged: it claims to start before the file")
+    if not any(source.read_at(member.offset, 4) == LOCAL_SIGN for member in members[:_MOST_TRIED]):
+        raise EvidenceError("the zip directory is damaged: no member is where it says")
+    damage = None
+    # In sixteen bits, however many there are; all of them set where more bits stand elsewhere.
+    if len(members) % (1 << 16) != count != 0xFFFF:
+        damage = Damage("", end, f"the zip directory has {len(members):,} members, {count:,} are announced")
+    return Directory(members, archive.start_dir, damage)
+
+
+def may_lack_members(source: Source, bounds: Bounds, directory: Directory) -> bool:
+    """Whether the file has members that its directory lacks or calls by other names.
+
+    It is searched only where the directory leaves room for another member: between those that it has, and
+    where those are that it gives names which nobody writes, that are there twice, or part of a sequence that
+    has no begin.
+    """
+    if directory.damage is not None:
+        return True
+    counts = Counter(member.name for member in directory.members)
+    at = 0
+    for member in sorted(directory.members, key=lambda member: member.offset):
+        if counts[member.name] > 1 or not _is_plausible(member.name, counts):
+            continue
+        if member.offset - at > _NO_MEMBER and _has_others(source, bounds, at, member.offset, counts):
+            return True
+        raw_name = member.name if member.name.isascii() else member.name.encode()
+        at = member.offset + LOCAL.size + len(raw_name) + member.compressed
+    return directory.offset - at > _NO_MEMBER and _has_others(source, bounds, at, directory.offset, counts)
+
+
+def _is_plausible(name: str, names: Counter[str]) -> bool:
+    """Whether a member of this name is written beside the others: sequences have a part with the number 0."""
+    match = _WRITTEN.fullmatch(name)
+    if match is None or not match["part"]:
+        return match is not None
+    return f"{name[: match.start('part')]}0.json" in names
+
+
+def _has_others(source: Source, bounds: Bounds, begin: int, end: int, names: Counter[str]) -> bool:
+    # Inspect leaves a header there that it has written anew.
+    members = walk_local_headers(source, bounds, begin, end)
+    return any(is_written(member.name) and member.name not in names for member in members)
+
+
+# The local headers
+
+
+def header_at(source: Source, offset: int) -> Member | None:
+    """The member whose local header is at `offset`, as that tells it."""
+    header = _local_header(_Window(source), offset)
+    return None if header is None else header[0]
+
+
+def walk_local_headers(
+    source: Source, bounds: Bounds, begin: int = 0, end: int | None = None
+) -> Iterator[Member]:
+    """The members of a file, or a part of it, whatever its directory says: cut off while it was written, or
+    overwritten since.
+
+    Raises:
+        TooLargeError: there are more than the bounds allow.
+    """
+    window = _Window(source)
+    # What all members together may unpack to while their lengths are found: hostile headers overlap.
+    budget = int(min(max(bounds.ratio_from, source.size * bounds.ratio), sys.maxsize))
+    ahead = 0
+    for count, at in enumerate(window.places(LOCAL_SIGN, begin, source.size if end is None else end)):
+        if count > bounds.members:
+            raise TooLargeError(f"the archive has more members than the bound 'members', {bounds.members:,}")
+        header = _local_header(window, at) if at >= ahead else None
+        if header is None:
+            continue
+        member, ahead = header
+        claims, behind = member.compressed >= 0, ahead + member.compressed
+        if claims and _leads_on(window, behind):
+            ahead = behind
+        # Where the length is wrong, or bytes are missing, headers further on count as well. A length beyond
+        # the file is that of a member that is cut off, more often than not.
+        elif not claims or (member.method != STORED and behind <= source.size and budget >= 0):
+            measured, produced = _measured(source, member, ahead, budget)
+            budget -= produced
+            if budget < 0 and not claims:
+                yield measured
+                return
+            if budget >= 0 and measured != member:
+                member, ahead = measured, ahead + measured.compressed
+        yield member
+
+
+class _Window:
+    """A part of the file in memory that moves on: millions of headers are not read one by one."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self._base = 0
+        self._data = b""
+
+    def at(self, offset: int, length: int) -> bytes:
+        begin = offset - self._base
+        if begin >= 0 and begin + length <= len(self._data):
+            return self._data[begin : begin + length]
+        return self.source.read_at(offset, length)
+
+    def places(self, sign: bytes, begin: int, end: int) -> Iterator[int]:
+        """Offsets of `sign` in a part of the file."""
+        while end - begin >= len(sign):
+            self._base, self._data = begin, self.source.read_at(begin, min(_CHUNK, end - begin))
+            at = self._data.find(sign)
+            while at >= 0:
+                yield self._base + at
+                at = self._data.find(sign, at + len(sign))
+            if len(self._data) < len(sign):
+                return
+            begin += len(self._data) - len(sign) + 1
+
+
+def _local_header(window: _Window, at: int) -> tuple[Member, int] | None:
+    """The member whose local header is at `at`, and where its data starts; `None` when it is no header of a
+    log.
+    """
+    head = window.at(at, LOCAL.size)
+    if len(head) < LOCAL.size:
+        return None
+    sign, _, flags, method, _, _, crc, compressed, size, name_length, extra_length = LOCAL.unpack(head)
+    if (
+        sign != LOCAL_SIGN
+        or method not in (STORED, DEFLATED, ZSTD)
+        or not 0 < name_length <= _LONGEST_NAME
+        or extra_length > _LONGEST_NAME
+    ):
+        return None
+    behind = window.at(at + LOCAL.size, name_length + extra_length)
+    if len(behind) < name_length + extra_length:
+        return None
+    name = member_name(behind[:name_length], flags)
+    if _FULL32 in (size, compressed):
+        size, compressed = _zip64_lengths(behind[name_length:], size, compressed)
+    start = at + LOCAL.size + len(behind)
+    if compressed or not (flags & 8 or size == 0):
+        return Member(name, at, compressed, size, method, crc), start
+    return Member(name, at, -1, -1, method, None), start
+
+
+def _zip64_lengths(extra: bytes, *lengths: int) -> list[int]:
+    """Lengths, of which those that are 0xFFFFFFFF stand in the zip64 extra field, in their fixed order."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        field = extra[at + 4 : at + 4 + length]
+        if kind == 1:
+            numbers = struct.iter_unpack("<Q", field[: len(field) // 8 * 8])
+            return [next(numbers, (n,))[0] if n == _FULL32 else n for n in lengths]
+        at += 4 + length
+    return list(lengths)
+
+
+def _leads_on(window: _Window, at: int) -> bool:
+    """Whether another record begins where a member should end, behind its data descriptor if it has one."""
+    if at >= window.source.size:
+        return at == window.source.size
+    behind = window.at(at, _LONGEST_DESCRIPTOR + 4)
+    return any(behind[skip : skip + 4] in _RECORDS for skip in (0, 12, 16, 20, _LONGEST_DESCRIPTOR))
+
+
+def _measured(source: Source, member: Member, start: int, budget: int) -> tuple[Member, int]:
+    """A member with the lengths that unpacking finds, and how many bytes that produced.
+
+    It is `member` itself where unpacking finds no end, or not what a header that knows better says: then
+    reading it will say what is wrong. If the stream is a bomb, it is unpacked to a little more than `budget`,
+    and as long as that.
+    """
+    at, produced = start, 0
+    frames = member.method != STORED
+    while frames:
+        unpacker = (
+            zlib.decompressobj(-15)
+            if member.method == DEFLATED
+            else zstandard.ZstdDecompressor().decompressobj()
+        )
+        # Small steps: a step unpacks to at most about 30 MB, even in a bomb.
+        step = 1 << 15 if member.method == DEFLATED else 1 << 10
+        while not unpacker.eof:
+            if not (chunk := source.read_at(at, step)):
+                return member, produced
+            try:
+                produced += len(unpacker.decompress(chunk))
+            except (zlib.error, zstandard.ZstdError):
+                return member, produced
+            at += len(chunk) - len(unpacker.unused_data)
+            if produced > budget:
+                return member._replace(compressed=at - start, size=produced), produced
+        frames = member.method == ZSTD and source.read_at(at, 4) == _ZSTD_MAGIC
+    if member.method == STORED or (member.compressed >= 0 and produced != member.size):
+        return member, produced
+    crc = member.crc
+    if crc is None and (descriptor := source.read_at(at, 8))[:4] == _DESCRIPTOR_SIGN:
+        crc = int.from_bytes(descriptor[4:], "little")
+    return member._replace(compressed=at - start, size=produced, crc=crc), produced

@@ -1,0 +1,1 @@
+"""From a raw sample to its trace and scores."""

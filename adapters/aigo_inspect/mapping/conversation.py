@@ -1,0 +1,330 @@
+"""The conversation of the main agent: which span is the main agent's, and what was said in it.
+
+Inspect nests the conversation in spans: `solvers`, a solver, an agent. AI GO derives a trace's items from the
+model calls directly in the span that the trace represents, so that span has to be found: the outermost one
+whose own model calls carry the sample's final conversation. Calls made while scoring never count.
+
+The items are those that `Trace.from_events` derives, but for what it cannot know. From model calls alone the
+format misses what was said after the last call (results of its tools, messages that a solver added), and
+after a trim it finds the place of the cut by the first item's id, which in an Inspect log is nearly always
+the system prompt, so that everything trimmed is lost. Inspect's agents keep the whole conversation in the
+sample's messages while they shorten what they send; then those are the items. Otherwise they are derived
+here. And where an agent has made the answer that was submitted by a tool call the text of its last message,
+the items end with that text, as in Inspect's view of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from aigo_inspect.mapping.messages import Item
+from aigo_inspect.mapping.spans import Event
+
+
+class Spoken(Struct, frozen=True):
+    """The items of a trace and how they were found."""
+
+    items: list[Item]
+    notes: dict[str, Any]
+    """For `TraceMetadata.extra`: empty when the items are exactly what `Trace.from_events` derives."""
+
+
+def spoken(
+    ordered: list[Event], span_id: str | None, messages: list[Item], answer_id: str | None = None
+) -> Spoken:
+    """Items of the main agent's conversation.
+
+    Args:
+        ordered: the sample's events in trace order.
+        span_id: the main agent's span.
+        messages: the items of the sample's final messages.
+        answer_id: id of the last of these messages, if the assistant said it.
+    """
+    direct = [event for event in ordered if event.get("span_id") == span_id]
+    calls = [event for event in direct if event["type"] == "model_call_event"]
+    compacted = [e for e in direct if e["type"] == "compaction" or e.get("name") == "compaction"]
+    notes: dict[str, Any] = {}
+    if not calls:
+        if messages:
+            notes["items"] = "from the sample's messages: the log has no model calls of the main agent"
+        return Spoken(messages, notes)
+    derived = derived_items(direct, span_id) if compacted else conversation(calls[-1])
+    if compacted and _is_whole(messages, direct):
+        if _equal(messages, derived):
+            return Spoken(derived, notes)
+        notes["items"] = "the sample's messages: the context of the model calls was shortened on the way"
+        return Spoken(messages, notes)
+    items = derived
+    if any(event.get("strategy") == "trim" for event in compacted):
+        items = _merged(direct)
+        if not _equal(items, derived):
+            notes["items"] = "joined by content: the first item kept by a trim does not tell where it cut"
+    answer_items = calls[-1]["output_items"]
+    answer = _answer_without_calls(answer_items, messages, answer_id) if answer_id else None
+    if answer is not None:
+        size = len(answer_items)
+        items = items[: len(items) - size] + answer
+        notes["items"] = "the last answer as the agent left it: the call that submitted it is taken out"
+    common = _common(items, messages)
+    if common == len(items):
+        tail = messages[common:]
+        if tail:
+            notes["items_after_last_model_call"] = len(tail)
+        return Spoken(items + tail, notes)
+    # Solvers rewrite the final messages (an agent's submit call becomes text, filters shorten): the events
+    # are the record, and what the sample ended up with is kept beside it.
+    notes["final_messages"] = {"differ_from_item": common, "items": messages[common:]}
+    tail = _late_results(direct, items)
+    if tail:
+        notes["items_after_last_model_call"] = len(tail)
+    return Spoken(items + tail, notes)
+
+
+def _is_whole(messages: list[Item], direct: list[Event]) -> bool:
+    """Whether the sample's messages hold every answer of an agent whose context was compacted.
+
+    Then they are the conversation: the calls show only what was left of it. Answers that became a summary are
+    no part.
+    """
+    message_ids = {_message_of(item) for item in messages}
+    call: Event | None = None
+    for event in direct:
+        if event["type"] == "model_call_event":
+            if call is not None and not _was_said(call, message_ids):
+                return False
+            call = event
+        elif event.get("strategy") == "summary" and call is not None and not _was_said(call, message_ids):
+            call = None
+    return call is not None and _was_said(call, message_ids)
+
+
+def _was_said(call: Event, message_ids: set[str]) -> bool:
+    return all(_message_of(item) in message_ids for item in call["output_items"])
+
+
+def _message_of(item: Item) -> str:
+    """Id of the message an item was made from: other items of it have a colon and more behind that."""
+    return str(item.get("id", "")).partition(":")[0]
+
+
+def _answer_without_calls(
+    answer_items: list[Item], messages: list[Item], answer_id: str
+) -> list[Item] | None:
+    """The last answer where the sample's messages have it without (some of) its tool calls; else `None`.
+
+    Inspect's `react` agent lets the model submit its answer by a tool, and then makes that answer the text of
+    the message: what it shows ends with the answer, not with a call. The call stays among the events.
+    """
+    if not any(belongs(item, answer_id) for item in answer_items):
+        return None
+    start = len(messages)
+    while start and belongs(messages[start - 1], answer_id):
+        start -= 1
+    answer = messages[start:]
+    call_ids = {item["call_id"] for item in answer if item["type"] == "function_call"}
+    submitted_ids = {item["call_id"] for item in answer_items if item["type"] == "function_call"}
+    return answer if submitted_ids - call_ids else None
+
+
+def belongs(item: Item, message_id: str) -> bool:
+    """Whether an item was made from the message of this id."""
+    item_id = item.get("id")
+    return isinstance(item_id, str) and (item_id == message_id or item_id.startswith(f"{message_id}:"))
+
+
+def _same(item: Item, counterpart: Item) -> bool:
+    """Whether two items say the same, whatever their ids."""
+    if item is counterpart:
+        return True
+    if item["type"] != counterpart["type"]:
+        return False
+    return all(item.get(key) == counterpart.get(key) for key in _SAID[item["type"]])
+
+
+_SAID = {
+    "message": ("role", "content"),
+    "function_call": ("call_id", "name", "arguments"),
+    "function_call_output": ("call_id", "output"),
+    "custom_task_input_message": ("content",),
+    "custom_task_output_message": ("content",),
+}
+
+
+def _common(items: list[Item], counterparts: list[Item]) -> int:
+    """How many items two conversations have in common from the start."""
+    count = 0
+    for item, counterpart in zip(items, counterparts, strict=False):
+        if item is not counterpart and not _same(item, counterpart):
+            break
+        count += 1
+    return count
+
+
+def _equal(items: list[Item], counterparts: list[Item]) -> bool:
+    return len(items) == len(counterparts) == _common(items, counterparts)
+
+
+def _merged(direct: list[Event]) -> list[Item]:
+    """The conversation across trims: what each cut off, then what went on."""
+    items: list[Item] = []
+    call: Event | None = None
+    trimmed = False
+    # A trimmed context repeats the head of the one before (the system prompt), which is in `items` already.
+    repeated = 0
+    for event in direct:
+        if event["type"] == "model_call_event":
+            if trimmed and call is not None:
+                messages, context = conversation(call), event["input_context"]
+                head = _common(messages, context)
+                items += messages[repeated : _cut(messages, context, head)]
+                repeated, trimmed = head, False
+            call = event
+        elif event["type"] == "compaction" and call is not None:
+            if event["strategy"] == "trim":
+                trimmed = True
+            else:
+                items += conversation(call)[repeated:]
+                call, trimmed, repeated = None, False, 0
+    return items + conversation(call)[repeated:] if call is not None else items
+
+
+def _cut(messages: list[Item], context: list[Item], head: int) -> int:
+    """Where `context`, behind the head that both share, goes on in `messages`: what stands before was cut."""
+    continuation = context[head:]
+    for start in range(head, len(messages)):
+        tail = messages[start:]
+        if _common(tail, continuation) == min(len(tail), len(continuation)):
+            return start
+    return len(messages)
+
+
+def _late_results(direct: list[Event], items: list[Item]) -> list[Item]:
+    """Results of tools that the last model call asked for: no later context shows them."""
+    answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
+    call_ids: set[str] = set()
+    for item in reversed(items):
+        if item["type"] == "message" and item["role"] == "user":
+            break
+        if item["type"] == "function_call":
+            call_ids.add(item["call_id"])
+    return [
+        {
+            "type": "function_call_output",
+            "id": _message_id(event) or f"{event['id']}:output",
+            "call_id": event["call_id"],
+            "output": event["result"] or event.get("error") or "",
+            "status": "completed",
+        }
+        for event in direct
+        if event["type"] == "function_call_event"
+        and event["call_id"] in call_ids - answered
+        and event["status"] == "completed"
+    ]
+
+
+def _message_id(event: Event) -> str | None:
+    message_id = event["metadata"]["inspect"].get("message_id")
+    return message_id if isinstance(message_id, str) else None
+
+
+# The items of a span, as `Trace.from_events` derives them
+
+
+def derived_items(ordered: list[Event], span_id: str | None) -> list[Item]:
+    """Items of a span: those of the last direct model call of every segment; compactions end a segment."""
+    items: list[Item] = []
+    call: Event | None = None
+    trimmed: Event | None = None
+    for event in ordered:
+        if event.get("span_id") != span_id:
+            continue
+        if event["type"] == "model_call_event":
+            if trimmed is not None:
+                items += _cut_off(conversation(trimmed), event["input_context"])
+                trimmed = None
+            call = event
+        elif event["type"] == "compaction" and call is not None:
+            if event["strategy"] == "trim":
+                trimmed = call
+            else:
+                items += conversation(call)
+            call = None
+    return items + conversation(call) if call is not None else items
+
+
+def conversation(call: Event) -> list[Item]:
+    """What was said up to and including a model call."""
+    items: list[Item] = [*call["input_context"], *call["output_items"]]
+    return items
+
+
+def _cut_off(messages: list[Item], context: list[Item]) -> list[Item]:
+    if context:
+        head = context[0]
+        for index, item in enumerate(messages):
+            # Custom items have no id and are compared by value.
+            if item["id"] == head["id"] if "id" in item and "id" in head else item == head:
+                return messages[:index]
+    return []
+
+
+# The main agent's span
+
+
+_SCORING = frozenset({"scorers", "scorer"})
+
+
+def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str | None:
+    """Id of the main agent's span; `None` when its model calls stand outside all spans, or when there are
+    none.
+
+    Args:
+        events: trace events of one sample, as `events.map_events` makes them.
+        messages: the items of the sample's final messages, to tell the main agent from others beside it.
+    """
+    parents: dict[str, str | None] = {}
+    scoring: set[str | None] = set()
+    calls: dict[str | None, list[Event]] = {}
+    events = list(events)
+    for call in [event for event in events if event["type"] == "model_call_event"]:
+        calls.setdefault(call.get("span_id"), []).append(call)
+    for begin in [event for event in events if event["type"] == "span_begin"]:
+        span_id, parent = begin["span_id"], begin.get("parent_span_id")
+        parents[span_id] = parent
+        if begin.get("span_type") in _SCORING or parent in scoring:
+            scoring.add(span_id)
+    candidates = {span: own_calls for span, own_calls in calls.items() if span not in scoring}
+    if len(candidates) < 2:
+        return next(iter(candidates), None)
+    wanted = _identities(messages)
+    covered = {span: _coverage(own_calls, wanted) for span, own_calls in candidates.items()}
+    best = max(covered.values())
+    # An agent it calls may have seen more of the conversation than the main agent itself (a handoff at the
+    # end), so everything near the best counts, and the outermost of these is taken, the last among equals.
+    near = [span for span, score in covered.items() if 2 * score >= best]
+    return min(enumerate(near), key=lambda entry: (_depth(entry[1], parents), -covered[entry[1]], -entry[0]))[
+        1
+    ]
+
+
+def _identities(items: Iterable[Item]) -> set[Any]:
+    return {item.get("id") for item in items} - {None, ""}
+
+
+def _coverage(calls: list[Event], wanted: set[Any]) -> int:
+    final_call = calls[-1]
+    identities = _identities(final_call["input_context"]) | _identities(final_call["output_items"])
+    return len(identities & wanted) if wanted else len(identities)
+
+
+def _depth(span_id: str | None, parents: dict[str, str | None]) -> int:
+    depth = 0
+    seen: set[str] = set()
+    while span_id is not None and span_id in parents and span_id not in seen:
+        seen.add(span_id)
+        depth += 1
+        span_id = parents[span_id]
+    return depth

@@ -1,0 +1,258 @@
+"""Samples of an Inspect log → AI GO sample evidence, as JSON-ready dictionaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.log_import import LossReport, UnmappedError, unmapped
+from aigo_inspect.logs.index import SampleRef, is_settled
+from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.shapes import MALFORMED
+from aigo_inspect.mapping.events import EventChoice
+from aigo_inspect.mapping.model_calls import chat_output
+from aigo_inspect.mapping.records import Constants, Sample, parse_sample
+from aigo_inspect.mapping.scores import scores_of
+from aigo_inspect.mapping.spans import Event
+from aigo_inspect.mapping.traces import MappedSample, MappedTrace, map_raw
+
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import SampleEvidence
+
+DATA_FIELDS = ("input", "target", "choices", "description", "metadata", "files", "setup", "sandbox")
+
+
+class MappedTrial(Struct, frozen=True):
+    """One sample in one epoch."""
+
+    sample_id: str | int
+    index: int
+    """Epoch, counted from 0."""
+    data: dict[str, Any]
+    """`SampleData.data`."""
+    trace: MappedTrace | None
+    """`None` when the log has neither events nor messages of the sample."""
+    raw_outputs: list[dict[str, Any]]
+    direct_ios: list[dict[str, Any]]
+    scores: list[dict[str, Any]] | None
+    errors: list[dict[str, Any]]
+    failed: bool
+    """The sample ended with an error."""
+    usage: dict[str, Any]
+    """Inspect's `model_usage` of the sample."""
+    started_at: str | None = None
+    completed_at: str | None = None
+    size: int = 0
+    """Bytes of its JSON in the log; 0 when unknown."""
+
+
+def read_trials(
+    log: LogReader,
+    refs: Iterable[SampleRef] | None = None,
+    *,
+    keep: EventChoice = "default",
+    loss: LossReport | None = None,
+) -> Iterator[MappedTrial]:
+    """All trials of a log that can be read (or those of `refs`), the epochs of a sample next to each other.
+
+    The others are noted in the log's `damage`.
+    """
+    loss = loss if loss is not None else LossReport()
+    constants = Constants()
+
+    def trial(ref: SampleRef) -> MappedTrial:
+        data = log.read_bytes(ref)
+        sample = None
+        if data is not None and keep == "default":
+            sample = parse_sample(data, log.redaction, constants)
+        try:
+            if sample is not None and is_settled(ref, sample.fields["id"], sample.fields["epoch"]):
+                _check_counts(log, ref, sample)
+                size = log.sample_size(ref)
+                mapped = MappedSample(sample, loss, size=size, bounds=log.bounds, header=log.header)
+            else:
+                raw = log.parse_sample(ref, data)
+                mapped = map_raw(raw, loss, header=log.header, keep=keep)
+            return _trial(mapped, log, ref, loss)
+        except EvidenceError:
+            raise
+        except MALFORMED as error:
+            raise UnmappedError(unmapped("the sample", error)) from error
+
+    yield from log.each(log.sample_refs("sample") if refs is None else refs, trial)
+
+
+def _check_counts(log: LogReader, ref: SampleRef, sample: Sample) -> None:
+    more = (sample.fields["scores"], sample.attachments, sample.pool, sample.calls)
+    log.check_counts(ref, sample.events, sample.messages, *more)
+
+
+def _trial(mapped: MappedSample, log: LogReader, ref: SampleRef, loss: LossReport) -> MappedTrial:
+    fields = mapped.fields
+    scores = scores_of(fields, loss)
+    trace = None if mapped.is_empty else mapped.trace(log.location)
+    if trace is not None and (error := _untold_error(_error(fields), trace.events)):
+        trace.metadata["extra"]["inspect"]["error"] = error
+    loss.kept["sample"] += 1
+    main = trace.span_id if trace is not None else None
+    answers = [call.answer for call in mapped.exchanges if call.span_id == main]
+    return MappedTrial(
+        sample_id=fields["id"],
+        index=max(0, fields["epoch"] - 1),
+        data={name: fields[name] for name in DATA_FIELDS if fields.get(name) is not None},
+        trace=trace,
+        raw_outputs=raw_outputs_of(answers, fields.get("output")),
+        direct_ios=[call.direct_io for call in mapped.exchanges if call.direct_io is not None],
+        scores=scores,
+        errors=_errors(fields, mapped.events),
+        failed=bool(fields.get("error")),
+        usage=fields.get("model_usage") or {},
+        started_at=fields.get("started_at"),
+        completed_at=fields.get("completed_at"),
+        size=log.sample_size(ref),
+    )
+
+
+# Errors
+
+
+def _errors(sample: dict[str, Any], events: list[Event]) -> list[dict[str, Any]]:
+    errors = []
+    error = _error(sample)
+    if error:
+        message = str(error.get("message") or "")
+        kind = error_type(message, error.get("traceback"))
+        errors.append({"error_type": kind, "message": message, "stage": _stage(events)})
+    invalidation = sample.get("invalidation")
+    if invalidation:
+        reason = invalidation.get("reason") if isinstance(invalidation, dict) else None
+        errors.append(
+            {
+                "error_type": "InvalidatedSample",
+                "message": f"the sample was marked invalid: {reason or 'no reason given'}",
+            }
+        )
+    return errors
+
+
+def _error(sample: dict[str, Any]) -> dict[str, Any]:
+    error = sample.get("error")
+    return error if isinstance(error, dict) else {"message": error} if error else {}
+
+
+def _untold_error(error: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the sample's error says besides its message, where no event says it."""
+    error = {
+        key: value for key, value in error.items() if key != "traceback_ansi" and value not in (None, "")
+    }
+    told_errors = [
+        {key: event.get(key) for key in ("message", "traceback")}
+        for event in events
+        if event["type"] == "error"
+    ]
+    return {} if any(error.items() <= event.items() for event in told_errors) else error
+
+
+def error_type(message: str, traceback: object) -> str:
+    """The exception's class name, from its `repr` or its traceback; `Error` when neither tells."""
+    match = re.match(r"([A-Za-z_][\w.]*)\(", message)
+    if match is None and isinstance(traceback, str) and traceback.strip():
+        match = re.match(r"([A-Za-z_][\w.]*)(?::|$)", traceback.strip().splitlines()[-1])
+    return match[1].rsplit(".", 1)[-1] if match else "Error"
+
+
+def _stage(events: list[Event]) -> str:
+    """`score` when scoring had begun before the (last) error, otherwise `solver`."""
+    scoring = False
+    stage: str | None = None
+    for event in events:
+        if event["type"] == "span_begin" and "scorers" in (event.get("span_type"), event["name"]):
+            scoring = True
+        elif event["type"] == "error":
+            stage = "score" if scoring else "solver"
+    return stage or ("score" if scoring else "solver")
+
+
+# Model outputs
+
+
+def raw_outputs_of(answers: Iterable[dict[str, Any] | None], final: Any) -> list[dict[str, Any]]:
+    """Answers of the main agent's calls, and what the sample ended with where that is another text.
+
+    Args:
+        answers: `chat_output` of the main agent's calls.
+        final: the sample's output.
+    """
+    answers = list(answers)
+    outputs = [answer for answer in answers if answer is not None]
+    final_output = chat_output(final, failed=bool(answers) and answers[-1] is None)
+    if final_output is not None and (not outputs or outputs[-1]["choices"] != final_output["choices"]):
+        outputs.append(final_output)
+    return outputs
+
+
+# Typed
+
+
+def marked(trials: Iterable[MappedTrial]) -> Iterator[tuple[MappedTrial, bool]]:
+    """Trials, each with whether it is the first of its sample; those of a sample stand next to each other."""
+    previous: tuple[type, str | int] | None = None
+    for trial in trials:
+        sample = type(trial.sample_id), trial.sample_id
+        is_first = sample != previous
+        previous = sample
+        yield trial, is_first
+        # Freed before the next one is made, not after.
+        del trial
+
+
+def grouped(trials: Iterable[MappedTrial]) -> Iterator[list[MappedTrial]]:
+    """Trials of one sample together, for whoever wants whole samples: all of them are in memory."""
+    group: list[MappedTrial] = []
+    for trial, is_first in marked(trials):
+        if is_first and group:
+            yield group
+            group = []
+        group.append(trial)
+    if group:
+        yield group
+
+
+def typed_sample(group: list[MappedTrial], aggregated: list[dict[str, Any]] | None) -> SampleEvidence:
+    """Evidence of one sample as an AI GO object."""
+    # Late: writing files builds no objects.
+    from aigo_bridge.dtypes import SampleEvidence
+
+    return SampleEvidence.model_validate(
+        {
+            "sample_id": group[0].sample_id,
+            "sample": None,
+            "solver": None,
+            "scores": aggregated,
+            "errors": [],
+            "trials": [_typed_trial(trial) for trial in group],
+        }
+    )
+
+
+def _typed_trial(trial: MappedTrial) -> dict[str, Any]:
+    from aigo_bridge.dtypes import SolverTrace
+
+    solver = None
+    if trial.trace is not None:
+        output = SolverTrace.model_validate(
+            {"trace": trial.trace.typed(), "raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios}
+        )
+        solver = {"output": output}
+    return {
+        "index": trial.index,
+        "sample_id": trial.sample_id,
+        "sample": {"data": trial.data},
+        "solver": solver,
+        "scores": trial.scores,
+        "errors": trial.errors,
+    }

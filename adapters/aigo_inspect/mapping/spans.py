@@ -1,0 +1,213 @@
+"""Spans of one sample while its events are mapped: which have begun, which have ended, which a crash left
+open.
+
+Inspect's `span_begin` and `span_end` become AI GO's; `step` events, the spans of logs before 0.3.93, nest by
+their order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aigo_bridge.dtypes.events import arranged
+from aigo_bridge.importing.log_import import LossReport
+from aigo_inspect.mapping.records import SpanBegin, SpanEnd, Step
+
+Event = dict[str, Any]
+
+
+class Spans:
+    """Makes the begin and end events of spans."""
+
+    def __init__(self, loss: LossReport):
+        self._loss = loss
+        self.steps: list[tuple[str, str]] = []
+        """Open steps of an old log, outermost first: (span id, name)."""
+        self.starts: list[tuple[Event, Event]] = []
+        """Tool calls that stand directly behind the begin of a span, each behind that begin."""
+        self._begun: dict[str, Event] = {}
+        self._ended: set[str] = set()
+        self._parents_first = True
+
+    @property
+    def step(self) -> str | None:
+        """Span id of the innermost open step."""
+        return self.steps[-1][0] if self.steps else None
+
+    def begin(self, native: SpanBegin, event: Event) -> bool:
+        """Make `event` the begin of a span; false, with nothing done, when it can be none."""
+        span_id = native.id or native.span_id
+        if type(span_id) is not str or span_id in self._begun:
+            self._loss.changed["span that begins twice or has no id: kept as custom event"] += 1
+            return False
+        event["type"] = "span_begin"
+        _set_span(native, event, span_id)
+        parent = native.parent_id or self.step
+        if parent:
+            event["parent_span_id"] = parent
+            # Only a span that began before the one around it can be inside itself.
+            self._parents_first = self._parents_first and parent in self._begun
+        event["name"] = str(native.name or "")
+        if type(native.type) is str:
+            event["span_type"] = native.type
+        elif native.type is not None:
+            event["metadata"]["inspect"]["type"] = native.type
+        self._begun[span_id] = event
+        return True
+
+    def end(self, native: SpanEnd, event: Event) -> bool:
+        """Make `event` the end of a span; false, with nothing done, when it can be none."""
+        span_id = native.id or native.span_id
+        if type(span_id) is not str or span_id not in self._begun or span_id in self._ended:
+            self._loss.changed["span end without a begin: kept as custom event"] += 1
+            return False
+        event["type"] = "span_end"
+        _set_span(native, event, span_id)
+        self._ended.add(span_id)
+        return True
+
+    def added_begin(self, span_id: str, name: str, kind: str | None, like: Event) -> Event:
+        """A begin that the log does not have, at the time and place of another event."""
+        begin: Event = {"type": "span_begin", "id": f"{span_id}-begin", "span_id": span_id}
+        if "timestamp" in like:
+            begin["timestamp"] = like["timestamp"]
+        begin["metadata"] = {"inspect": {"synthetic": True}}
+        if "span_id" in like:
+            begin["parent_span_id"] = like["span_id"]
+        begin["name"] = name
+        if kind:
+            begin["span_type"] = kind
+        self._begun[span_id] = begin
+        self._parents_first = False
+        return begin
+
+    def added_end(self, span_id: str, time: str | None) -> Event:
+        """An end that the log does not have."""
+        end: Event = {"type": "span_end", "id": f"{span_id}-end", "span_id": span_id}
+        if time is not None:
+            end["timestamp"] = time
+        end["metadata"] = {"inspect": {"synthetic": True}}
+        self._ended.add(span_id)
+        return end
+
+    def step_events(self, native: Step, event: Event) -> list[Event]:
+        """The begin, or the ends, that a step stands for; nothing for an end without a begin."""
+        name = str(native.name or "")
+        if native.action == "begin":
+            span_id = f"{event['id']}-step"
+            kind = native.type if isinstance(native.type, str) else None
+            begin = self.added_begin(span_id, name, kind, event)
+            begin["metadata"] = event["metadata"]
+            begin["id"] = event["id"]
+            self.steps.append((span_id, name))
+            return [begin]
+        position = next((i for i in reversed(range(len(self.steps))) if self.steps[i][1] == name), None)
+        if position is None:
+            self._loss.changed["step end without a begin: kept as custom event"] += 1
+            return []
+        time = event.get("timestamp")
+        ends = [self.added_end(span_id, time) for span_id, _ in reversed(self.steps[position:])]
+        del self.steps[position:]
+        ends[-1]["id"] = event["id"]
+        ends[-1]["metadata"] = event["metadata"]
+        return ends
+
+    def close(self, events: list[Event]) -> None:
+        """Make the spans of all events of a sample sound, and name the agents that its tools started.
+
+        A span without an end would not be found again, nor one that is inside itself.
+        """
+        still_open = [span_id for span_id in self._begun if span_id not in self._ended]
+        if still_open:
+            self._loss.changed["span without an end: closed at the last event"] += len(still_open)
+            time = last_time(events)
+            events += [self.added_end(span_id, time) for span_id in reversed(still_open)]
+        if not self._parents_first:
+            _mend_parents(self._begun, self._loss)
+        self._link_agents()
+
+    def _link_agents(self) -> None:
+        """Name the agent that a tool call started.
+
+        Nothing in the log links the two, but the begin of the tool's span stands directly in front of the
+        tool event, and the agent's span is the child of the tool's, or for a handoff its sibling.
+        """
+        agents: dict[str, Event] = {}
+        for begin in self._begun.values():
+            if begin.get("span_type") == "agent" and "parent_span_id" in begin:
+                agents.setdefault(begin["parent_span_id"], begin)
+        for begin, event in self.starts if agents else ():
+            agent = agents.get(begin["span_id"])
+            parent = self._begun.get(begin.get("parent_span_id", ""))
+            if agent is None and parent is not None and parent.get("span_type") == "handoff":
+                agent = agents.get(parent["span_id"])
+            if agent is not None and begin.get("span_type") in ("tool", "handoff"):
+                event.setdefault("agent", agent["name"])
+                event.setdefault("agent_span_id", agent["span_id"])
+
+
+def _set_span(native: SpanBegin | SpanEnd, event: Event, span_id: str) -> None:
+    """An event that begins or ends a span stands in that span; another one in the log is noted."""
+    if native.span_id and native.span_id != span_id:
+        event["metadata"]["inspect"]["span_id"] = native.span_id
+    event["span_id"] = span_id
+
+
+def ordered_by_span(events: list[Event]) -> list[Event]:
+    """Events depth first: a span's begin, its events and child spans by time, its end.
+
+    All events except span ends have a `timestamp` (in UTC, with `Z`), or none has.
+    """
+    happenings = [event for event in events if event["type"] != "span_end"]
+    begins = [event["span_id"] if event["type"] == "span_begin" else None for event in happenings]
+    return arranged(
+        happenings,
+        begins=begins,
+        homes=[
+            event.get("span_id") if span is None else event.get("parent_span_id")
+            for span, event in zip(begins, happenings, strict=True)
+        ],
+        ends={event["span_id"]: event for event in events if event["type"] == "span_end"},
+        times=[event["timestamp"] for event in happenings] if _are_timed(happenings) else None,
+    )
+
+
+def _are_timed(events: list[Event]) -> bool:
+    return bool(events) and "timestamp" in events[0]
+
+
+def last_time(events: list[Event]) -> str | None:
+    """The time of the last event that has one."""
+    return next((event["timestamp"] for event in reversed(events) if "timestamp" in event), None)
+
+
+def fill_times(events: list[Event], loss: LossReport) -> None:
+    """Either all events have a time or none: one without takes the time of the event before it."""
+    time = next((event["timestamp"] for event in events if "timestamp" in event), None)
+    if time is None:
+        return
+    for event in events:
+        if "timestamp" in event:
+            time = event["timestamp"]
+        else:
+            event["timestamp"] = time
+            event["metadata"]["inspect"]["timestamp"] = "taken from the event before"
+            loss.changed["event without a time: takes that of the event before"] += 1
+
+
+def _mend_parents(begun: dict[str, Event], loss: LossReport) -> None:
+    """Spans inside themselves would vanish with all they hold: such a span becomes a top-level one."""
+    settled: set[str] = set()
+    for span_id in begun:
+        path: list[str] = []
+        seen: set[str] = set()
+        current: str | None = span_id
+        while current is not None and current in begun and current not in settled:
+            if current in seen:
+                begun[current].pop("parent_span_id", None)
+                loss.changed["span inside itself: moved to the top"] += 1
+                break
+            seen.add(current)
+            path.append(current)
+            current = begun[current].get("parent_span_id")
+        settled.update(path)

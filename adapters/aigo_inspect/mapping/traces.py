@@ -1,0 +1,369 @@
+"""A sample of an Inspect log → its trace: all events, and the main agent's conversation as items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.importing.log_import import LossReport
+from aigo_bridge.text.json_text import json_text
+from aigo_inspect.logs.parsing import utc
+from aigo_inspect.logs.pools import Walker, resolve_fields
+from aigo_inspect.logs.reader import RawSample
+from aigo_inspect.logs.shapes import number
+from aigo_inspect.mapping.conversation import main_span_id, spoken
+from aigo_inspect.mapping.events import EventChoice, EventMapper
+from aigo_inspect.mapping.lenient import sample_from, sample_of
+from aigo_inspect.mapping.messages import Item
+from aigo_inspect.mapping.model_calls import chat_output, count_odd_usage, model_usage
+from aigo_inspect.mapping.own_output import own_output
+from aigo_inspect.mapping.records import Message, Sample
+from aigo_inspect.mapping.sample_messages import Messages
+from aigo_inspect.mapping.spans import Event, ordered_by_span
+
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import Trace, TraceEvent, TraceItem
+
+
+class MappedTrace(Struct, frozen=True):
+    """A trace as JSON-ready parts: what is written, without building objects."""
+
+    events: list[Event]
+    """All events, in trace order."""
+    items: list[Item]
+    """The main agent's conversation."""
+    span: Event | None
+    """Begin event of the main agent's span; `None` when the trace stands for the root."""
+    metadata: dict[str, Any]
+    """`TraceMetadata`."""
+
+    @property
+    def span_id(self) -> str | None:
+        """Id of the main agent's span."""
+        return None if self.span is None else str(self.span["span_id"])
+
+    def head(self) -> dict[str, Any]:
+        """The trace without items and events, as it is dumped."""
+        head: dict[str, Any] = {"metadata": self.metadata}
+        if self.span is not None:
+            head |= {"span_id": self.span["span_id"], "span_name": self.span["name"]}
+            if "span_type" in self.span:
+                head["span_type"] = self.span["span_type"]
+        return head
+
+    def typed(self) -> Trace:
+        """The trace as an AI GO object, built by `Trace.from_events`."""
+        # Late: writing files builds no objects.
+        from aigo_bridge.dtypes import Trace, TraceMetadata
+
+        typed = Typed()
+        head = self.head()
+        head["metadata"] = TraceMetadata.model_validate(head["metadata"])
+        trace = Trace.from_events(typed.events(self.events), **head)
+        if self.metadata["extra"]["inspect"].keys() & _ITEM_NOTES:
+            trace.items = typed.items(self.items)
+        return trace
+
+
+_ITEM_NOTES = frozenset({"items", "items_after_last_model_call"})
+"""Notes of `conversation` that say the items are not what `Trace.from_events` derives."""
+
+_IN_EVIDENCE = frozenset(
+    # Fields of a sample that are elsewhere in the evidence (data, scores, errors, events, items), or only a
+    # technique.
+    {
+        "id", "epoch", "input", "target", "choices", "metadata", "scores", "events", "messages", "output",
+        "attachments", "events_data", "files", "setup", "sandbox", "description", "uuid", "started_at",
+        "error", "store", "timelines",
+    }
+)  # fmt: skip
+
+
+class LastMessages(Struct, frozen=True):
+    """What a sample's messages say: the conversation as it was left."""
+
+    count: int
+    items: list[Item]
+    answer_id: str | None
+    """Id of the last message, if the assistant said it."""
+
+
+class MappedSample:
+    """A sample whose events and messages are mapped; its trace is made when it is wanted.
+
+    Raises:
+        TooLargeError: the sample would become larger than the bounds allow.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        loss: LossReport,
+        *,
+        size: int = 0,
+        bounds: Bounds = DEFAULT_BOUNDS,
+        header: Mapping[str, Any] | None = None,
+        keep: EventChoice = "default",
+    ):
+        """`sample` is consumed; `size` are the bytes of its JSON, `header` is that of its log."""
+        self.fields = sample.fields
+        """All but its events and messages, references resolved."""
+        self._loss = loss
+        self._header = header or {}
+        walker = Walker(sample.attachments, size, bounds)
+        messages = Messages(walker, loss)
+        mapper = EventMapper(sample, walker, messages, loss, key=self._key, keep=keep)
+        retried = bool(self.fields.get("error_retries"))
+        pool = msgspec.to_builtins(sample.pool) if retried else []
+        resolve_fields(self.fields, pool, sample.calls, walker)
+        self._empty = not sample.events and not sample.messages
+        self.events = mapper.run()
+        """In the order of the log."""
+        self.exchanges = mapper.calls.exchanges
+        """Its model calls."""
+        self._tools = _tools_of(mapper.calls.offers.values())
+        self._last = _last_messages(sample.messages, messages)
+        if walker.missing:
+            loss.dropped["attachment: the log does not contain it"] += walker.missing
+        if walker.unknown:
+            loss.dropped["messages named by number: the log does not contain them"] += walker.unknown
+
+    def _key(self) -> str:
+        """A short key of the sample, from which ids are derived where old logs have none."""
+        spec = self._header.get("eval") or {}
+        run = spec.get("eval_id") or spec.get("run_id")
+        return sample_key(run, self.fields.get("id"), self.fields.get("epoch"))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the log has neither events nor messages of the sample, nor an answer."""
+        return self._empty and chat_output(self.fields.get("output")) is None
+
+    def trace(self, location: str | None = None) -> MappedTrace:
+        """Its trace; `location` is that of its log, for the trace's `source_uri`."""
+        messages = self._last
+        ordered = ordered_by_span(self.events)
+        span_id = main_span_id(ordered, messages.items)
+        conversation = spoken(ordered, span_id, messages.items, messages.answer_id)
+        span = next((e for e in ordered if e["type"] == "span_begin" and e["span_id"] == span_id), None)
+        metadata = self._metadata(location, span)
+        notes = metadata["extra"]["inspect"]
+        if output := own_output(self.fields.get("output"), self.events, messages.items):
+            notes["output"] = output
+            count_odd_usage(output.get("usage"), self._loss)
+        notes.update(conversation.notes)
+        metadata["message_count"] = messages.count
+        if self._tools:
+            notes["tools"] = self._tools
+        return MappedTrace(ordered, conversation.items, span, metadata)
+
+    def _metadata(self, location: str | None, span: Event | None) -> dict[str, Any]:
+        sample, loss = self.fields, self._loss
+        spec = self._header.get("eval") or {}
+        inspect = _without_a_place(sample, loss)
+        metadata: dict[str, Any] = {
+            "trace_id": str(sample.get("uuid") or self._key()),
+            "source_type": "inspect_ai",
+        }
+        if location is not None:
+            metadata["source_uri"] = location
+        agent = (span or {}).get("name") or spec.get("solver")
+        if agent:
+            metadata["agent"] = agent
+        if spec.get("model"):
+            metadata["model"] = spec["model"]
+        if isinstance(spec.get("tags"), list) and spec["tags"]:
+            metadata["tags"] = [str(tag) for tag in spec["tags"]]
+        started = utc(sample.get("started_at"))
+        if started is not None:
+            metadata["created_at"] = started
+        elif sample.get("started_at"):
+            inspect["started_at"] = sample["started_at"]
+        if (seconds := number(sample.get("total_time"))) is not None:
+            metadata["total_time"] = seconds
+        tokens = [model_usage(usage) for usage in (sample.get("model_usage") or {}).values()]
+        if any(usage is None or len(usage) < 2 for usage in tokens):
+            for usage_given in sample["model_usage"].values():
+                count_odd_usage(usage_given, loss)
+        elif tokens:
+            metadata["total_tokens"] = sum(sum(usage.values()) for usage in tokens if usage)
+        error = sample.get("error")
+        if isinstance(error, dict) and error.get("message"):
+            metadata["error"] = str(error["message"])
+        metadata["extra"] = {"inspect": inspect}
+        return metadata
+
+
+def sample_key(eval_id: object, sample_id: object, epoch: object) -> str:
+    """A short key of one sample of a run."""
+    # Late: events of today have ids.
+    import hashlib
+
+    text = json_text([eval_id, sample_id, epoch])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _last_messages(natives: list[Any], messages: Messages) -> LastMessages:
+    message: Any = natives[-1] if natives else None
+    role, key = (message.role, message.id) if isinstance(message, Message) else (None, None)
+    if isinstance(message, dict):
+        role, key = message.get("role"), message.get("id")
+    answer_id = key if role == "assistant" and isinstance(key, str) and key else None
+    return LastMessages(len(natives), messages.last(natives), answer_id)
+
+
+def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]:
+    """What a sample says besides what stands elsewhere in the evidence."""
+    fields = {
+        name: value
+        for name, value in sample.items()
+        if value is not None and name not in _IN_EVIDENCE and value not in ({}, [])
+    }
+    for retry in fields.get("error_retries") or []:
+        if isinstance(retry, dict) and retry.pop("traceback_ansi", None):
+            loss.changed["error of an earlier attempt: coloured copy of the traceback left out"] += 1
+    for name in ("store", "timelines"):
+        if sample.get(name):
+            loss.dropped[f"sample.{name}: derived from events"] += 1
+    return fields
+
+
+def _tools_of(offers: Iterable[list[Any]]) -> dict[str, Any]:
+    """The definitions of the tools the models were offered, by name; events name them only.
+
+    A name with several definitions (another agent's tool, a changed description) has a list of them.
+    """
+    definitions: dict[str, list[Any]] = {}
+    for tools in offers:
+        for tool in tools:
+            if not isinstance(tool, dict):
+                continue
+            same_name = definitions.setdefault(str(tool.get("name")), [])
+            if tool not in same_name:
+                same_name.append(tool)
+    return {
+        name: same_name[0] if len(same_name) == 1 else same_name for name, same_name in definitions.items()
+    }
+
+
+def trace_of(
+    sample: RawSample | dict[str, Any],
+    *,
+    header: Mapping[str, Any] | None = None,
+    location: str | None = None,
+    keep: EventChoice = "default",
+    loss: LossReport | None = None,
+) -> Trace:
+    """The AI GO trace of one sample of an Inspect log.
+
+    The trace represents the main agent's span: `items` are its conversation, `spans()` the agents below it,
+    `events` everything that happened. `sample` is consumed.
+    """
+    loss = loss if loss is not None else LossReport()
+    if isinstance(sample, RawSample):
+        mapped = map_raw(sample, loss, header=header, keep=keep)
+    else:
+        native = sample_of(sample, loss, patches=keep == "all")
+        mapped = MappedSample(native, loss, header=header, keep=keep)
+    return mapped.trace(location).typed()
+
+
+def map_raw(
+    raw: RawSample,
+    loss: LossReport,
+    *,
+    header: Mapping[str, Any] | None = None,
+    keep: EventChoice = "default",
+) -> MappedSample:
+    """A raw sample, mapped; it is consumed."""
+    sample = sample_from(raw, loss, patches=keep == "all")
+    return MappedSample(sample, loss, size=raw.size, bounds=raw.bounds, header=header, keep=keep)
+
+
+# Objects
+
+
+@cache
+def _validators() -> tuple[Callable[[Event], TraceEvent], Callable[[Item], TraceItem]]:
+    """Of any event, and of any item. Late: writing files builds no objects."""
+    from pydantic import TypeAdapter
+
+    from aigo_bridge.dtypes import TraceEvent, TraceItem
+
+    return TypeAdapter(TraceEvent).validate_python, TypeAdapter(TraceItem).validate_python
+
+
+class Typed:
+    """Makes AI GO objects of one sample's dictionaries; equal items become one shared object.
+
+    Contexts of model calls repeat the conversation, so validating them item by item is what costs; each
+    distinct item is validated once.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[int, tuple[Item, TraceItem]] = {}
+        self._event, self._item = _validators()
+
+    def items(self, items: Iterable[Item]) -> list[TraceItem]:
+        """Typed items; the same dictionary always gives the same object."""
+        objects = []
+        for item in items:
+            # The dictionary is kept beside its object: ids of objects are unique only while they live.
+            entry = self._items.get(id(item))
+            if entry is None:
+                entry = self._items[id(item)] = (item, self._item(item))
+            objects.append(entry[1])
+        return objects
+
+    def event(self, event: Event) -> TraceEvent:
+        """A typed event."""
+        if event["type"] != "model_call_event":
+            return self._event(event)
+        items = {key: self.items(event[key]) for key in ("input_context", "output_items")}
+        return self._event({**event, **items})
+
+    def events(self, events: Iterable[Event]) -> list[TraceEvent]:
+        """Typed events."""
+        return [self.event(event) for event in events]
+
+
+# Exchanges with the endpoints of models
+
+
+ROW_SPAN = "aigo_row"
+"""Type of the span around one scorer's work on one row that a post-processor made; its name is the row's id.
+"""
+
+
+@dataclass
+class DirectIOs:
+    """Raw requests and responses of a sample's model calls, by whose they are, in the order of the log."""
+
+    solver: list[dict[str, Any]] = field(default_factory=list)
+    scorers: dict[tuple[str, str | None], list[dict[str, Any]]] = field(default_factory=dict)
+    """By scorer and row; the row is `None` for the sample itself."""
+
+
+def direct_ios(sample: MappedSample) -> DirectIOs:
+    """The exchanges of a sample; only those that the log holds (`log_model_api`)."""
+    owners: dict[str, tuple[str, str | None] | None] = {}
+    calls = {id(call.event): call for call in sample.exchanges if call.direct_io is not None}
+    ios = DirectIOs()
+    for event in sample.events:
+        if event["type"] == "span_begin":
+            owner = owners.get(event.get("parent_span_id", ""))
+            if event.get("span_type") == "scorer":
+                owner = (event["name"], None)
+            elif event.get("span_type") == ROW_SPAN and owner is not None:
+                owner = (owner[0], event["name"])
+            owners[event["span_id"]] = owner
+        elif (call := calls.get(id(event))) is not None and call.direct_io is not None:
+            owner = owners.get(call.span_id or "")
+            (ios.solver if owner is None else ios.scorers.setdefault(owner, [])).append(call.direct_io)
+    return ios

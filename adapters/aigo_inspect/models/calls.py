@@ -1,0 +1,127 @@
+"""Calls on their way to a provider: past the journal of the run (`aigo_bridge.execution.journal`), and past
+its tape (`aigo_bridge.cassettes.tape`).
+
+Where a provider is called: so Inspect logs a call that is answered from the journal as any other, with its
+raw request and response, and what an agent asks by itself goes past the tape, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+from inspect_ai.model import ModelAPI, ModelCall, ModelOutput
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from aigo_bridge.cassettes.records import CallOutcome, Failed
+from aigo_bridge.cassettes.tape import CANCELLED, TapedCall
+from aigo_bridge.errors import SampleError
+from aigo_bridge.execution.journal import ASKER, CALL, Call
+from aigo_bridge.process import steady_time
+from aigo_inspect.models.cassettes import CassetteAPI, native_request, outcome_of
+from aigo_inspect.models.secrets import Generated
+
+_KEEPING = "_aigo_bridge_keeping"
+
+
+@contextmanager
+def calling(call: Call | None) -> Iterator[None]:
+    """In this block a model is asked; all attempts are one call."""
+    token = CALL.set(call)
+    try:
+        yield
+    finally:
+        CALL.reset(token)
+
+
+@contextmanager
+def failures_kept(call: Call | None) -> Iterator[None]:
+    """In this block a call is made; that it came to nothing goes past its tape."""
+    tape = None if call is None else call.tape
+    started = steady_time()
+    try:
+        yield
+    except SampleError as error:
+        if tape is not None:
+            failed = Failed(error.message, error.kind, error.hint)
+            tape.keep(CallOutcome(failed), started, steady_time() - started)
+        raise
+    except anyio.get_cancelled_exc_class():
+        if tape is not None:
+            tape.lose(CANCELLED)
+        raise
+
+
+def keep_answers(api: ModelAPI) -> None:
+    """Give a provider's answers from the journal where it has them, keep those that it has not, and record
+    all that there are.
+    """
+    if vars(api).get(_KEEPING) or isinstance(api, CassetteAPI):
+        return
+    generate = api.generate
+
+    async def kept(*args: Any, **kwargs: Any) -> Generated:
+        call = CALL.get()
+        tape = call.tape if call is not None else _agent_tape(api, kwargs)
+        started = steady_time()
+        before = time.perf_counter()
+        result = _generated(None if call is None else call.answer())
+        if result is None:
+            try:
+                result = await generate(*args, **kwargs)
+            except Exception as error:
+                if call is None and tape is not None:
+                    tape.lose(f"a call of an agent failed: {type(error).__name__}")
+                raise
+            answer = None if call is None else _json(result)
+            if call is not None and answer is not None:
+                call.keep(answer)
+        if tape is not None:
+            _record(tape, result, started, time.perf_counter() - before, by_agent=call is None)
+        return result
+
+    vars(api)["generate"] = kept
+    vars(api)[_KEEPING] = True
+
+
+def _agent_tape(api: ModelAPI, asked: dict[str, Any]) -> TapedCall | None:
+    """What the call of an agent goes past: it talks to the evaluated model without the Model protocol."""
+    asker = ASKER.get()
+    if asker is None or asker.tape is None:
+        return None
+    return asker.tape.native_call("", api.model_name, native_request(asked))
+
+
+def _record(tape: TapedCall, result: Generated, started: float, seconds: float, *, by_agent: bool) -> None:
+    output = result[0] if isinstance(result, tuple) else result
+    if not isinstance(output, Exception) and not output.error:
+        tape.keep(outcome_of(output), started, seconds)
+    elif by_agent:
+        # Whether it is asked again is Inspect's to decide.
+        tape.lose("a call of an agent failed")
+
+
+def _json(result: Generated) -> bytes | None:
+    """An answer as the journal keeps it; `None` for a failure."""
+    output, call = result if isinstance(result, tuple) else (result, None)
+    if isinstance(output, Exception) or output.error:
+        return None
+    try:
+        return to_json({"output": output, "call": call})
+    except PydanticSerializationError:  # lone surrogates
+        return None
+
+
+def _generated(kept: Any) -> Generated | None:
+    if not isinstance(kept, dict):
+        return None
+    try:
+        output = ModelOutput.model_validate(kept.get("output"))
+        call = kept.get("call")
+        return output if call is None else (output, ModelCall.model_validate(call))
+    except ValidationError:
+        return None

@@ -1,0 +1,303 @@
+"""Models of Inspect behind the core's Model protocol."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from inspect_ai._util.error import PrerequisiteError  # what Inspect raises for a role that is not set
+from inspect_ai._util.exception import TerminateSampleError, TerminateTaskError
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.model import Model as NativeModel
+from inspect_ai.model._model import ModelGenerateError  # a provider's refusal, wrapped with the whole request
+from inspect_ai.util import LimitExceededError
+from tenacity import RetryError
+
+from aigo_bridge.access.opening import in_words
+from aigo_bridge.dtypes import ModelResponse
+from aigo_bridge.errors import BridgeError, SampleError, Stage, UsageError
+from aigo_bridge.execution.journal import ASKER
+from aigo_bridge.models.connections import CallError, MLTask, is_model_file
+from aigo_bridge.models.connections.transports import ANSWER
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.redaction.secrets import learn_arguments
+from aigo_inspect.models.answers import answer_items, chat_output, model_response
+from aigo_inspect.models.calls import calling, failures_kept, keep_answers
+from aigo_inspect.models.cassettes import played_failures, played_task
+from aigo_inspect.models.provider import PROVIDER, EntityAPI
+from aigo_inspect.models.requests import (
+    generate_config,
+    input_message,
+    native_messages,
+    opaque_input,
+)
+from aigo_inspect.models.secrets import guard
+
+__all__ = [
+    "InspectModel",
+    "answer_items",
+    "chat_output",
+    "evaluated_model",
+    "generate_config",
+    "ml_task",
+    "model_failures",
+    "model_response",
+    "native_messages",
+    "native_model",
+    "plain_text",
+    "refuse_unfit",
+    "role_models",
+]
+
+_NOT_THE_MODELS = (BridgeError, LimitExceededError, TerminateSampleError, TerminateTaskError)
+"""What comes out of a call of a model and is not its failure: ours, or Inspect's way to end the sample or the
+run."""
+
+
+class InspectModel:
+    """A model of Inspect behind the core's Model protocol; made per call site, the native model is shared."""
+
+    def __init__(self, key: str, native: NativeModel, stage: Stage = "solver"):
+        guard(native.api)
+        keep_answers(native.api)
+        self._key = key
+        self._native = native
+        self._stage: Stage = stage
+        self.last_output: ModelOutput | None = None
+        """Inspect's own output of the last call, for Inspect's views."""
+
+    @property
+    def key(self) -> str:
+        """AI GO key; `""` for the evaluated model."""
+        return self._key
+
+    @property
+    def name(self) -> str:
+        """Inspect's name, `provider/model`."""
+        return str(self._native)
+
+    @property
+    def task(self) -> MLTask:
+        """What the model is for."""
+        return played_task(self._key, self._native.api) or ml_task(self._native)
+
+    async def predict(self, request: ModelRequest) -> ModelResponse:
+        """Generate once through Inspect, which does retries, caching, concurrency and logging.
+
+        Raises:
+            SampleError: the request has no form in Inspect or for that kind of model, the provider failed, or
+                gave no answer.
+        """
+        asker = ASKER.get()
+        call = None if asker is None else asker.call(self._key, self.name, request)
+        with failures_kept(call):
+            api = self._native.api
+            entity = api if isinstance(api, EntityAPI) else None
+            messages, config = self._call(request, entity)
+            if entity is not None and entity.connection.depends_on_sample:
+                # Inspect's key of a cached answer does not know the row.
+                config.cache = False
+            with played_failures(call, self._stage), model_failures(self._stage), calling(call):
+                output = await self._native.generate(messages, config=config)
+            self.answered(output)
+            return model_response(output, self._stage)
+
+    def answered(self, output: ModelOutput) -> None:
+        """Note the output of a call, of this object's or of an agent's.
+
+        Raises:
+            SampleError: it is longer than an answer may be.
+        """
+        _refuse_endless(output, self._stage)
+        self.last_output = output
+
+    def _call(
+        self, request: ModelRequest, entity: EntityAPI | None
+    ) -> tuple[list[ChatMessage], GenerateConfig]:
+        if entity is not None and entity.connection.task != "chat_completion":
+            # Options are part of the one value that such a model takes.
+            connection = entity.connection
+            value = opaque_input(request, connection.task, connection.key, self._stage)
+            return [input_message(value)], GenerateConfig()
+        if (task := played_task(self._key, self._native.api) or "chat_completion") != "chat_completion":
+            return [input_message(opaque_input(request, task, self._key, self._stage))], GenerateConfig()
+        if entity is not None and request.options and not entity.connection.takes_options:
+            connection = entity.connection
+            raise SampleError(
+                f"model {connection.key!r} is asked with {', '.join(request.options)}, which its adapter"
+                f" {connection.adapter.key!r} does not pass on",
+                stage=self._stage,
+                hint="let 'process_input' write the options in `kwargs`",
+                kind="UnsupportedOption",
+            )
+        return native_messages(request, self._stage), generate_config(request, self._stage)
+
+
+def _refuse_endless(output: ModelOutput, stage: Stage) -> None:
+    """Inspect's own providers read answers of any length; what is made of one here is several times as long.
+
+    Raises:
+        SampleError: it is longer than an answer may be.
+    """
+    most = ANSWER.bytes
+    if sum(len(choice.message.text) for choice in output.choices) > most:
+        message = f"the answer is longer than {in_words(most)}"
+        raise SampleError(message, stage=stage, hint=ANSWER.hint, kind="ModelError")
+
+
+def ml_task(native: NativeModel) -> MLTask:
+    """What a model of Inspect is for; all but model entities are for chat."""
+    return native.api.connection.task if isinstance(native.api, EntityAPI) else "chat_completion"
+
+
+def refuse_unfit(plan: TaskPlan, native: NativeModel) -> None:
+    """Refuse a plan whose solver talks, with a model that makes embeddings, before anything runs.
+
+    Raises:
+        UsageError: that is the case.
+    """
+    solver = plan.benchmark.solver if plan.entity == "model" else None
+    if solver is not None and solver.talks and ml_task(native) == "embeddings":
+        raise UsageError(
+            f"model {native.name!r} makes embeddings and cannot answer a conversation, which the solver of"
+            f" task {plan.task.key!r} leads; evaluate a model whose task is chat_completion"
+        )
+
+
+def native_model(
+    name: str,
+    model_args: Mapping[str, Any] | None = None,
+    *,
+    role: str | None = None,
+    base_url: str | None = None,
+    config: GenerateConfig | None = None,
+) -> NativeModel:
+    """A model by what a user calls it: Inspect's name for it, or the file of a model entity.
+
+    Args:
+        name: `provider/model`; `model.yaml` or `aigo_bridge/model.yaml`; `run.yaml#key` for a file with
+            several models.
+        model_args: arguments for its provider.
+        role: the role that it has in the run.
+        base_url: another address of its provider.
+        config: its generation settings.
+
+    Raises:
+        UsageError: there is no such model, or it cannot be made.
+        SpecError: its file is not valid; every problem with its place.
+    """
+    arguments = dict(model_args or {})
+    if base_url is not None:
+        arguments["base_url"] = base_url
+    learn_arguments(arguments)
+    if _is_entity(name):
+        name = f"{PROVIDER}/{name}"
+    try:
+        # Not memoized: settings of the environment and files may have changed since an earlier run.
+        settings = config or GenerateConfig()
+        return get_model(name, role=role, config=settings, memoize=False, **arguments)
+    except BridgeError:
+        raise
+    except (PrerequisiteError, ValueError, ImportError, TypeError) as error:
+        raise UsageError(f"model {name!r}: {plain_text(error)}") from error
+
+
+def _is_entity(name: str) -> bool:
+    """Whether a name is a model's file; with a provider in front it is one only if there is such a file."""
+    if name.startswith(f"{PROVIDER}/") or not is_model_file(name):
+        return False
+    from inspect_ai._util.registry import registry_find, registry_unqualified_name
+
+    prefix = name.partition("/")[0]
+    providers = registry_find(
+        lambda info: info.type == "modelapi" and registry_unqualified_name(info) == prefix
+    )
+    return not providers or Path(name.rpartition("#")[0] or name).is_file()
+
+
+def plain_text(error: Exception) -> str:
+    """An error's text without terminal markup."""
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    text = str(getattr(error, "message", None) or error)
+    with contextlib.suppress(MarkupError):
+        text = Text.from_markup(text).plain
+    # What this is said in says that it is an error.
+    return text.strip().removeprefix("ERROR: ")
+
+
+def evaluated_model() -> InspectModel:
+    """The model under evaluation of the running task."""
+    return InspectModel("", get_model())
+
+
+def role_models(model_map: Mapping[str, str]) -> Any:
+    """Look-up of other models: by role if Inspect was given one of that name, else by the map.
+
+    Never falls back to the evaluated model: a judge would grade itself.
+    """
+    entities: dict[str, NativeModel] = {}
+    """Model files of the map, each made once: they hold connections."""
+
+    def mapped(key: str) -> NativeModel:
+        name = model_map[key]
+        if not _is_entity(name):
+            return get_model(name, role=key)
+        if key not in entities:
+            entities[key] = native_model(name, role=key)
+        return entities[key]
+
+    def find(key: str) -> InspectModel:
+        # Inspect's command line turns `-` in role names into `_`.
+        for role in dict.fromkeys((key, key.replace("-", "_"))):
+            try:
+                return InspectModel(key, get_model(role=role, required=True), stage="score")
+            except PrerequisiteError:
+                continue
+        if key in model_map:
+            return InspectModel(key, mapped(key), stage="score")
+        raise SampleError(
+            f"no model was given for {key!r}",
+            stage="score",
+            hint=f"map it: --model-map '{key}=provider/model', or --model-role '{key}=provider/model'"
+            " in Inspect",
+            kind="MissingModel",
+        )
+
+    return find
+
+
+@contextmanager
+def model_failures(stage: Stage) -> Iterator[None]:
+    """Make what a provider raises the protocol's one error; clients raise whatever they like."""
+    try:
+        yield
+    except CallError as error:
+        raise _model_failure(error, stage) from error
+    except _NOT_THE_MODELS:
+        raise
+    except Exception as error:
+        raise _model_failure(error, stage) from error
+
+
+def _model_failure(error: Exception, stage: Stage) -> SampleError:
+    """A provider's failure; of a call that was tried several times, the last one's."""
+    if isinstance(error, RetryError):
+        cause = error.last_attempt.exception()
+        error = cause if isinstance(cause, Exception) else error
+    if isinstance(error, ModelGenerateError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    if isinstance(error, CallError):
+        return SampleError(error.message, stage=stage, hint=error.hint, kind="ModelError")
+    message = str(error) or type(error).__name__
+    return SampleError(message, stage=stage, kind=type(error).__name__)

@@ -1,0 +1,242 @@
+"""Secrets kept out of what Inspect is told, and out of what it writes; pages of HTML told as what they are.
+
+Where a model is called, everything that comes back (answers, raw responses, exceptions with all they came
+from) is cleaned before Inspect, or anybody else, sees it. What comes another way (prompts, tools, a task's
+own code) is cleaned as a log is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+from zipfile import BadZipFile, ZipFile
+
+from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput
+from pydantic_core import PydanticSerializationError, to_json
+
+from aigo_bridge.models.connections.calls import HINT, page_message
+from aigo_bridge.redaction.secrets import (
+    KNOWN,
+    address_secrets,
+    is_clean,
+    is_credential,
+    learn_environment,
+    redact,
+    redact_error,
+    redact_json,
+    redact_value,
+)
+from aigo_bridge.results.log_files import open_for_replacing
+
+_GUARDED = "_aigo_bridge_guarded"
+
+Generated = ModelOutput | tuple[ModelOutput | Exception, ModelCall]
+"""What a provider gives for one call."""
+
+
+def guard(api: ModelAPI) -> None:
+    """Clean what a provider gives and raises, from now on; the key it was given is a secret."""
+    if vars(api).get(_GUARDED):
+        return
+    # Inspect has read the `.env` file by now.
+    learn_environment()
+    _learn_key(api)
+    generate = api.generate
+
+    async def guarded(*args: Any, **kwargs: Any) -> Generated:
+        watch_pages(api)
+        _learn_key(api)  # some change it while they run
+        try:
+            result: Generated = await generate(*args, **kwargs)
+        except Exception as error:
+            cleaned = page_error(error)
+            redact_error(cleaned)
+            if not is_clean(cleaned):
+                raise ProviderError(redact(f"{type(cleaned).__name__}: {cleaned}")) from None
+            if cleaned is not error:
+                raise cleaned from None
+            raise
+        return _clean(result)
+
+    vars(api)["generate"] = guarded
+    vars(api)[_GUARDED] = True
+
+
+def _learn_key(api: ModelAPI) -> None:
+    """Take notice of the key that a provider has now, and of those in its address."""
+    if api.api_key is not None and is_credential(api.api_key):
+        KNOWN.learn([api.api_key])
+    if api.base_url:
+        KNOWN.learn(address_secrets(api.base_url))
+
+
+def _clean(result: Generated) -> Generated:
+    if not isinstance(result, tuple):
+        return _clean_output(result)
+    output, call = result
+    call.request = redact_value(call.request)
+    if call.response is not None:
+        call.response = redact_value(call.response)
+    if not isinstance(output, Exception):
+        clean = _clean_output(output)
+        if clean is not output and call.response is not None:
+            call.response = _without_tokens(call.response)
+        return clean, call
+    redact_error(output)
+    return (output if is_clean(output) else ProviderError(redact(str(output)))), call
+
+
+def _clean_output(output: ModelOutput) -> ModelOutput:
+    try:
+        data = to_json(output)
+    except PydanticSerializationError:
+        return output  # lone surrogates: such an answer is cleaned as it is written
+    clean = redact_json(data)
+    if clean is data:
+        return output
+    cleaned = ModelOutput.model_validate_json(clean)
+    for choice in cleaned.choices:
+        choice.logprobs = None  # its tokens spell the text
+    return cleaned
+
+
+def _without_tokens(value: Any) -> Any:
+    """A raw response without log probabilities, whose tokens spell its text."""
+    if isinstance(value, dict):
+        return {name: None if name == "logprobs" else _without_tokens(part) for name, part in value.items()}
+    return list(map(_without_tokens, value)) if isinstance(value, list) else value
+
+
+# The places where logs, and what is kept of them while they grow, become text.
+_WRITERS = (
+    ("inspect_ai.log._recorders.eval", "to_json_safe"),
+    ("inspect_ai.log._recorders.chunked.convert", "to_json_safe"),
+    ("inspect_ai.log._recorders.buffer.filestore", "to_json_str_safe"),
+    ("inspect_ai.log._recorders.buffer.database", "to_json_str_safe"),
+    ("inspect_ai.log._file", "to_json_safe"),
+)
+
+
+@contextmanager
+def logs_without_secrets() -> Iterator[None]:
+    """Clean every log that Inspect writes in this block, and guard every model that is made in it."""
+    undo = _clean_writers()
+    models: Any = Model
+    constructor = models.__init__
+
+    def init(self: Model, api: ModelAPI, *args: Any, **kwargs: Any) -> None:
+        constructor(self, api, *args, **kwargs)
+        guard(api)
+
+    learn_environment()
+    models.__init__ = init
+    try:
+        yield
+    finally:
+        models.__init__ = constructor
+        undo()
+
+
+@cache
+def clean_logs_from_now_on() -> None:
+    """Clean every log that this process writes from now on: for Inspect's own command line."""
+    learn_environment()
+    _clean_writers()
+
+
+def _clean_writers() -> Callable[[], None]:
+    """Have Inspect's writers clean what they write; gives what undoes it."""
+    originals: list[tuple[Any, str, Any]] = []
+    for name, attribute in _WRITERS:
+        module = import_module(name)
+        originals.append((module, attribute, getattr(module, attribute)))
+        setattr(module, attribute, _cleaning(getattr(module, attribute)))
+
+    def undo() -> None:
+        for module, attribute, writer in originals:
+            setattr(module, attribute, writer)
+
+    return undo
+
+
+def _cleaning(writer: Callable[..., Any]) -> Callable[..., Any]:
+    def clean(*args: Any, **kwargs: Any) -> Any:
+        text = writer(*args, **kwargs)
+        return redact_json(text) if isinstance(text, bytes) else redact_json(text.encode()).decode()
+
+    return clean
+
+
+def clean_log(path: Path) -> bool:
+    """See whether a finished `.eval` log holds a secret after all, and write it without; whether it did.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    # Late: reading costs little, but what teaches `zipfile` Zstandard takes long to load.
+    import inspect_ai._util.zipfile  # noqa: F401  # it changes what zip files can be packed with
+
+    try:
+        with ZipFile(path) as log:
+            if all(redact_json(data := log.read(name)) is data for name in log.namelist()):
+                return False
+            with open_for_replacing(path, clean=False) as file, ZipFile(file, "w") as clean:
+                for info in log.infolist():
+                    with log.open(info) as member:
+                        clean.writestr(info, redact_json(member.read()), compress_type=info.compress_type)
+    except (BadZipFile, NotImplementedError):
+        return False  # a run that was killed: what is left of it is read by the import, which cleans it
+    return True
+
+
+# Pages of HTML where a provider expects JSON: clients raise whatever comes of that
+
+
+_PAGE: ContextVar[str | None] = ContextVar("page", default=None)
+"""What is to be said of the page that the last request of this call has brought; `None`: it was none."""
+_WATCHED: WeakSet[Any] = WeakSet()
+
+
+class ProviderError(Exception):
+    """What a provider met, in our words."""
+
+
+def watch_pages(api: ModelAPI) -> None:
+    """Take note of pages that the client of a provider gets from now on, where it is one of httpx's kind."""
+    _PAGE.set(None)
+    client = getattr(api, "http_client", None)
+    hooks = getattr(client, "event_hooks", None)
+    if isinstance(hooks, dict) and "response" in hooks and client not in _WATCHED:
+        _WATCHED.add(client)
+        hooks["response"].append(_note)
+
+
+async def _note(response: Any) -> None:
+    _PAGE.set(None)
+    if not response.headers.get("content-type", "").lower().startswith("text/html"):
+        return
+    await response.aread()
+    url = response.request.url
+    address = str(url.copy_with(username=None, password=None, query=None))
+    _PAGE.set(page_message(response.text, response.status_code, address))
+
+
+def page_error(error: Exception) -> Exception:
+    """The error to raise: one of ours for a page, unless its status decides whether to call again."""
+    page = _PAGE.get()
+    if page is None:
+        return error
+    message = f"{page} ({HINT})"
+    if not isinstance(getattr(error, "status_code", None), int):
+        return ProviderError(message)
+    native: Any = error
+    native.args = (message, *error.args[1:])
+    if hasattr(native, "message"):
+        native.message = message
+    return error

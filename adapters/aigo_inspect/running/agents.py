@@ -1,0 +1,132 @@
+"""Agents in Inspect's sandboxes: the core's `AgentRunner` by Inspect's `react` and `handoff`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from inspect_ai.agent import Agent as NativeAgent
+from inspect_ai.agent import AgentPrompt, AgentState, handoff, react, run
+from inspect_ai.model import ChatMessageAssistant
+from inspect_ai.tool import Tool, bash, python
+from inspect_ai.util import Limit, OutputLimitExceededError, message_limit, sandbox
+from pydantic import TypeAdapter
+
+from aigo_bridge.dtypes import TraceItem
+from aigo_bridge.errors import SampleError
+from aigo_bridge.models.protocol import Model
+from aigo_bridge.solving.solver import Agent, AgentResult, AgentTask
+from aigo_inspect.mapping.messages import items_from_message
+from aigo_inspect.models.models import InspectModel, chat_output, model_failures
+from aigo_inspect.models.requests import native_messages
+from aigo_inspect.sandbox.editor import text_editor
+
+SECONDS = 60
+"""Time of one command of a tool."""
+
+TOOLS: Mapping[str, Callable[[], Tool]] = {
+    "bash": lambda: bash(timeout=SECONDS),
+    "python": lambda: python(timeout=SECONDS),
+    "text_editor": text_editor,
+}
+"""Type of tool → what makes it."""
+
+_ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
+
+_COLLECT = """
+import json, os, sys
+files, size = {}, 0
+for name in json.load(sys.stdin):
+    try:
+        text = open(name, encoding="utf-8").read() if os.path.isfile(name) else None
+    except (OSError, UnicodeDecodeError):
+        continue
+    size += len(json.dumps(text))
+    if text is not None and size < 900_000:
+        files[name] = text
+print(json.dumps(files))
+"""
+"""Prints those of the named files that are text, as many as an output may hold."""
+
+
+class SandboxAgentRunner:
+    """See `AgentRunner`: agents in the sandbox of the sample that is running."""
+
+    async def run(self, task: AgentTask, model: Model) -> AgentResult:
+        """Let it work; what it has done when the limit of messages ends it is its result."""
+        messages = native_messages(task.request, "solver")
+        for name, text in task.files.items():
+            await _write(name, text)
+        others = [handoff(_native(agent, (), _prompt(agent))) for agent in task.others]
+        limits: list[Limit] = [message_limit(task.message_limit)]
+        with model_failures("solver"):
+            state, limit = await run(_native(task.agent, others, None), messages, limits=limits)
+        if isinstance(model, InspectModel) and state.output.choices:
+            model.answered(state.output)
+        return AgentResult(
+            items=_items(state),
+            output=chat_output(state.output) if state.output.choices else None,
+            files=await _files(task.output_files),
+            ended="answer" if limit is None else "message_limit",
+        )
+
+
+def _native(agent: Agent, others: Sequence[Tool], prompt: AgentPrompt | None) -> NativeAgent:
+    return react(
+        name=agent.name,
+        description=agent.description or None,
+        prompt=prompt,
+        tools=[*(TOOLS[name]() for name in agent.tools), *others],
+        submit=False,
+        on_continue=_unless_answered,
+    )
+
+
+async def _unless_answered(state: AgentState) -> AgentState | bool:
+    """Go on until the last message is an answer. An agent's own; by itself Inspect takes the answer of one
+    that was handed over to for that.
+    """
+    last = state.messages[-1]
+    return False if isinstance(last, ChatMessageAssistant) and not last.tool_calls else state
+
+
+def _prompt(agent: Agent) -> AgentPrompt:
+    """The task's own words, and none of Inspect's."""
+    return AgentPrompt(
+        instructions=agent.prompt, handoff_prompt=None, assistant_prompt=None, submit_prompt=None
+    )
+
+
+def _items(state: AgentState) -> list[TraceItem]:
+    messages = [message.model_dump(mode="json", exclude_none=True) for message in state.messages]
+    return _ITEMS.validate_python([item for message in messages for item in items_from_message(message)])
+
+
+async def _write(name: str, text: str) -> None:
+    try:
+        await sandbox().write_file(name, text)
+    except (OSError, RuntimeError, LookupError) as error:
+        raise _failed(f"the file {name!r} cannot be written: {error}") from error
+
+
+async def _files(names: Sequence[str]) -> dict[str, str]:
+    """Those of the named files that there are."""
+    if not names:
+        return {}
+    try:
+        result = await sandbox().exec(
+            ["python3", "-I", "-S", "-c", _COLLECT],
+            input=json.dumps(list(names)),
+            timeout=SECONDS,
+            timeout_retry=False,
+        )
+        if not result.success:
+            raise _failed(f"the agent's files cannot be read: {result.stderr.strip()[-200:]}")
+        files: dict[str, str] = json.loads(result.stdout)
+    except (OSError, RuntimeError, ValueError, OutputLimitExceededError) as error:
+        raise _failed(f"the agent's files cannot be read: {error}") from error
+    return files
+
+
+def _failed(message: str) -> SampleError:
+    return SampleError(message, stage="solver", kind="SandboxError")

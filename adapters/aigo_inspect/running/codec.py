@@ -1,0 +1,350 @@
+"""What our solvers and scorers leave in a log, written and read back in one place; without Inspect.
+
+Evidence is read from a score's value and metadata alone; answer and explanation are for Inspect's views.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge.dtypes import (
+    ChatCompletionModelOutput,
+    RAGCompletionOutput,
+    SingleSolverOutput,
+    SolverOutput,
+    SolverTrace,
+    make_explicit,
+)
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
+from aigo_bridge.execution.program import Failure, Solution
+from aigo_bridge.metrics.metric import as_number, short
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.results.records import StoredNumbers, numbers_from_json
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.shapes import SCORE_KEY, STORE_KEY
+
+_ATTACHMENT = "attachment://"
+
+# Solutions
+
+
+def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> str:
+    """What a solver came to as the log keeps it; `load_stored` gives it back.
+
+    A text, because Inspect walks through nested values again and again (a sixth of a run's time).
+    """
+    fields = dump_solution(result, _dump, postprocessed=postprocessed)
+    return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sample (its raw JSON, before anything is resolved) says of our solver; empty when nothing.
+
+    It stands in the metadata of the output, in older logs in the store. Samples that Inspect recovers from a
+    killed run have neither; what was put there stands in their events.
+    """
+    stored = ((sample.get("output") or {}).get("metadata") or {}).get(STORE_KEY)
+    if stored is None:
+        stored = (sample.get("store") or {}).get(STORE_KEY)
+    if stored is None:
+        stored = _from_events(sample.get("events") or [])
+    if isinstance(stored, str) and stored.startswith(_ATTACHMENT):
+        stored = (sample.get("attachments") or {}).get(stored.removeprefix(_ATTACHMENT))
+    if isinstance(stored, str):
+        stored = json.loads(stored)
+    return stored or {}
+
+
+def _from_events(events: Iterable[Any]) -> Any:
+    stored = None
+    for event in events:
+        if event.get("event") in ("state", "store"):
+            for change in event.get("changes") or []:
+                if change.get("op") in ("add", "replace"):
+                    stored = _CHANGED.get(change.get("path"), _nothing)(change.get("value")) or stored
+    return stored
+
+
+def _nothing(value: object) -> None:
+    """Any other change."""
+
+
+def _member(value: Any, name: str = STORE_KEY) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+_CHANGED: dict[str | None, Callable[[Any], Any]] = {
+    "/output": lambda value: _member(_member(value, "metadata")),
+    "/output/metadata": _member,
+    f"/output/metadata/{STORE_KEY}": lambda value: value,
+    f"/{STORE_KEY}": lambda value: value,
+}
+"""Paths of changes that put our text into a sample → where it stands in the change's value."""
+
+
+def solution_of(stored: Mapping[str, Any], sample: Sample) -> Solution | None:
+    """A solved sample as it stands in a log; `None` when there is none, because the solver failed."""
+    result = load_solution(stored, sample)
+    return result if isinstance(result, Solution) else None
+
+
+def _dump(output: SolverOutput) -> Json:
+    """Complete, though AI GO's default dump leaves out what was not set."""
+    dumped: Json = make_explicit(output).model_dump(mode="json")
+    return dumped
+
+
+# Scores
+
+
+def score_fields(result: Outcome | Failure, answer: str | None = None) -> dict[str, Any]:
+    """The fields of an Inspect score that stands for a scorer's result; `outcomes_of` gives it back.
+
+    A failed scorer is unscored for Inspect (NaN, left out of metrics) and carries the reason. One value
+    stands there by itself, as Inspect's tables have it, and its name in the metadata.
+
+    Args:
+        result: of the scorer.
+        answer: the model's last answer, for views; scorers that compare another text have it in their
+            metadata.
+    """
+    if isinstance(result, Failure):
+        metadata = {SCORE_KEY: {"failure": result.to_json()}, **result.details}
+        reason = result.message
+        return {
+            "value": math.nan,
+            "answer": answer,
+            "explanation": reason,
+            "reason": reason,
+            "metadata": metadata,
+        }
+    shown = {name: value for name, value in result.values.items() if _fits(value)}
+    stored: dict[str, Any] = dict(result.metadata)
+    if len(shown) < len(result.values) or SCORE_KEY in stored:
+        stored = {SCORE_KEY: {"values": dict(result.values), "metadata": dict(result.metadata)}}
+    elif len(shown) == 1:
+        stored[SCORE_KEY] = {"name": next(iter(shown))}
+    return {
+        "value": _alone(shown),
+        "answer": answer_of(result, answer),
+        "explanation": explanation_of(result),
+        "metadata": stored or None,
+    }
+
+
+def rows_score_fields(results: Mapping[str, Outcome | Failure], answer: str | None = None) -> dict[str, Any]:
+    """As `score_fields`, for a post-processor's rows (by id); the value shown is the mean of each number."""
+    metadata = {SCORE_KEY: {"rows": {row_id: dump_result(result) for row_id, result in results.items()}}}
+    outcomes = [result for result in results.values() if isinstance(result, Outcome)]
+    if not outcomes:
+        failures = [result.message for result in results.values() if isinstance(result, Failure)]
+        reason = failures[0] if failures else "the post-processor made no rows"
+        return {"value": math.nan, "reason": reason, "metadata": metadata}
+    explanation = f"mean over {len(outcomes)} of {len(results)} rows"
+    return {
+        "value": _alone(_means(outcomes)),
+        "answer": answer,
+        "explanation": explanation,
+        "metadata": metadata,
+    }
+
+
+def _alone(values: dict[str, Any]) -> Any:
+    """The value, where there is one."""
+    return next(iter(values.values())) if len(values) == 1 else values
+
+
+def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]:
+    """The scorer's results in a score of a log, by id of the row; `None` for the sample itself."""
+    ours = (score.get("metadata") or {}).get(SCORE_KEY) or {}
+    if "rows" in ours:
+        return {row_id: load_result(result) for row_id, result in ours["rows"].items()}
+    return {None: _outcome(score)}
+
+
+def name_values(events: Iterable[dict[str, Any]]) -> None:
+    """Put lone values of score events back under their names, in place; Inspect's tables have them bare."""
+    for event in events:
+        score = event.get("score") if event.get("event") == "score" else None
+        metadata = score.get("metadata") if isinstance(score, dict) else None
+        if not isinstance(score, dict) or not isinstance(metadata, dict):
+            continue
+        ours = metadata.get(SCORE_KEY)
+        if isinstance(ours, dict) and "name" in ours:
+            without_ours = {name: part for name, part in metadata.items() if name != SCORE_KEY}
+            event["score"] = {
+                **score,
+                "value": {ours["name"]: score.get("value")},
+                "metadata": without_ours or None,
+            }
+
+
+def has_failed(score: Mapping[str, Any]) -> bool:
+    """Whether a scorer could not score the sample, or one of its rows."""
+    return any(isinstance(result, Failure) for result in outcomes_of(score).values())
+
+
+def _outcome(score: Mapping[str, Any]) -> Outcome | Failure:
+    metadata: dict[str, Any] = score.get("metadata") or {}
+    ours = metadata.get(SCORE_KEY) or {}
+    if "values" in ours:
+        return Outcome(ours["values"], ours["metadata"])
+    value = score.get("value")
+    without_ours = {name: part for name, part in metadata.items() if name != SCORE_KEY}
+    if "failure" in ours:
+        return Failure.from_json(ours["failure"], without_ours)
+    if "name" in ours:
+        return Outcome({ours["name"]: value}, without_ours)
+    return Outcome(value if isinstance(value, dict) else {"value": value}, metadata)
+
+
+def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    numbers: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        for name, value in outcome.values.items():
+            number = as_number(value)
+            if number is not None and _fits(number):
+                numbers.setdefault(name, []).append(number)
+    return {name: math.fsum(values) / len(values) for name, values in numbers.items()}
+
+
+def _fits(value: object) -> bool:
+    """Whether Inspect's score can hold a value inside a dictionary without changing it."""
+    return isinstance(value, str | int | float | bool) and not (
+        isinstance(value, float) and math.isnan(value)
+    )
+
+
+# Views: the answer that was scored, and why the score is what it is
+
+
+_ANSWERS = ("answer_pred", "predicted_choice")
+"""Keys of metadata under which scorers keep what they compared."""
+
+
+def answer_text(output: Any) -> str | None:
+    """The last answer of a solver's output; `None` where there is no text."""
+    if not isinstance(output, SingleSolverOutput | SolverTrace):
+        return None
+    answer = output.output
+    if isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput) and answer.choices:
+        return answer.choices[0].message.content
+    return answer if isinstance(answer, str) else None
+
+
+def answer_of(outcome: Outcome, answer: str | None) -> str | None:
+    """What was scored: as the scorer says, else the last answer."""
+    metadata = outcome.metadata
+    # A judge's prediction is what it says of the answer.
+    keys = _ANSWERS if "judge_calls" in metadata else (*_ANSWERS, "prediction")
+    compared = next((metadata[key] for key in keys if key in metadata), answer)
+    return compared if isinstance(compared, str) else answer
+
+
+def explanation_of(outcome: Outcome) -> str:
+    """Why, in a sentence."""
+    metadata = outcome.metadata
+    reasoning = metadata.get("reasoning")
+    if "model_key" in metadata and "judge_calls" in metadata:
+        return _of_judge({**outcome.values, **metadata}, reasoning)
+    if isinstance(reasoning, str):
+        return reasoning
+    if "answer_gt" in metadata:
+        same = metadata.get("answer_gt") == metadata.get("answer_pred")
+        return f"{'equals' if same else 'differs from'} the ground truth, {short(metadata['answer_gt'])}"
+    if "ground_truth_correct_choice" in metadata:
+        right = short(metadata["ground_truth_correct_choice"])
+        return f"right: {right} of {_listed(metadata['ground_truth_choices'])}"
+    if "unmatched_calls" in metadata:
+        unmatched = _listed(metadata["unmatched_calls"])
+        return f"called: {_listed(metadata['called'])}; required and not called: {unmatched}"
+    if isinstance(metadata.get("failure"), str):
+        return str(metadata["failure"])
+    values = {**outcome.values, **{name: value for name, value in metadata.items() if _is_plain(value)}}
+    return ", ".join(f"{name}: {short(value)}" for name, value in values.items()) or "no score"
+
+
+def _of_judge(fields: Mapping[str, Any], reasoning: Any) -> str:
+    verdict = next((fields[key] for key in ("prediction", "raw_score", "label") if key in fields), None)
+    parts = [] if verdict is None else [f"{fields['model_key']}: {verdict}"]
+    if fields.get("unexpected_label") is True:
+        parts.append("which is none of the labels")
+    return "; ".join([*parts, *([reasoning] if isinstance(reasoning, str) else [])]) or str(
+        fields["model_key"]
+    )
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(map(str, values)) if isinstance(values, Iterable) and values else "none"
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float)
+
+
+# Numbers
+#
+# A member of the archive, which Inspect's readers do not know and pass over. They belong to the samples that
+# they were computed over, so the member names the checksums of all others: what Inspect, or anybody, has
+# changed since makes them void.
+
+
+NUMBERS = "_aigo/numbers.json"
+
+
+def numbers_in(log: LogReader) -> StoredNumbers | None:
+    """The numbers that a log has; `None` where it has none, or other ones than belong to its samples."""
+    checksums = log.checksums()
+    if NUMBERS not in checksums:
+        return None
+    try:
+        stored = log.read_member(NUMBERS)
+        if not isinstance(stored, dict) or stored.get("checksums") != _own(checksums):
+            return None
+        return numbers_from_json(stored.get("numbers"))
+    except EvidenceError:
+        return None
+
+
+def store_numbers(path: Path, numbers: StoredNumbers) -> None:
+    """Add numbers to a log, in place of others.
+
+    All of it is written behind what is there, so that whoever is interrupted leaves the log as it was, with
+    something behind it.
+
+    Raises:
+        OSError: the log cannot be written.
+    """
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        checksums = _own({entry.filename: entry.CRC for entry in archive.infolist()})
+    content = orjson.dumps({"checksums": checksums, "numbers": numbers.to_json()})
+    size = path.stat().st_size
+    try:
+        _append(path, content, size)
+    except OSError:
+        os.truncate(path, size)
+        raise
+
+
+def _append(path: Path, content: bytes, size: int) -> None:
+    with path.open("r+b") as file, zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        earlier = archive.NameToInfo.pop(NUMBERS, None)
+        if earlier is not None:
+            archive.filelist.remove(earlier)
+        # Not over the directory that is there.
+        archive.start_dir = size
+        archive.writestr(zipfile.ZipInfo(NUMBERS, (1980, 1, 1, 0, 0, 0)), content)
+
+
+def _own(checksums: dict[str, int] | dict[str, int | None]) -> dict[str, int | None]:
+    return {name: crc for name, crc in checksums.items() if not name.startswith("_aigo/")}

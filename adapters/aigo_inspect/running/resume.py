@@ -1,0 +1,138 @@
+"""Earlier runs in a folder of Inspect's logs, and their finished trials, as `execution.jobs` asks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.log import EvalLog, EvalSample, RecoveryNotAvailable, read_eval_log, recover_eval_log
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.execution import jobs
+from aigo_bridge.execution.jobs import EarlierLogs, EarlierRun
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_inspect.logs.reader import open_log
+from aigo_inspect.logs.shapes import HEADER_KEY, MALFORMED
+from aigo_inspect.running.codec import has_failed, load_stored
+from aigo_inspect.running.evidence import TRUSTED, execution_of
+
+STATUSES = ("started", "success", "cancelled", "error")
+"""How Inspect says that a run ended, or that it did not."""
+
+
+def earlier_runs(out: Path) -> list[EarlierRun]:
+    """Our logs in a folder, the newest first."""
+    return jobs.earlier_runs(out.glob("*.eval"), _head, MALFORMED)
+
+
+def _head(path: Path) -> EarlierRun | None:
+    with open_log(path, bounds=TRUSTED) as log:
+        header, summaries = log.header, log.summaries()
+    spec = header.get("eval") or {}
+    plan = (spec.get("metadata") or {}).get(HEADER_KEY)
+    if not isinstance(plan, dict):
+        return None
+    config = spec.get("config") or {}
+    execution = execution_of(header, summaries)
+    roles = spec.get("model_roles") or {}
+    if header.get("status") not in STATUSES or (log.damage and header["status"] == "success"):
+        return None
+    return EarlierRun(
+        path=path,
+        plan=plan,
+        status=str(header.get("status") or "started"),
+        models={"": spec.get("model"), **{key: (role or {}).get("model") for key, role in roles.items()}},
+        limits=tuple(config.get(name) for name in ("time_limit", "token_limit", "cost_limit")),
+        datasets=_named_datasets(spec),
+        times=(execution.started_at, execution.ended_at),
+    )
+
+
+def _named_datasets(spec: Mapping[str, Any]) -> dict[str, str]:
+    named = (spec.get("task_args") or {}).get("dataset")
+    return {str(key): str(file) for key, file in named.items()} if isinstance(named, dict) else {}
+
+
+def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
+    with open_log(run.path, bounds=TRUSTED) as log:
+        return sum(
+            not sample.data.get("error")
+            and bool(sample.data.get("completed_at"))
+            and not any(has_failed(score) for score in (sample.data.get("scores") or {}).values())
+            for sample in log.samples()
+        )
+
+
+def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
+    """A log with its finished trials only, those that Inspect will take over.
+
+    Of a killed run also those that Inspect had not yet written to the file. For Inspect a sample whose scorer
+    failed is finished, for us it is not.
+
+    Raises:
+        EvidenceError: Inspect cannot read the log.
+    """
+    try:
+        with _without_recomputing():
+            log = recovered(run.path)
+    except (*MALFORMED, NotImplementedError) as error:
+        raise EvidenceError(f"{str(run.path)!r} cannot be gone on from: {error}") from error
+    solved = "solver" in ((log.eval.metadata or {})[HEADER_KEY]["task"].get("definition") or {})
+    samples = [
+        sample
+        for sample in log.samples or []
+        if sample.error is None
+        and sample.completed_at
+        and not any(has_failed(score.model_dump()) for score in (sample.scores or {}).values())
+        and (not solved or load_stored(_native_json(sample)))
+    ]
+    log.samples = samples
+    return log, len(samples)
+
+
+EARLIER_LOGS = EarlierLogs(earlier_runs, _count_finished, _finished)
+"""What jobs may go on from."""
+
+
+def _native_json(sample: EvalSample) -> dict[str, Any]:
+    """Where a sample may hold what our solver came to; a recovered sample has its events only."""
+    native = sample.model_dump(mode="json", include={"output": {"metadata"}, "store": True})
+    return (
+        native if load_stored(native) else sample.model_dump(mode="json", include={"events", "attachments"})
+    )
+
+
+def recovered(path: Path) -> EvalLog:
+    """A log with what Inspect had not yet written to the file when its run was killed."""
+    log = read_eval_log(str(path))
+    if log.status != "started":
+        return log
+    try:
+        whole_log = recover_eval_log(str(path), cleanup=False)
+    except RecoveryNotAvailable:
+        return log
+    recovered_path = Path((whole_log.location or "").removeprefix("file://"))
+    if recovered_path != path and recovered_path.is_file():
+        whole_log = read_eval_log(str(recovered_path))
+        # Its samples are in memory now; a second file of the same run would only confuse.
+        recovered_path.unlink()
+    whole_log.location = str(path)
+    return whole_log
+
+
+@contextmanager
+def _without_recomputing() -> Iterator[None]:
+    """Silence about metrics that Inspect cannot recompute in a recovered log: ours need none."""
+    logger = logging.getLogger("inspect_ai.log._recover._write")
+
+    def is_told(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("Unable to recompute metrics")
+
+    logger.addFilter(is_told)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_told)

@@ -1,0 +1,1 @@
+"""lighteval's own tasks, run as they are."""

@@ -1,0 +1,212 @@
+"""A task of lighteval as an AI GO task: every prompt as lighteval renders it for a chat, every answer
+measured by the same rule.
+
+Prompts are rendered once, by the task's own prompt function on its rows, and become rows; so they are the
+same messages. Metrics become scorers (see `scorers`). What is measured otherwise is refused, with the list of
+what stands in the way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lighteval.models.abstract_model import ModelConfig
+from lighteval.tasks.prompt_manager import PromptManager
+from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.utils.utils import as_list
+
+from aigo_bridge.engine.engine import ConvertedBenchmark
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_bridge.errors import UnsupportedPlanError
+from aigo_bridge.text.json_text import key_of
+from aigo_lighteval.benchmarks.faults import refusals
+from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.outcomes import plain
+from aigo_lighteval.benchmarks.pipeline import SplitRows, make_pipeline
+from aigo_lighteval.benchmarks.requests import options_of
+from aigo_lighteval.benchmarks.scorers import (
+    answers_of,
+    is_exact,
+    num_answers,
+    origin_of,
+    scorer_of,
+    weighs_choices,
+    why_unknown,
+)
+from aigo_lighteval.benchmarks.tasks import Selected
+from aigo_lighteval.running.pipeline import UncachedModel
+
+_RUN_IT = "run it with `aigo-bridge run lighteval:…`"
+
+
+def convert(
+    selected: Selected,
+    splits: Mapping[str, SplitRows] | None,
+    *,
+    key: str | None = None,
+    num_samples: int | None = None,
+) -> ConvertedBenchmark:
+    """The AI GO task, its rows, and what is different.
+
+    Args:
+        selected: the task.
+        splits: its rows; `None`: lighteval loads them.
+        key: key of the AI GO task; `None` makes one from the task's name.
+        num_samples: that many rows, in lighteval's order; `None`: all.
+
+    Raises:
+        UnsupportedPlanError: it would not be the same; all reasons are listed.
+        UsageError: there are no rows, or they do not fit.
+    """
+    config = selected.config
+    gaps = _gaps(selected)
+    _refuse(selected, gaps)
+    # Before the pipeline puts metrics right, by which they are not lighteval's any more.
+    most = max(map(num_answers, config.metrics), default=1)
+    scorers = (
+        [answers_of(selected, most)]
+        if most > 1
+        else [scorer_of(selected, number) for number in range(len(config.metrics))]
+    )
+    # The folder is named and never written: nothing is asked.
+    pipeline = make_pipeline(
+        selected, UncachedModel(ModelConfig(model_name="none")), Told(), splits, num_samples, Path("unused")
+    )
+    docs = sorted(pipeline.documents_dict[selected.name], key=lambda doc: int(doc.id))
+    shots = f"-{selected.shots}-shot" if selected.shots else ""
+    name = key or key_of(config.name + shots)
+    gaps += _document_gaps(selected, docs)
+    _refuse(selected, gaps)
+    native = [metric for metric in config.metrics if not is_exact(metric) and not weighs_choices(metric)]
+    weighed = any(map(weighs_choices, config.metrics))
+    generated = not all(map(weighs_choices, config.metrics))
+    fixed = {} if most > 1 else {"temperature": 0}
+    options = [{**options_of(doc), **fixed} if generated else {} for doc in docs]
+    prompts = PromptManager(use_chat_template=True, tokenizer=None, system_prompt=None)
+    rows = tuple(_row(doc, prompts, document=bool(native) or most > 1, weighed=weighed) for doc in docs)
+    template = json.dumps({"messages": "@", **options[0]}, ensure_ascii=False)
+    template = template.replace('"@"', "{{ sample.messages | tojson }}", 1)
+    if any(row_options != options[0] for row_options in options):
+        pairs = zip(rows, options, strict=True)
+        rows = tuple({**row, "body": {"messages": row["messages"], **values}} for row, values in pairs)
+        template = "{{ sample.body | tojson }}"
+    if most > 1:
+        rows = tuple(
+            {
+                **row,
+                "sample_id": f"{row['sample_id']}-{number}",
+                "native_id": row["sample_id"],
+                "answer_number": number,
+            }
+            for row in rows
+            for number in range(1, most + 1)
+        )
+        reason = f"each of the {most} answers to a question is a row of its own, and has no temperature"
+        hint = "give one with the model, and no cache of answers, which would make all of them the same"
+        gaps.append(Gap("metrics", reason, Fidelity.APPROXIMATE, hint))
+    document = {
+        "key": name,
+        "display_name": config.name,
+        "description": (
+            f"The lighteval task {selected.name!r}: its prompts as lighteval renders them, its own metrics"
+        ),
+        "definition": {
+            "type": "benchmark_task",
+            "dataset": {"key": f"{name}-samples"},
+            "solver": {
+                "type": "single_turn_solver",
+                "input_builder": {"type": "generic", "template": template},
+            },
+            "scorers": scorers,
+        },
+    }
+    return ConvertedBenchmark(document, rows, tuple(gaps))
+
+
+# What stands in the way
+
+
+def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
+    refused = [gap for gap in gaps if gap.fidelity is Fidelity.UNSUPPORTED]
+    if not refused:
+        return
+    lines = [f"task {selected.config.name!r} cannot be converted: {len(refused)} gap(s)"]
+    lines += [f"  - {gap.part}: {gap.reason}" + (f" ({gap.hint})" if gap.hint else "") for gap in refused]
+    raise UnsupportedPlanError("\n".join(lines))
+
+
+def _document_gaps(selected: Selected, docs: Sequence[Doc]) -> list[Gap]:
+    """What of the documents an AI GO task does not say."""
+    gaps: list[Gap] = []
+    if not any(map(weighs_choices, selected.config.metrics)):
+        return gaps
+    gaps += [
+        _no("documents", f"{count} have {fault}, which likelihoods of an AI GO task cannot say", _RUN_IT)
+        for count, fault in (
+            (sum(len(as_list(doc.gold_index)) != 1 for doc in docs), "several right choices or none"),
+            (sum(len(doc.choices) < 2 for doc in docs), "fewer than two choices"),
+            (sum("" in doc.choices for doc in docs), "an empty choice"),
+        )
+        if count
+    ]
+    if any(doc.instruction for doc in docs):
+        reason = "without a chat template, lighteval puts a blank line behind the instruction"
+        gaps.append(Gap("prompt", reason, Fidelity.APPROXIMATE, "exact on models with a chat template"))
+    return gaps
+
+
+def _gaps(selected: Selected) -> list[Gap]:
+    config = selected.config
+    gaps = [_no("task", reason) for reason in refusals(config)]
+    if config.generation_grammar is not None:
+        gaps.append(_no("generation_grammar", "an AI GO task has no grammar for answers"))
+    several = max(map(num_answers, config.metrics), default=1) > 1
+    for number, metric in enumerate(config.metrics):
+        part = f"metrics[{number}] ({metric.metric_name})"
+        if weighs_choices(metric):
+            if several:
+                gaps.append(_no(part, "weighs choices beside metrics of several answers", _RUN_IT))
+            continue
+        if metric.category is not SamplingMethod.GENERATIVE:
+            gaps.append(
+                _no(part, f"is measured by {metric.category.value.lower()}, not by an answer", _RUN_IT)
+            )
+            continue
+        if metric.batched_compute:
+            gaps.append(_no(part, "is computed for all answers at once", _RUN_IT))
+            continue
+        function = metric.sample_level_fn
+        if is_exact(metric) and not several:
+            continue
+        if origin_of(metric, config.name, number) is None:
+            gaps.append(_no(part, why_unknown(metric), _RUN_IT))
+        if type(function).__name__.startswith("JudgeLLM"):
+            gaps.append(_no(part, "asks a judge, whose failures and costs nobody would see", _RUN_IT))
+    return gaps
+
+
+def _no(part: str, reason: str, hint: str | None = None) -> Gap:
+    return Gap(part, reason, Fidelity.UNSUPPORTED, hint)
+
+
+# Rows
+
+
+def _row(doc: Doc, prompts: PromptManager, *, document: bool, weighed: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "sample_id": doc.id,
+        "messages": prompts.prepare_prompt_api(doc),
+        "golds": plain(doc.get_golds()),
+    }
+    if weighed:
+        numbers = [str(number) for number in range(1, len(doc.choices) + 1)]
+        (right,) = as_list(doc.gold_index)
+        row |= {"choice_numbers": numbers, "continuations": list(doc.choices), "right_choice": numbers[right]}
+    if document:
+        fields = ("query", "choices", "gold_index", "instruction", "specific", "original_query")
+        # A text, because rows of a data set have one type per column.
+        row["document"] = json.dumps({name: plain(getattr(doc, name)) for name in fields}, ensure_ascii=False)
+    return row

@@ -1,0 +1,143 @@
+"""What lighteval 0.13 gets wrong in its own tasks: put right where the intention is clear, else refused.
+
+Every fault is named where it is handled; reproduced against release 0.13.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from lighteval.metrics.metrics_corpus import CorpusLevelTranslationMetric
+from lighteval.metrics.utils.metric_utils import MetricGrouping
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.prompt_manager import FewShotSampler
+from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.utils.utils import as_list
+
+from aigo_bridge.errors import UsageError
+
+RUNS_CODE = frozenset({"CodegenMetric", "VerifiableRewardMetric"})
+"""Classes of metrics that run what a model wrote, as a program, on this machine."""
+_ADDRESS = re.compile(r"<function (\S+) at 0x[0-9a-f]+>")
+"""A function among a metric's parameters, which lighteval names by its place in memory."""
+
+
+class WholeCorpus(CorpusLevelTranslationMetric):  # type: ignore[misc]  # lighteval has no types
+    """The scores chrF and TER over all documents.
+
+    lighteval gives sacrebleu one list of references per document, where it takes one reference of every
+    document per list; so it looks at the first documents only.
+    """
+
+    def __init__(self, metric: CorpusLevelTranslationMetric):
+        super().__init__(metric.metric_type, metric.lang)
+
+    def compute_corpus(self, items: list[Any]) -> float:
+        """The score of all answers, each against all of its references."""
+        answers = [as_list(item.preds)[0] for item in items]
+        golds = [as_list(item.golds) for item in items]
+        most = max((len(document_golds) for document_golds in golds), default=0)
+        references = [
+            [document_golds[number] if number < len(document_golds) else None for document_golds in golds]
+            for number in range(most)
+        ]
+        return float(self.get_metric().corpus_score(answers, references).score)
+
+
+def mend_metrics(config: LightevalTaskConfig) -> None:
+    """Put metrics right that would give wrong numbers, or would be called otherwise in every process."""
+    for metric in config.metrics:
+        if isinstance(metric.metric_name, str):
+            metric.metric_name = _ADDRESS.sub(r"\1", metric.metric_name)
+        function = metric.corpus_level_fn
+        if isinstance(function, CorpusLevelTranslationMetric) and function.metric_type != "bleu":
+            metric.corpus_level_fn = WholeCorpus(function)
+
+
+class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no types
+    """Examples without the question itself.
+
+    Where there is no other split, lighteval draws them from the evaluated one, and what keeps a document from
+    being its own example compares fields that always differ.
+    """
+
+    def sample_fewshot_examples(
+        self,
+        num_fewshot: int,
+        variance_seed: int,
+        sampler: Any = None,
+        formatted_doc: Doc | None = None,
+    ) -> list[Doc]:
+        """As lighteval's, with the comparison by content."""
+        if num_fewshot == 0:
+            return []
+        self._init_fewshot_pool(num_fewshot=num_fewshot, variance_seed=variance_seed)
+        self._check_pool(num_fewshot, len(self._fewshot_cache[variance_seed]))
+        examples = self._sample_from_pool(
+            num_fewshot=num_fewshot, variance_seed=variance_seed, sampler=sampler
+        )
+        if self.task.fewshot_split is None and formatted_doc is not None:
+            examples = [example for example in examples if not _same(example, formatted_doc)]
+        return list(examples[:num_fewshot])
+
+    def _check_pool(self, wanted: int, num_examples: int) -> None:
+        """Refuse what lighteval cannot draw, or would give fewer of without a word.
+
+        Raises:
+            UsageError: the split has too few examples.
+        """
+        selection = self.few_shots_select.value
+        # There lighteval draws one more, in case the question is among them.
+        spare = selection.with_sampling and not selection.fewshotpool_unique
+        if num_examples < wanted + spare:
+            split = self.task.fewshot_split
+            where = "the evaluated split, which they come from," if split is None else f"its split {split!r}"
+            raise UsageError(
+                f"task {self.task.name!r} asks for {wanted}"
+                f" examples{' and one to spare' if spare else ''}, {where} has {num_examples}"
+            )
+
+
+def _same(one: Doc, two: Doc) -> bool:
+    return (one.query, one.choices, one.gold_index) == (two.query, two.choices, two.gold_index)
+
+
+def refusals(config: LightevalTaskConfig) -> list[str]:
+    """Why a task is run by nothing here: it would give wrong numbers or none, or do harm."""
+    reasons = [
+        f"metrics {', '.join(metric.metric_name)} are computed for all documents at once and give several"
+        " numbers, which lighteval"
+        " takes apart wrongly"
+        for metric in config.metrics
+        if metric.batched_compute and isinstance(metric, MetricGrouping)
+    ]
+    reasons += [
+        f"metric {metric.metric_name!r} runs code that a model wrote, and lighteval has no sandbox"
+        for metric in config.metrics
+        if type(metric.sample_level_fn).__name__ in RUNS_CODE
+    ]
+    if config.name.partition(":")[0] == "mt_bench":
+        reasons.append("it has two turns, of which lighteval asks the first only")
+    if config.num_samples:
+        reasons.append("its `num_samples` is ignored by lighteval; give it to a metric")
+    return reasons
+
+
+def document_problems(docs: Sequence[Doc], shots: int) -> list[str]:
+    """What is wrong with the documents that a run would send."""
+    problems = []
+    if images := sum(bool(doc.images) for doc in docs):
+        problems.append(f"{images} documents have images, which would be left out silently")
+    if short := sum(len(doc.fewshot_samples) < shots for doc in docs):
+        fewest = min(len(doc.fewshot_samples) for doc in docs)
+        problems.append(f"{shots} examples were asked for, {short} documents have fewer (down to {fewest})")
+    empty = [doc.id for doc in docs if not doc.choices and _is_measured_by_choices(doc)]
+    if empty:
+        problems.append(f"{len(empty)} documents have no choices, first number {empty[0]}")
+    return problems
+
+
+def _is_measured_by_choices(doc: Doc) -> bool:
+    return SamplingMethod.LOGPROBS in doc.sampling_methods

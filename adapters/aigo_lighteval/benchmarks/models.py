@@ -1,0 +1,313 @@
+"""Models in front of lighteval's own tasks: any model of ours as lighteval's API backends ask one, and
+lighteval's local backends, guarded.
+
+lighteval has no place for a failure: an exception ends the run, and an empty answer looks like one. Here a
+document that got no answer is kept apart, with the reason, and counts in no metric.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.from_thread import BlockingPortal
+from lighteval.models.abstract_model import ModelConfig
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.prompt_manager import PromptManager
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from aigo_bridge.dtypes import ChatCompletionInput, Message, ReasoningTextContent
+from aigo_bridge.dtypes import ModelResponse as Answered
+from aigo_bridge.errors import SampleError, UsageError
+from aigo_bridge.execution.journal import asking
+from aigo_bridge.execution.program import Failure, contained
+from aigo_bridge.execution.progress import ProgressCounter
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.solving.conversation import last_text
+from aigo_lighteval.benchmarks.requests import (
+    common_options,
+    generation_parameters,
+    options_of,
+    request_options,
+)
+from aigo_lighteval.models.backends import BACKENDS, PREFIX, Question
+from aigo_lighteval.models.batches import (
+    BackendCaller,
+    contained_answers,
+    continuation_problem,
+    length_problem,
+    prompt_tokens,
+)
+from aigo_lighteval.models.calling import ConnectionCaller
+from aigo_lighteval.models.loading import Loaded, quiet_logs
+from aigo_lighteval.models.messages import Caller
+from aigo_lighteval.models.models import RETRIES, HostedModel, Recording
+from aigo_lighteval.running.hosted import within
+from aigo_lighteval.running.pipeline import UncachedModel
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Told:
+    """What lighteval has no place for, by the ids of documents."""
+
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Why a document has no answer, or no metrics."""
+    records: dict[str, Json] = field(default_factory=dict)
+    """Calls of a document: tokens, times and raw exchanges (see `Recording`)."""
+    progress: ProgressCounter = field(default_factory=lambda: ProgressCounter(None, 0))
+    """Told of documents that are done; knows how many may fail."""
+    stopped: str | None = None
+    """Why documents were not asked: more had failed than are tolerated; `None`: all were."""
+
+    def failed(self, doc: Doc, failure: Failure) -> None:
+        """A document failed; the first reason is kept."""
+        self.failures.setdefault(doc.id, failure)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one document may use; `None`: any amount."""
+
+    seconds: int | None = None
+    tokens: int | None = None
+    in_flight: int = 20
+    """Documents that are worked on at a time."""
+
+
+class CalledModel(UncachedModel):
+    """A model of ours, given the messages that lighteval's API backends give theirs.
+
+    Args:
+        caller: the model.
+        limiter: how many calls may be made at a time.
+        portal: the event loop of the run.
+        limits: of each document.
+        told: where failures and calls go.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        limiter: anyio.CapacityLimiter,
+        portal: BlockingPortal,
+        limits: Limits,
+        told: Told,
+    ):
+        generation = generation_parameters(caller)
+        super().__init__(ModelConfig(model_name=caller.name, generation_parameters=generation))
+        self._model = HostedModel("", caller, limiter)
+        self._portal = portal
+        self._limits = limits
+        self._told = told
+        self._prompts = PromptManager(use_chat_template=True, tokenizer=None, system_prompt=None)
+        self._caller = caller
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        """One response per document, in their order; of a failed one, without text."""
+        responses: list[ModelResponse] = [ModelResponse(text=[]) for _ in docs]
+
+        async def all_of_them() -> None:
+            remaining = iter(enumerate(docs))
+            tolerance = self._told.progress.tolerance
+            RETRIES.set(self._told.progress.retrying)
+
+            async def worker() -> None:
+                for number, doc in remaining:
+                    if tolerance.is_spent:
+                        self._told.stopped = tolerance.reason
+                        self._told.failed(
+                            doc, Failure("solver", "NotAsked", f"not asked: {tolerance.reason}")
+                        )
+                        continue
+                    responses[number] = await self._response(doc)
+                    self._told.progress.finished(doc.id, 0, self._told.failures.get(doc.id))
+
+            async with anyio.create_task_group() as group:
+                for _ in range(self._limits.in_flight):
+                    group.start_soon(worker)
+
+        self._portal.call(all_of_them)
+        return responses
+
+    async def _response(self, doc: Doc) -> ModelResponse:
+        asker = self._told.progress.asker(doc.id, 0, "solver")
+        with Recording("lighteval", "solver", self._limits.tokens) as record, asking(asker):
+            work = contained(self._answers(doc), "solver")
+            response: Any = await within(self._limits.seconds, "solver", work)
+        self._told.records[doc.id] = record.to_json()
+        if isinstance(response, Failure):
+            self._told.failed(doc, response)
+            return ModelResponse(text=[])
+        return response
+
+    async def _answers(self, doc: Doc) -> ModelResponse:
+        messages = self._prompts.prepare_prompt_api(doc)
+        options = request_options(doc, self._caller)
+        request = ModelRequest(ChatCompletionInput.model_validate({"messages": messages}), options)
+        answers = [await self._model.predict(request) for _ in range(doc.num_samples)]
+        texts = [last_text(answer.items) for answer in answers]
+        if any(text is None for text in texts):
+            raise SampleError("the answer has no text", stage="solver", kind="ModelError")
+        return ModelResponse(
+            input=messages, text=texts, reasonings=[_reasoning(answer) for answer in answers]
+        )
+
+
+def _reasoning(answer: Answered) -> str | None:
+    texts = [
+        part.text
+        for item in answer.items
+        if isinstance(item, Message)
+        for part in item.content
+        if isinstance(part, ReasoningTextContent)
+    ]
+    return "\n".join(texts) or None
+
+
+class BackendModel(UncachedModel):
+    """A model of lighteval's backends, which writes prompts and answers as in a run of lighteval; prompts
+    that it would cut are refused.
+
+    Args:
+        loaded: the model.
+        told: where failures go.
+    """
+
+    def __init__(self, loaded: Loaded, told: Told):
+        super().__init__(loaded.config)
+        self._loaded = loaded
+        self._told = told
+        self._done: set[str] = set()
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._loaded.model.tokenizer
+
+    @property
+    def add_special_tokens(self) -> bool:
+        return bool(self._loaded.model.add_special_tokens)
+
+    @property
+    def max_length(self) -> int:
+        return int(self._loaded.model.max_length)
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Answers, in the order of the documents."""
+        return self._responses(docs, self._loaded.model.greedy_until, self._prompt_problem)
+
+    def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Log-likelihoods of the choices of each document."""
+
+        def problem(doc: Doc) -> str | None:
+            return continuation_problem(self._loaded, Question(doc, None, ()))
+
+        return self._responses(docs, self._loaded.model.loglikelihood, problem)
+
+    def _prompt_problem(self, doc: Doc) -> str | None:
+        if not self._loaded.backend.loads_weights:
+            return None
+        length = len(prompt_tokens(self._loaded, Question(doc, None, ())))
+        return length_problem(self._loaded, length, doc.generation_size)
+
+    def _responses(
+        self,
+        docs: list[Doc],
+        call: Callable[[list[Doc]], list[ModelResponse]],
+        problem: Callable[[Doc], str | None],
+    ) -> list[ModelResponse]:
+        fitting: list[Doc] = []
+        for doc in docs:
+            reason = problem(doc)
+            if reason is None:
+                fitting.append(doc)
+            else:
+                self._told.failed(doc, Failure("solver", "BackendError", reason))
+
+        def ask(loaded: Loaded, questions: Sequence[Question]) -> list[ModelResponse]:
+            batch = [question.doc for question in questions]
+            return [response for _, response in zip(batch, call(batch) if batch else [], strict=True)]
+
+        with quiet_logs():
+            results = contained_answers(self._loaded, [Question(doc, None, ()) for doc in fitting], ask)
+        responses: dict[int, ModelResponse] = {}
+        for doc, result in zip(fitting, results, strict=True):
+            if isinstance(result, Exception):
+                message = str(result).strip() or type(result).__name__
+                self._told.failed(doc, Failure("solver", type(result).__name__, message))
+                continue
+            responses[id(doc)] = result
+            silent = not any(result.text) and not result.logprobs
+            if silent and self._loaded.backend.hides_failures:
+                reason = "the backend gave an empty text, which is also what it gives for a call that failed"
+                self._told.failed(doc, Failure("solver", "BackendError", reason))
+        for doc in docs:
+            # A document may be asked for an answer and for likelihoods.
+            if doc.id not in self._done:
+                self._done.add(doc.id)
+                self._told.progress.finished(doc.id, 0, self._told.failures.get(doc.id))
+        return [responses.get(id(doc)) or ModelResponse(text=[]) for doc in docs]
+
+
+def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller) -> None:
+    """Make sure that a model can tell what a task measures.
+
+    Raises:
+        UsageError: it cannot; those that can are named.
+    """
+    measured = set(methods)
+    if SamplingMethod.PERPLEXITY in measured:
+        # Its class for transformers takes the likelihood of a token from the place behind it, and fails at
+        # documents without choices.
+        raise UsageError(
+            f"task {task!r} is measured by perplexities, which no backend of lighteval 0.13 computes"
+            " right: 'transformers' fails or takes"
+            " them from the wrong places, the others have none"
+        )
+    backend = caller.asked.backend if isinstance(caller, BackendCaller) else None
+    if SamplingMethod.LOGPROBS not in measured or (backend is not None and backend.tells_likelihoods):
+        return
+    able = [candidate for candidate in BACKENDS.values() if candidate.tells_likelihoods]
+    models = ", ".join(
+        f"{PREFIX if candidate.has_server_name else ''}{candidate.name}/…" for candidate in able
+    )
+    raise UsageError(
+        f"task {task!r} is measured by log-likelihoods of given texts, which {caller.name!r} does not"
+        f" tell; models that do: {models}"
+    )
+
+
+def refuse_documents(task: str, docs: Sequence[Doc], caller: Caller) -> None:
+    """Make sure that what documents say about answers reaches the model.
+
+    Raises:
+        UsageError: some of it would be left out silently.
+    """
+    generative = [doc for doc in docs if SamplingMethod.GENERATIVE in doc.sampling_methods]
+    if any(doc.generation_grammar is not None for doc in generative):
+        raise UsageError(
+            f"task {task!r} prescribes a grammar for answers, which {caller.name!r} would not be told of"
+        )
+    names = dict.fromkeys(itertools.chain.from_iterable(options_of(doc) for doc in generative))
+    if isinstance(caller, ConnectionCaller) and names and not caller.connection.takes_options:
+        raise UsageError(
+            f"task {task!r} limits answers ({', '.join(names)}), which the adapter"
+            f" {caller.connection.adapter.key!r} of"
+            f" {caller.name!r} does not pass on (let 'process_input' write the options in `kwargs`)"
+        )
+    most = max((doc.num_samples for doc in generative), default=1)
+    if isinstance(caller, ConnectionCaller) and most > 1 and common_options(caller).get("temperature") == 0:
+        raise UsageError(
+            f"task {task!r} wants {most} answers to each question, which at temperature 0 are the same, so"
+            f" lighteval refuses it: write a temperature behind the model, {caller.name},temperature=0.7"
+        )
+    if isinstance(caller, BackendCaller) and not caller.asked.backend.takes_length and "max_tokens" in names:
+        raise UsageError(
+            f"task {task!r} limits the length of answers, which does not reach models of"
+            f" {caller.asked.backend.name!r} as it is"
+            " (run it on a server: openai-api/<service>/<model>)"
+        )

@@ -1,0 +1,283 @@
+"""What a run of one of lighteval's own tasks leaves: lighteval's files, and a result log.
+
+The result log is mapped as an import of the files would be, with what those have no place for: failures,
+tokens, raw requests and responses, and times by a clock.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset  # type: ignore[import-untyped]  # has no types
+from lighteval.metrics.utils.stderr import mean_stderr
+
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.execution.program import Failure
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
+from aigo_bridge.importing.log_import import Damage, ImportOptions
+from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.provenance.imports import keep_provenance
+from aigo_bridge.redaction.secrets import redact_value
+from aigo_bridge.text.json_text import dumps
+from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.pipeline import Measured, NativePipeline
+from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
+from aigo_lighteval.importing.header import read_header
+from aigo_lighteval.importing.importing import redacted, write_documents
+from aigo_lighteval.importing.locate import Run, log_files
+from aigo_lighteval.importing.rows import COLUMN as FAILURE
+from aigo_lighteval.importing.rows import Asked, Row
+from aigo_lighteval.importing.samples import SampleMapper
+from aigo_lighteval.models.models import call_events, direct_ios
+from aigo_lighteval.running.pipeline import quiet
+
+Json = dict[str, Any]
+
+
+def write_result(
+    task: str, finished: Finished, notes: Told, target: Path, *, started: float, ended: float
+) -> Path:
+    """Write `<target>.tasklog.json` and `<target>.loss.json`; returns the former.
+
+    Args:
+        task: as lighteval names it in its results.
+        finished: what the run left.
+        notes: what lighteval had no place for.
+        target: the files without their suffixes.
+        started: Unix time in seconds.
+        ended: Unix time in seconds.
+    """
+    location = str(finished.results_file)
+    run = Run(finished.date, location)
+    secrets = redaction(())
+    _, header = read_header(location, DEFAULT_BOUNDS, redaction(()), redact=True)
+
+    def samples(mapper: SampleMapper, _: list[Damage]) -> Iterator[bytes]:
+        for document in _documents(finished.measured, notes):
+            sample = mapper.sample(document)
+            _complete(sample, document.sample_id, notes)
+            yield redacted([dumps(sample)], secrets)
+
+    def amend(frame: Json) -> None:
+        frame["evidence"]["failures"]["num_errors"] = len(notes.failures)
+        frame["execution"] |= {"runtime": ended - started, "started_at": int(started), "ended_at": int(ended)}
+        frame["execution"].setdefault("model_usage", {}).update(_usage(notes))
+
+    report = write_documents(
+        *(run, header, task, location, samples, target, ImportOptions(), secrets, []), amend=amend, clean=True
+    )
+    report = replace(report, failed=len(notes.failures))
+    report.write_loss()
+    keep_provenance(
+        report, "lighteval", list(map(str, log_files(Path(location)))), ImportOptions(), verb="run"
+    )
+    assert report.output is not None
+    return report.output
+
+
+def _documents(measured: list[Measured], notes: Told) -> Iterator[Asked]:
+    """Documents with a row for each way of asking, in their order."""
+    rows: dict[str, list[Row]] = {}
+    for number, document in enumerate(measured):
+        metrics = {name: plain(value) for name, value in document.metrics.items()}
+        row = Row(
+            number,
+            plain(asdict(document.doc)),
+            plain(asdict(document.response)),
+            None if document.doc.id in notes.failures else metrics,
+            odd=True,
+        )
+        rows.setdefault(document.doc.id, []).append(row)
+    for sample_id, document_rows in rows.items():
+        yield Asked(sample_id, document_rows)
+
+
+def _complete(sample: Json, sample_id: str, notes: Told) -> None:
+    """Add to a sample what lighteval had no place for."""
+    failure, record = notes.failures.get(sample_id), notes.records.get(sample_id)
+    trials = sample["trials"]
+    if failure is not None:
+        for trial in trials:
+            trial["errors"].append(failure.to_error().model_dump(mode="json", exclude_unset=True))
+    if record is None:
+        return
+    calls = record["calls"]
+    for number, trial in enumerate(trials):
+        if trial["solver"] is None:
+            continue
+        own_record = {**record, "calls": calls[number : number + 1] if len(trials) > 1 else calls}
+        output = trial["solver"]["output"]
+        mapped = output["trace"]["events"]
+        events = call_events(own_record, f"solver:{number}")
+        for event in events:
+            if event["type"] == "model_call_event" and mapped:
+                event["metadata"] = mapped[0]["metadata"]
+        output["trace"]["events"] = events
+        output["direct_ios"] = direct_ios(own_record)
+
+
+def _usage(notes: Told) -> Mapping[str, int]:
+    """Tokens of the whole run; empty when no call told of any."""
+    usage: dict[str, int] = {}
+    for record in notes.records.values():
+        for call in record["calls"]:
+            for name, tokens in call.get("usage", {}).items():
+                usage[name] = usage.get(name, 0) + tokens
+    return usage
+
+
+# lighteval's own files
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run of one task left."""
+
+    results_file: Path
+    date: str
+    results: Mapping[str, float]
+    """Metric → value, standard errors as `<metric>_stderr`."""
+    measured: list[Measured]
+    planned: int
+
+
+def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
+    """Ask the model, measure, write lighteval's files.
+
+    Raises:
+        EngineError: a metric failed for all documents at once, or the model as a whole.
+    """
+    try:
+        with quiet(), unchanged_process():
+            pipeline.measure()
+            tracker = pipeline.evaluation_tracker
+            tracker.general_config_logger.log_end_time()
+            tracker.metrics_logger.aggregate(task_dict=pipeline.tasks_dict, bootstrap_iters=0)
+            _add_standard_errors(pipeline, selected.name)
+            tracker.details_logger.aggregate()
+    except (UsageError, EngineError):
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise EngineError(f"task {selected.name!r} failed: {type(error).__name__}: {lines[0]}") from error
+    date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
+    with quiet():
+        tracker.save_details(date, {selected.name: _dataset(pipeline.measured, pipeline.told.failures)})
+        tracker.save_results(date, redact_value(tracker.results))
+    model = tracker.general_config_logger.model_name.strip("/")
+    values = tracker.metrics_logger.metric_aggregated.get(selected.name, {})
+    return Finished(
+        out / "results" / model / f"results_{date}.json",
+        date,
+        {name: float(value) for name, value in values.items()},
+        sorted(pipeline.measured, key=lambda document: int(document.doc.id)),
+        len(pipeline.documents_dict[selected.name]),
+    )
+
+
+def _add_standard_errors(pipeline: NativePipeline, name: str) -> None:
+    """Those that have a formula, as lighteval computes them; others it draws at random, a thousand times, in
+    a pool of processes.
+    """
+    (task,) = pipeline.tasks_dict.values()
+    logger = pipeline.evaluation_tracker.metrics_logger
+    for metric, values in logger.metrics_values.get(name, {}).items():
+        function = task.aggregation()[metric]
+        if "mean" in getattr(function, "__name__", "") and len(values) > 1:
+            logger.metric_aggregated[name][f"{metric}_stderr"] = mean_stderr(values)
+
+
+# Files
+
+
+def _dataset(measured: list[Measured], failures: Mapping[str, Failure]) -> Dataset:
+    """The details file; where documents failed, with a column of ours that says why.
+
+    What Arrow cannot hold in one column (an int here and a text there, an object without keys) is JSON text
+    in every row.
+    """
+    ordered = sorted(measured, key=lambda document: int(document.doc.id))
+    rows = [
+        {
+            "doc": plain(asdict(document.doc)),
+            "model_response": plain(asdict(document.response)),
+            "metric": {name: plain(value) for name, value in document.metrics.items()},
+        }
+        for document in ordered
+    ]
+    if failures:
+        for row, document in zip(rows, ordered, strict=True):
+            failure = failures.get(document.doc.id)
+            row[FAILURE] = None if failure is None else _text(failure.to_json())
+    for part in ("doc", "model_response", "metric"):
+        names = dict.fromkeys(name for row in rows for name in row[part])
+        for row in rows:
+            row[part] = {name: row[part].get(name) for name in names}
+        if not names:
+            for row in rows:
+                row[part] = {"none": None}
+        for name in names:
+            values = [row[part][name] for row in rows]
+            if not _is_storable(values):
+                for row in rows:
+                    row[part][name] = None if row[part][name] is None else _text(row[part][name])
+    return Dataset.from_list([redact_value(row) for row in rows])
+
+
+def _is_storable(values: list[Any]) -> bool:
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+
+    try:
+        kind = pa.array(values).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False
+    return not _has_empty_struct(kind)
+
+
+def _has_empty_struct(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind) and kind.num_fields == 0:
+        return True
+    return any(_has_empty_struct(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def plain(value: Any) -> Any:
+    """A value of a document, response or metric as JSON has it; numbers of numpy are numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "golds") and hasattr(value, "preds"):
+        # What a corpus metric keeps of a document.
+        return {"golds": plain(value.golds), "preds": plain(value.preds)}
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return str(value)

@@ -1,0 +1,326 @@
+"""One of lighteval's own tasks through lighteval's pipeline: its prompts, its order, its metrics; a failure
+stays with its document. Its rows may come from a local folder, in place of a hub:
+
+```text
+DIR/<task>/<split>.jsonl        task with `:` written as `_` (`mmlu_abstract_algebra`), or
+DIR/<subset>/<split>.jsonl      the data set's subset (`abstract_algebra`), or
+DIR/<split>.jsonl               when only one task is run
+```
+
+Endings are those of every data set (`.jsonl`, `.ndjson`, `.json`, `.csv`, `.parquet`, the texts also with
+`.gz`, `.zst`); a split in several files is `<split>-00000-of-00002.parquet`, as hubs name them.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import lighteval.tasks.lighteval_task as task_module
+from lighteval.logging.evaluation_tracker import EvaluationTracker
+from lighteval.models.abstract_model import LightevalModel
+from lighteval.models.model_output import ModelResponse
+from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
+from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
+from lighteval.tasks.requests import Doc
+
+from aigo_bridge.datasets.copies import split_files
+from aigo_bridge.datasets.files import file_kind, load_file
+from aigo_bridge.datasets.rows import Missing
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.execution.program import Failure
+from aigo_lighteval.benchmarks.faults import OtherExamples, document_problems, mend_metrics, refusals
+from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.tasks import Selected
+from aigo_lighteval.models.loading import replaced
+from aigo_lighteval.running.pipeline import one_task_only, quiet
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A document as lighteval measured it, in one way of asking."""
+
+    doc: Doc
+    response: ModelResponse
+    metrics: Mapping[str, Any]
+    """Empty for one that failed."""
+
+
+class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
+    """lighteval's pipeline, in which documents fail alone.
+
+    Args:
+        told: the model's failures; those of metrics are added.
+    """
+
+    def __init__(self, told: Told, **rest: Any):
+        self.told = told
+        self.measured: list[Measured] = []
+        super().__init__(**rest)
+
+    def measure(self) -> None:
+        """Ask the model and measure its answers: lighteval's `evaluate` without its aggregation."""
+        self.evaluation_tracker.general_config_logger.log_args_info(
+            num_fewshot_seeds=1, max_samples=self.pipeline_parameters.max_samples, job_id="0"
+        )
+        outputs = self._run_model()
+        self._post_process_outputs(outputs)
+        self._compute_metrics(outputs)
+
+    def _compute_metrics(self, outputs: dict[Any, list[ModelResponse]]) -> None:
+        """As lighteval's `apply_metric` and its caller do, document by document where a metric allows."""
+        (task,) = self.tasks_dict.values()
+        for method, responses in outputs.items():
+            pairs = list(zip(self.sampling_docs[method], responses, strict=True))
+            metrics = [metric for metric in task.metrics if metric.category == method]
+            for metric in metrics:
+                if not metric.batched_compute:
+                    for doc, response in self._sound(pairs):
+                        self._try(doc, metric, response)
+            found = self._values(metrics, self._sound(pairs))
+            for doc, response in pairs:
+                self.measured.append(Measured(doc, response, found.get(doc.id, {})))
+        # A document that failed in one way of asking counts in no metric.
+        for document in self.measured:
+            if document.doc.id not in self.told.failures:
+                self.evaluation_tracker.metrics_logger.log(task.full_name, document.metrics)
+            self.evaluation_tracker.details_logger.log(
+                task.full_name, document.doc, document.response, dict(document.metrics)
+            )
+
+    def _sound(self, pairs: list[tuple[Doc, ModelResponse]]) -> list[tuple[Doc, ModelResponse]]:
+        return [(doc, response) for doc, response in pairs if doc.id not in self.told.failures]
+
+    def _try(self, doc: Doc, metric: Any, response: ModelResponse) -> None:
+        try:
+            values = metric.compute_sample(model_response=response, doc=doc)
+            if unscored := [name for name, value in values.items() if value is None]:
+                reason = f"{', '.join(unscored)}: the metric gave no value"
+                self.told.failed(doc, Failure("score", "Unscored", reason))
+            self._single.setdefault(doc.id, {}).update(values)
+        except Exception as error:  # noqa: BLE001  # whatever a metric raises is the failure of its document
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            self.told.failed(doc, Failure("score", type(error).__name__, f"{_names(metric)}: {lines[0]}"))
+
+    @functools.cached_property
+    def _single(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def _values(
+        self, metrics: list[Any], pairs: list[tuple[Doc, ModelResponse]]
+    ) -> dict[str, dict[str, Any]]:
+        values_by_id = {doc.id: dict(self._single.pop(doc.id, {})) for doc, _ in pairs}
+        if not pairs:
+            return values_by_id
+        docs, responses = [doc for doc, _ in pairs], [response for _, response in pairs]
+        for metric in metrics:
+            if metric.batched_compute:
+                (values,) = metric.compute_sample(responses=responses, docs=docs).values()
+                for doc, value in zip(docs, values, strict=True):
+                    values_by_id[doc.id][metric.metric_name] = value
+        return values_by_id
+
+
+def make_pipeline(
+    selected: Selected,
+    model: LightevalModel,
+    notes: Told,
+    splits: Mapping[str, SplitRows] | None,
+    num_samples: int | None,
+    out: Path,
+    *,
+    sample_ids: Sequence[str] | None = None,
+) -> NativePipeline:
+    """A pipeline of lighteval with the documents made, nothing asked yet.
+
+    Args:
+        selected: the task.
+        model: the model.
+        notes: its failures.
+        splits: its rows; `None`: lighteval loads them, from a hub where they are not on this machine.
+        num_samples: that many documents of lighteval's shuffled order; `None`: all.
+        out: folder of the results.
+        sample_ids: the only documents to ask, by their numbers; `None`: all.
+
+    Raises:
+        UsageError: there are no rows or no such documents, or they do not fit the task.
+        EngineError: the task cannot be run right.
+    """
+    config, numbered = _watched(selected.config)
+    if problems := refusals(config):
+        raise EngineError(f"task {config.name!r} cannot be run right: {'; '.join(problems)}")
+    mend_metrics(config)
+    with one_task_only(config, splits), replaced(task_module, "FewShotSampler", OtherExamples), quiet():
+        try:
+            pipeline = NativePipeline(
+                notes,
+                tasks=selected.name,
+                model=model,
+                evaluation_tracker=EvaluationTracker(output_dir=str(out), save_details=True),
+                pipeline_parameters=PipelineParameters(
+                    launcher_type=ParallelismManager.NONE, max_samples=num_samples, bootstrap_iters=0
+                ),
+            )
+        except (UsageError, EngineError):
+            raise
+        except Exception as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            hint = "" if splits is not None else " (rows of your own: --data-dir DIR)"
+            raise UsageError(f"task {config.name!r} cannot be loaded: {lines[0]}{hint}") from error
+    for number, doc in numbered:
+        doc.id = str(number)
+    if sample_ids is not None:
+        _choose(pipeline, selected, sample_ids)
+    docs = pipeline.documents_dict[selected.name]
+    for doc in docs:
+        # Tasks write -1 or 0 where a length has no meaning; a server takes it at its word.
+        if doc.generation_size is not None and doc.generation_size < 1:
+            doc.generation_size = None
+    if problems := document_problems(docs, selected.shots):
+        raise UsageError(f"task {config.name!r} cannot be run right: {'; '.join(problems)}")
+    return pipeline
+
+
+def _choose(pipeline: NativePipeline, selected: Selected, sample_ids: Sequence[str]) -> None:
+    """Leave the chosen documents only."""
+    docs = pipeline.documents_dict[selected.name]
+    if unknown := sorted(set(sample_ids) - {doc.id for doc in docs}):
+        raise UsageError(
+            f"--sample-id: task {selected.config.name!r} has no document {', '.join(unknown)}, its"
+            f" {len(docs)} documents are numbered from 0"
+        )
+    pipeline.documents_dict[selected.name] = [doc for doc in docs if doc.id in sample_ids]
+    for method, asked in pipeline.sampling_docs.items():
+        pipeline.sampling_docs[method] = [doc for doc in asked if doc.id in sample_ids]
+
+
+def _watched(config: LightevalTaskConfig) -> tuple[LightevalTaskConfig, list[tuple[int, Doc]]]:
+    """The task with a prompt function that says which row it failed at, and the list of documents it will
+    make, each with its number.
+
+    Numbers go on from one evaluated split to the next; lighteval's own start again, so that two documents
+    have one id.
+    """
+    original = config.prompt_function
+    documents: list[tuple[int, Doc]] = []
+    seen = 0
+
+    @functools.wraps(original)
+    def prompt(row: dict[str, Any], task_name: str) -> Doc | None:
+        nonlocal seen
+        number = seen
+        is_example = bool(row.get("__few_shots"))
+        seen += not is_example
+        try:
+            doc = original(row, task_name)
+        except Exception as error:
+            columns = ", ".join(name for name in row if not name.startswith("__"))
+            raise UsageError(
+                f"task {config.name!r}: row {row.get('__index')} does not fit its prompt function"
+                f" ({type(error).__name__}: {error});"
+                f" its columns: {columns or 'none'}"
+            ) from error
+        if doc is not None and not isinstance(doc, Doc):
+            raise UsageError(
+                f"task {config.name!r}: its prompt function makes {type(doc).__name__} of a row, expected"
+                " one document"
+            )
+        if doc is not None and not is_example:
+            documents.append((number, doc))
+        return doc
+
+    watched = copy.copy(config)
+    watched.prompt_function = prompt
+    return watched, documents
+
+
+def _names(metric: Any) -> str:
+    return metric.metric_name if isinstance(metric.metric_name, str) else ", ".join(metric.metric_name)
+
+
+# Rows from a local folder
+
+
+Row = dict[str, Any]
+
+
+class SplitRows(Sequence[Row]):
+    """Rows of a split; whoever takes one gets a copy, because prompt functions write into what they get."""
+
+    def __init__(self, rows: Sequence[Row]):
+        self._rows = rows
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        return copy.deepcopy(self._rows[at])  # type: ignore[return-value]  # a slice of a sequence of rows is a list of them
+
+    def __iter__(self) -> Iterator[Row]:
+        return (copy.deepcopy(row) for row in self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def local_splits(
+    config: LightevalTaskConfig, shots: int, folder: Path, *, alone: bool
+) -> Mapping[str, SplitRows]:
+    """The splits of a task that a run reads.
+
+    Args:
+        config: the task.
+        shots: examples in front of each question; without any, no rows for them are read.
+        folder: `--data-dir`.
+        alone: whether no other task is run, so that rows at the top of the folder can only be this one's.
+
+    Raises:
+        UsageError: the folder or a split is missing.
+        DatasetError: a file is not valid.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"--data-dir: there is no folder {str(folder)!r}")
+    places = _places(config, folder, alone=alone)
+    splits: dict[str, SplitRows] = {}
+    for split in _splits(config, shots):
+        files = next(filter(None, (split_files(place, split) for place in places)), [])
+        if not files:
+            wanted = " or ".join(repr(str(place / f"{split}.jsonl")) for place in places)
+            raise UsageError(f"--data-dir: task {config.name!r} needs its split {split!r}, expected {wanted}")
+        rows = [row.data for file in files for row in load_file(file, missing=_missing(file)).rows]
+        keep = config.hf_filter
+        splits[split] = SplitRows(rows if keep is None else [row for row in rows if keep(row)])
+    return splits
+
+
+def _missing(file: Path) -> Missing:
+    # A row of JSON that lacks a key must not become a prompt about "None"; an empty cell is one, as hubs'
+    # loaders have it.
+    return "none" if file_kind(file)[0] == ".csv" else "absent"
+
+
+def _splits(config: LightevalTaskConfig, shots: int) -> list[str]:
+    splits = list(config.evaluation_splits)
+    if shots:
+        examples = LightevalTask(config).fewshot_split
+        splits += [examples] if examples is not None and examples not in splits else []
+    return splits
+
+
+def _places(config: LightevalTaskConfig, folder: Path, *, alone: bool) -> list[Path]:
+    names = [folder_name(config.name)]
+    if config.hf_subset and config.hf_subset != "default":
+        names.append(folder_name(str(config.hf_subset)))
+    places = [folder / name for name in dict.fromkeys(names)]
+    return [*places, folder] if alone else places
+
+
+def folder_name(name: str) -> str:
+    """A task's or subset's name as a folder's."""
+    return re.sub(r"[\x00-\x1f\x7f<>:\"|?*\\/]", "_", name).strip(". ") or "task"

@@ -1,0 +1,266 @@
+"""lighteval's own tasks, run as they are: their prompts, their rows or local ones, their metrics; any model,
+and evidence of what happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from lighteval.models.abstract_model import LightevalModel
+
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.engine.engine import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
+from aigo_bridge.engine.protocol import LogRef
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.execution.jobs import make_folder
+from aigo_bridge.execution.journal import Journal
+from aigo_bridge.execution.progress import ProgressCounter, Tolerance, allowed
+from aigo_bridge.process import steady_time
+from aigo_bridge.redaction.secrets import learn_environment
+from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
+from aigo_lighteval.benchmarks.faults import refusals
+from aigo_lighteval.benchmarks.models import (
+    BackendModel,
+    CalledModel,
+    Limits,
+    Told,
+    refuse_documents,
+    refuse_methods,
+)
+from aigo_lighteval.benchmarks.outcomes import Finished, finish, write_result
+from aigo_lighteval.benchmarks.pipeline import SplitRows, folder_name, local_splits, make_pipeline
+from aigo_lighteval.benchmarks.requests import apply_settings
+from aigo_lighteval.benchmarks.tasks import Selected, select
+from aigo_lighteval.benchmarks.tasks import listing as native_listing
+from aigo_lighteval.models.batches import BackendCaller
+from aigo_lighteval.models.calling import make_caller
+from aigo_lighteval.models.messages import Caller
+from aigo_lighteval.models.models import limiter
+
+MAX_ERRORS = 5
+"""Failed samples that are named in an outcome; all are in the evidence."""
+
+DEFAULT_SAMPLES = 20
+"""Documents in flight at a time where nobody says otherwise."""
+
+
+def listing() -> Listing:
+    """Tasks and supersets."""
+    with _stdout_for_people():
+        return native_listing()
+
+
+def run(request: BenchmarkRun) -> list[Outcome]:
+    """Run the tasks that a name stands for, one after the other; see `BenchmarkRunner.run`."""
+    _refuse_options(request)
+    learn_environment()
+    with _stdout_for_people():
+        caller = make_caller(request.model)
+        names = ",".join([request.task, *request.more_tasks])
+        tasks = select(names, request.arguments, request.custom_tasks)
+        _refuse_tasks(tasks, caller)
+        splits = [_splits(task, request.data_dir, alone=len(tasks) == 1) for task in tasks]
+        _refuse_resuming(request, caller)
+        make_folder(request.out)
+        journals = [_journal(task, request) for task in tasks]
+        with start_blocking_portal() as portal:
+            try:
+                if isinstance(caller, BackendCaller):
+                    caller.load()
+                outcomes = [
+                    _run_one(task, rows, request, caller, portal, journal, alone=len(tasks) == 1)
+                    for task, rows, journal in zip(tasks, splits, journals, strict=True)
+                ]
+                # All of them at the end: a run that is killed in its second task goes on with the first's.
+                for outcome, journal in zip(outcomes, journals, strict=True):
+                    if outcome.status == "success" and not outcome.num_failed:
+                        journal.remove()
+                return outcomes
+            finally:
+                for journal in journals:
+                    journal.close()
+                portal.call(caller.aclose)
+
+
+def _journal(task: Selected, request: BenchmarkRun) -> Journal:
+    """The file that keeps the answers to a task's documents as they come."""
+    identity = ["lighteval benchmark", task.name, request.model]
+    return Journal(request.out, identity, goes_on=request.resume)
+
+
+def _refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
+    if request.resume and isinstance(caller, BackendCaller):
+        raise UsageError(
+            f"--resume: {caller.name!r} answers all documents in one call of lighteval, of which an"
+            " interruption leaves nothing"
+        )
+
+
+def converted(
+    task: str,
+    arguments: Sequence[str],
+    key: str | None,
+    *,
+    data_dir: Path | None = None,
+    custom_tasks: Path | None = None,
+    num_samples: int | None = None,
+) -> ConvertedBenchmark:
+    """One task as an AI GO task; see `BenchmarkRunner.converted`."""
+    from aigo_lighteval.benchmarks.convert import convert
+
+    with _stdout_for_people():
+        tasks = select(task, arguments, custom_tasks)
+        if len(tasks) != 1:
+            names = ", ".join(candidate.config.name for candidate in tasks)
+            raise UsageError(f"{task!r} stands for {len(tasks)} tasks, expected one of {names}")
+        return convert(tasks[0], _splits(tasks[0], data_dir, alone=True), key=key, num_samples=num_samples)
+
+
+def _refuse_options(request: BenchmarkRun) -> None:
+    problems = []
+    if request.roles:
+        problems.append("--model-map: tasks of lighteval have no model roles")
+    if request.num_trials is not None:
+        problems.append(
+            "--num-trials: how often a task of lighteval asks is said by its metrics, e.g. TASK@n=4"
+        )
+    if request.cost_limit is not None:
+        problems.append("--cost-limit: the lighteval engine knows no prices; use --token-limit")
+    if request.sample_id is not None and request.num_samples is not None:
+        problems.append("--sample-id and -n: give one of them")
+    if problems:
+        raise UsageError("\n".join(problems))
+
+
+def _sample_ids(request: BenchmarkRun) -> list[str] | None:
+    if request.sample_id is None:
+        return None
+    return [name.strip() for name in request.sample_id.split(",") if name.strip()]
+
+
+def _refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
+    """Everything that is known before rows are read; all tasks are named."""
+    problems: list[str] = []
+    for task in tasks:
+        problems += [
+            f"task {task.config.name!r} cannot be run right: {reason}" for reason in refusals(task.config)
+        ]
+        try:
+            refuse_methods(task.config.name, [metric.category for metric in task.config.metrics], caller)
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError("\n".join(problems))
+
+
+def _splits(task: Selected, data_dir: Path | None, *, alone: bool) -> Mapping[str, SplitRows] | None:
+    return None if data_dir is None else local_splits(task.config, task.shots, data_dir, alone=alone)
+
+
+def _run_one(
+    task: Selected,
+    splits: Mapping[str, SplitRows] | None,
+    request: BenchmarkRun,
+    caller: Caller,
+    portal: BlockingPortal,
+    journal: Journal,
+    *,
+    alone: bool,
+) -> Outcome:
+    told = Told()
+    started = steady_time()
+    try:
+        model = _model(caller, request, portal, told)
+        pipeline = make_pipeline(
+            task, model, told, splits, request.num_samples, request.out, sample_ids=_sample_ids(request)
+        )
+        documents = pipeline.documents_dict[task.name]
+        apply_settings(documents, caller.settings)
+        refuse_documents(task.config.name, documents, caller)
+        number = len(documents)
+        counter = ProgressCounter(request.on_progress, number)
+        tolerance = Tolerance(allowed(request.fail_on_error, number))
+        told.progress = counter.of_task(task.name, tolerance, journal)
+        finished = finish(pipeline, task, request.out)
+    except (EngineError, UsageError) as error:
+        if alone:
+            raise
+        return _broken(task, request, caller, str(error))
+    name = folder_name(task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot")
+    own = RunIdentity(task.config.name, caller.name, {"num_fewshots": task.shots})
+    file = result_file(request.out, name, own, _of_result)
+    target = file.with_name(file.name.removesuffix(SUFFIX))
+    result = write_result(task.name, finished, told, target, started=started, ended=steady_time())
+    failures = sorted(told.failures.items(), key=lambda each: int(each[0]))
+    metrics = _metrics(finished, len(told.failures))
+    return Outcome(
+        task=task.name,
+        status="success" if told.stopped is None else "error",
+        error=told.stopped,
+        models={"": caller.name},
+        logs=(LogRef("lighteval", finished.results_file, journal.num_given),),
+        result=result,
+        metrics=metrics,
+        uncomputed=uncomputed(metrics, finished.planned, len(failures)),
+        num_planned=finished.planned,
+        num_samples=finished.planned,
+        num_failed=len(failures),
+        first_errors=errors_by_kind([(name, failure.message) for name, failure in failures], MAX_ERRORS),
+    )
+
+
+def _of_result(frame: TaskResultLog) -> RunIdentity | None:
+    """Which run a result of a lighteval task is of."""
+    specification = frame.specification
+    header = specification.config.get("lighteval")
+    entity = specification.evaluated_entity
+    if not isinstance(header, dict) or entity is None:
+        return None
+    name = (header.get("config_task") or {}).get("name")
+    return RunIdentity(
+        str(name), entity.display_name, {"num_fewshots": specification.config.get("num_fewshots")}
+    )
+
+
+def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str) -> Outcome:
+    """One of several tasks that came to nothing."""
+    return Outcome(
+        task=task.name,
+        status="error",
+        error=message,
+        models={"": caller.name},
+        logs=(LogRef("lighteval", request.out),),
+    )
+
+
+def _model(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, notes: Told) -> LightevalModel:
+    if isinstance(caller, BackendCaller):
+        return BackendModel(caller.load(), notes)
+    limits = Limits(
+        request.time_limit,
+        request.token_limit,
+        request.max_samples or max(DEFAULT_SAMPLES, 2 * (request.max_connections or 0)),
+    )
+    return CalledModel(caller, limiter(caller, request.max_connections), portal, limits, notes)
+
+
+def _metrics(finished: Finished, failed: int) -> tuple[MetricRow, ...]:
+    scored = len({document.doc.id for document in finished.measured}) - failed
+    return tuple(
+        MetricRow(name.removesuffix("_stderr"), name, value if math.isfinite(value) else None, scored)
+        for name, value in finished.results.items()
+    )
+
+
+@contextlib.contextmanager
+def _stdout_for_people() -> Iterator[None]:
+    """What tasks and lighteval print is for people; standard output may be read by a program."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield

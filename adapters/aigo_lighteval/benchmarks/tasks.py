@@ -1,0 +1,347 @@
+"""lighteval's own tasks by name, found without a network: built-in ones, and those of a user's file.
+
+lighteval's registry imports every file of tasks, one of which downloads data while it is imported and some of
+which ask a hub for models; so nothing of it can be used offline. Here the files are imported one by one:
+those three only when a task of theirs is named, and one that fails is a line, not the end.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+
+from aigo_bridge.engine.engine import Benchmark, Listing, unknown
+from aigo_bridge.errors import UsageError
+from aigo_lighteval.versions import installed_versions
+
+PACKAGE = "lighteval.tasks.tasks"
+
+NEEDS_NETWORK: Mapping[str, str] = {
+    "tiny_benchmarks": "tiny:",
+    "mix_eval.main": "mixeval_",
+    "mt_bench.main": "mt_bench",
+}
+"""Modules that use the network while they are imported → how the names of their tasks begin."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Tasks by name."""
+
+    configs: Mapping[str, LightevalTaskConfig]
+    modules: Mapping[str, Any]
+    """Task → the module that it comes from."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """Module → why it cannot be imported."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """One task that was asked for."""
+
+    config: LightevalTaskConfig
+    """A copy of its own, with metric parameters set."""
+    shots: int
+    """Examples in front of each question."""
+
+    @property
+    def name(self) -> str:
+        """As lighteval names it in results: `gsm8k|5`."""
+        return f"{self.config.name}|{self.shots}"
+
+
+@cache
+def built_in() -> Registry:
+    """The tasks that come with lighteval and can be imported without a network."""
+    folder = _folder()
+    names = sorted(
+        [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+        + [f"{path.parent.name}.main" for path in folder.glob("*/main.py")]
+    )
+    configs: dict[str, LightevalTaskConfig] = {}
+    modules: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    with unchanged_process():
+        for name in names:
+            if name in NEEDS_NETWORK:
+                continue
+            try:
+                module = importlib.import_module(f"{PACKAGE}.{name}")
+            except Exception as error:  # noqa: BLE001  # whatever a file of lighteval raises while it is imported is a line
+                problems[name] = _line(error)
+                continue
+            for config in _table(module):
+                configs[config.name] = config
+                modules[config.name] = module
+    return Registry(configs, modules, problems)
+
+
+def from_file(file: Path) -> Registry:
+    """The tasks of a user's file (`TASKS_TABLE`), which is run in this process as lighteval does.
+
+    Raises:
+        UsageError: it cannot be loaded, or has no tasks.
+    """
+    path = file.absolute()
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(file)!r}")
+    # Metrics in it may be pickled, and dataclasses look their module up.
+    name = f"aigo_bridge_tasks_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{str(file)!r} is no Python file, expected one with TASKS_TABLE")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
+        raise UsageError(f"{str(file)!r} cannot be loaded: {_line(error)}") from error
+    configs = {config.name: config for config in _table(module)}
+    if not configs:
+        raise UsageError(f"no task in {str(file)!r}: expected TASKS_TABLE, a list of LightevalTaskConfig")
+    return Registry(configs, dict.fromkeys(configs, module))
+
+
+def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None = None) -> list[Selected]:
+    """The tasks that a name stands for, in order.
+
+    Args:
+        name: `task`, `task|shots`, a superset (`mmlu`; `bbq:` is the task `bbq` without the others), several
+            with commas between them, each with metric parameters (`task@k=1@n=4`); `file.py` or
+            `file.py@task` for those of a file.
+        arguments: further metric parameters, `NAME=VALUE`.
+        custom_tasks: file whose tasks are known beside the built-in ones.
+
+    Raises:
+        UsageError: there is no such task or parameter.
+    """
+    selection: list[Selected] = []
+    for part in filter(None, (part.strip() for part in name.split(","))):
+        file, rest = _file_of(part)
+        task, shots, parameters = _taken_apart(rest)
+        values = parameters | _parameters(arguments)
+        if file is not None:
+            registry = from_file(file)
+            configs = _in(registry, task, f"{part!r}") if task else list(registry.configs.values())
+        else:
+            configs = _looked_up(task, custom_tasks)
+        selection += [Selected(_own(config, values), shots) for config in configs]
+    if not selection:
+        raise UsageError(f"found no task in {name!r}")
+    names = [each.name for each in selection]
+    if twice := sorted({each for each in names if names.count(each) > 1}):
+        raise UsageError(f"{name!r} names {', '.join(twice)} more than once")
+    return selection
+
+
+def _file_of(text: str) -> tuple[Path | None, str]:
+    """The file in front of a task, and the rest; `None`: there is no file."""
+    file, dot, task = text.partition(".py")
+    if dot and (not task or task[0] in "@|"):
+        return Path(file + dot), task.removeprefix("@")
+    return None, text
+
+
+def _taken_apart(text: str) -> tuple[str, int, dict[str, Any]]:
+    parts = text.split("|")
+    if len(parts) == 3:
+        # The suite in front has no meaning since lighteval 0.12.
+        parts = parts[1:]
+    if len(parts) > 2 or (len(parts) == 2 and not parts[1].strip().isdecimal()):
+        raise UsageError(f"found {text!r}, expected a task, or TASK|SHOTS with a number of examples")
+    task, *parameters = parts[0].split("@")
+    shots = int(parts[1]) if len(parts) == 2 else 0
+    return task.strip(), shots, _parameters([text_part for text_part in parameters if text_part])
+
+
+def _parameters(arguments: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for text in arguments:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"metric parameter: found {text!r}, expected NAME=VALUE")
+        try:
+            values[key.strip()] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            raise UsageError(
+                f"metric parameter {key!r}: found {value!r}, expected a number or a quoted text"
+            ) from error
+    return values
+
+
+def _looked_up(task: str, custom_tasks: Path | None) -> list[LightevalTaskConfig]:
+    custom = from_file(custom_tasks) if custom_tasks is not None else None
+    registry = built_in()
+    if custom is not None:
+        if both := sorted(set(custom.configs) & set(registry.configs)):
+            raise UsageError(
+                f"{str(custom_tasks)!r}: {', '.join(both)} is also a task of lighteval; name it differently"
+            )
+        registry = Registry(
+            {**registry.configs, **custom.configs}, {**registry.modules, **custom.modules}, registry.problems
+        )
+    if configs := _matching(registry, task):
+        return configs
+    for module, prefix in NEEDS_NETWORK.items():
+        if task.startswith(prefix.rstrip(":")):
+            return _in(_with_network(module), task, f"module {module!r}")
+    if broken := [module for module in registry.problems if task.partition(":")[0] in module]:
+        reasons = "; ".join(f"{module}: {registry.problems[module]}" for module in broken)
+        raise UsageError(f"found no task {task!r}: its file cannot be imported ({reasons})")
+    raise unknown("lighteval", task, sorted(registry.configs))
+
+
+def _with_network(module: str) -> Registry:
+    try:
+        loaded = importlib.import_module(f"{PACKAGE}.{module}")
+    except (Exception, SystemExit) as error:  # a failed download, or a package that is too new
+        raise UsageError(
+            f"lighteval's file {module!r} uses the network while it is imported, and failed: {_line(error)}"
+        ) from error
+    configs = {config.name: config for config in _table(loaded)}
+    return Registry(configs, dict.fromkeys(configs, loaded))
+
+
+def _in(registry: Registry, task: str, where: str) -> list[LightevalTaskConfig]:
+    if configs := _matching(registry, task):
+        return configs
+    near = difflib.get_close_matches(task, registry.configs, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise UsageError(f"found no task {task!r} in {where}, which has {', '.join(registry.configs)}{hint}")
+
+
+def _matching(registry: Registry, task: str) -> list[LightevalTaskConfig]:
+    """All tasks of a superset, by name; else the task of that name. A colon at the end means a task alone
+    that is also a superset's name.
+    """
+    if task.endswith(":"):
+        config = registry.configs.get(task.removesuffix(":"))
+        return [] if config is None else [config]
+    members = supersets(registry.configs).get(task)
+    if members is not None:
+        return [registry.configs[member] for member in members]
+    return [registry.configs[task]] if task in registry.configs else []
+
+
+def supersets(names: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Names in front of a colon that several tasks share → these tasks."""
+    groups = {
+        key: list(members) for key, members in groupby(sorted(names), lambda name: name.partition(":")[0])
+    }
+    return {key: members for key, members in groups.items() if len(members) > 1}
+
+
+def _own(config: LightevalTaskConfig, parameters: Mapping[str, Any]) -> LightevalTaskConfig:
+    """A copy of a task with parameters of its metrics set; lighteval itself would leave the metric's name as
+    it was.
+    """
+    copied = copy.deepcopy(config)
+    used: set[str] = set()
+    for metric in copied.metrics:
+        if "@" not in metric.metric_name:
+            continue
+        function = metric.sample_level_fn
+        fitting = {key: value for key, value in parameters.items() if hasattr(function, key)}
+        for key, value in fitting.items():
+            setattr(function, key, value)
+        used |= set(fitting)
+        if fitting and isinstance(metric.metric_name, str):
+            base, _, said = metric.metric_name.partition(":")
+            defaults = dict(setting.split("=", 1) for setting in said.split("&") if "=" in setting)
+            metric.metric_name = f"{base}:" + "&".join(f"{k}={v}" for k, v in (defaults | fitting).items())
+    if unused := sorted(set(parameters) - used):
+        raise UsageError(
+            f"task {config.name!r} has no metric with a parameter {', '.join(map(repr, unused))}"
+        )
+    return copied
+
+
+def _table(module: Any) -> list[LightevalTaskConfig]:
+    table = getattr(module, "TASKS_TABLE", None) or []
+    return [config for config in table if isinstance(config, LightevalTaskConfig)]
+
+
+def _folder() -> Path:
+    package = importlib.import_module("lighteval")
+    return Path(str(package.__file__)).parent / "tasks" / "tasks"
+
+
+def _line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+@contextmanager
+def unchanged_process() -> Iterator[None]:
+    """Keep imports from changing more than modules.
+
+    nltk does not ask for its data at every turn (where the data is really needed, its absence is raised
+    there), and Python's limit on the digits of numbers stays: one of lighteval's files raises it, for
+    everything that is read later.
+    """
+    import nltk  # type: ignore[import-untyped]  # has no types
+
+    download, digits = nltk.download, sys.get_int_max_str_digits()
+    nltk.download = lambda *_, **__: False
+    try:
+        yield
+    finally:
+        nltk.download = download
+        sys.set_int_max_str_digits(digits)
+
+
+# Which there are
+
+
+def listing() -> Listing:
+    """Every task by name, and supersets, which run all of theirs."""
+    registry = built_in()
+    package = f"lighteval {installed_versions()['lighteval']}"
+    benchmarks = [
+        Benchmark(name, package, _metric_parameters(config), _summary(registry.modules[name]))
+        for name, config in registry.configs.items()
+    ]
+    benchmarks += [
+        Benchmark(name, package, (), f"{len(members)} tasks: {_summary(registry.modules[members[0]])}")
+        for name, members in supersets(registry.configs).items()
+    ]
+    problems = [f"{module}: {reason}" for module, reason in registry.problems.items()]
+    problems += [
+        f"{module}: uses the network while it is imported; its tasks ({prefix}…) are known when they are"
+        " named"
+        for module, prefix in NEEDS_NETWORK.items()
+    ]
+    return Listing(tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name)), tuple(problems))
+
+
+def _metric_parameters(config: object) -> tuple[str, ...]:
+    """Parameters of metrics that have some."""
+    names: list[str] = []
+    for metric in getattr(config, "metrics", ()):
+        if "@" in metric.metric_name:
+            names += [name for name in ("k", "n") if hasattr(metric.sample_level_fn, name)]
+    return tuple(dict.fromkeys(names))
+
+
+def _summary(module: object) -> str:
+    """What the file says about its tasks: the line below `abstract:`, or its first."""
+    lines = [line.strip() for line in (inspect.getdoc(module) or "").splitlines()]
+    if "abstract:" in lines:
+        lines = lines[lines.index("abstract:") + 1 :]
+    said = next((line for line in lines if line), "")
+    # Some have no text there, and the next heading follows.
+    return "" if said.endswith(":") else said

@@ -1,0 +1,1 @@
+"""A plan as lighteval's documents and task."""

@@ -1,0 +1,449 @@
+"""A plan as lighteval's documents and task: what they can say of it, and what they cannot.
+
+The documents are for lighteval's own eyes: its views, its metrics, its backends. What our runs compute comes
+from the row, which every document carries as one text under `specific["aigo"]` (Arrow could not save rows of
+mixed types).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
+from typing import Any
+
+from lighteval.metrics.utils.metric_utils import Metric
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_bridge.errors import MissingEngineError, SampleError, TemplateError
+from aigo_bridge.jsonl_spec.conversion import is_of_records
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.process import fewer_collections
+from aigo_bridge.scoring.likelihoods import by_likelihood
+from aigo_bridge.templates import SampleTemplate, as_list
+from aigo_lighteval.documents.turns import SPLIT, Ask, Asked, Row, Turn, asker, is_chat, opening, storable
+
+CARRIER = "aigo"
+"""Key of `Doc.specific` under which the row stands; name of our metric and of our field of responses."""
+
+COLLECTIONS = (10_000, 300, 100)
+"""Thresholds of garbage collection while a task is translated or run, which only adds objects: the youngest
+are looked at while they still are in the processor's cache. With Python's own the collector takes half of the
+CPU time at 10,000 samples."""
+_LARGEST_IMAGE = 50_000_000
+"""Bytes of an encoded image that are decoded."""
+LONGEST_NAME = 80
+"""Characters of a task's key in its name here: files are named after it, with more behind it."""
+
+
+def task_name(plan: TaskPlan) -> str:
+    """The task's name in lighteval, where `|`, `@`, `,` and `:` have meanings, and the prefix keeps clear of
+    built-in tasks.
+    """
+    return "aigo-" + re.sub(r"[^A-Za-z0-9_-]+", "-", plan.task.key)[:LONGEST_NAME]
+
+
+def to_docs(plan: TaskPlan) -> list[Doc]:
+    """The samples of a plan as documents, in the plan's order, with everything that a task sets in them.
+
+    A row whose question cannot be rendered has an empty one: it is an error of its run, not of the
+    translation. Where a plan asks in several turns, documents hold the first; where the author's code asks,
+    they hold the row. `question_gaps` says so.
+    """
+    make = doc_maker(plan)
+    name = f"{task_name(plan)}|0"
+    methods = sampling_methods(plan)
+    docs: list[Doc] = []
+    with fewer_collections(*COLLECTIONS):
+        for number, sample in enumerate(plan.samples):
+            doc = make(sample)
+            doc.id, doc.task_name, doc.sampling_methods = str(number), name, list(methods)
+            docs.append(doc)
+    return docs
+
+
+class Documents:
+    """See `NativeTasks`: the documents of a plan, and what they cannot say."""
+
+    def gaps(self, plan: TaskPlan) -> list[Gap]:
+        """See `question_gaps`."""
+        return question_gaps(plan)
+
+    def translate(self, plan: TaskPlan, model_map: Mapping[str, str]) -> list[Doc]:
+        """See `to_docs`; documents ask no other models."""
+        return to_docs(plan)
+
+
+def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
+    """Makes the document of a sample, as a task's prompt function does; templates are compiled once."""
+    ask = asker(plan) or opening(plan)
+    shows_row = ask is None and plan.entity == "model"
+    golds = golds_of(plan)
+    # Arrow cannot save numbers in some rows and lists in others.
+    as_lists = has_several(plan, golds)
+    trials = plan.num_trials
+
+    def make(sample: Sample) -> Doc:
+        choices, right = golds(sample.data)
+        question = asked(ask, sample)
+        doc = (
+            Doc(_ENCODE(dict(sample.data)) if shows_row else "", choices, 0)
+            if question is None
+            else _doc(question, choices)
+        )
+        if as_lists:
+            doc.gold_index = right
+        elif right:
+            doc.gold_index = right[0]
+        doc.specific = {CARRIER: row_text(sample)}
+        doc.num_samples = trials
+        return doc
+
+    return make
+
+
+def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalTaskConfig:
+    """The task of a plan; its rows are the numbers of the samples, and its prompt function gives their
+    documents.
+
+    lighteval replaces the examples of documents by its own choice, of which there is none here; those of
+    `to_docs` are what the plan asks.
+
+    Args:
+        plan: the plan.
+        metrics: how lighteval scores it; none for translation alone.
+    """
+    make = doc_maker(plan)
+    samples = plan.samples
+    ask = asker(plan)
+    question = asked(ask, samples[0]) if samples else None
+    size, stop = generation({} if question is None else question.options)
+
+    def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
+        return make(samples[row["sample"]])
+
+    return LightevalTaskConfig(
+        name=task_name(plan),
+        prompt_function=prompt,
+        hf_repo="aigo-bridge",
+        hf_subset="default",
+        metrics=list(metrics),
+        hf_avail_splits=[SPLIT],
+        evaluation_splits=[SPLIT],
+        # Examples are part of the question already; naming a split keeps lighteval from warning about them.
+        few_shots_split=SPLIT,
+        generation_size=size,
+        stop_sequence=stop,
+        num_samples=[plan.num_trials],
+        num_fewshots=0,
+    )
+
+
+def rows_of(plan: TaskPlan) -> list[dict[str, Any]]:
+    """The rows that lighteval is given: numbers of samples, so that no library guesses types of columns."""
+    return [{"sample": number} for number in range(len(plan.samples))]
+
+
+def sampling_methods(plan: TaskPlan) -> list[SamplingMethod]:
+    """How the documents of a plan are asked: for an answer, for likelihoods of the choices, or for both."""
+    if plan.entity == "system":
+        return [SamplingMethod.GENERATIVE]
+    scorers = plan.benchmark.scorers
+    compared = len(by_likelihood(scorers))
+    generates = [SamplingMethod.GENERATIVE] if compared < len(scorers) or not scorers else []
+    return generates + ([SamplingMethod.LOGPROBS] if compared else [])
+
+
+def generation(options: Mapping[str, Any]) -> tuple[int | None, list[str] | None]:
+    """Length and stop sequences of generation options, as documents and tasks have them."""
+    size, stop = options.get("max_tokens"), options.get("stop")
+    return size if isinstance(size, int) else None, [stop] if isinstance(stop, str) else stop
+
+
+# What documents cannot say
+
+
+def question_gaps(plan: TaskPlan) -> list[Gap]:
+    """What documents cannot say of a plan's questions; its scorers are not looked at."""
+    solver = None if plan.entity == "system" else plan.benchmark.solver
+    if solver is None:
+        return [_gap("solver", "the task calls no model, and lighteval always does")]
+    ask = asker(plan)
+    if ask is None:
+        held = (
+            "what is asked first"
+            if opening(plan) is not None
+            else "the row, of which the author's code makes questions"
+        )
+        reason = f"a document is one question with one answer; it holds {held}"
+        return [_gap(f"solver ({solver.type})", reason)]
+    gaps: dict[str, Gap] = {}
+    part = "solver.message_builders" if solver.type == "multi_turn_solver" else "solver.input_builder"
+    common: tuple[Any, ...] | None = None
+    for sample in plan.samples:
+        question = asked(ask, sample)
+        if question is None:
+            gaps.setdefault("row", _gap(part, "cannot be rendered for every row"))
+            continue
+        for reason, fidelity in _problems(question):
+            gaps.setdefault(reason, _gap(part, reason, fidelity))
+        shared = _shared(question)
+        common = common or shared
+        if shared[0] != common[0]:
+            reason = "its system message depends on the row; lighteval has one per model"
+            gaps.setdefault(reason, _gap(part, reason))
+        if shared[1:] != common[1:]:
+            reason = "max_tokens or stop depends on the row; lighteval has one per task"
+            gaps.setdefault(reason, _gap(part, reason))
+    return list(gaps.values())
+
+
+def _problems(question: Asked) -> Iterator[tuple[str, Fidelity]]:
+    """Why one question is no document, with how far from it."""
+    roles = [turn.role for turn in question.turns]
+    if not is_chat(roles):
+        yield "its messages are not examples and a question", Fidelity.UNSUPPORTED
+    elif roles[-1] != "user":
+        yield "its last message is not the user's", Fidelity.UNSUPPORTED
+    if roles[:1] == ["system"] and not question.turns[-1].images:
+        yield (
+            "lighteval writes an instruction in front of the question, not as a system message",
+            Fidelity.APPROXIMATE,
+        )
+    if question.is_one_text:
+        yield (
+            (
+                "its examples stand in one message with the question; lighteval writes them as messages for"
+                " models with a chat template"
+            ),
+            Fidelity.APPROXIMATE,
+        )
+    if question.options.get("logprobs") is True:
+        yield (
+            "logprobs are what `use_logits` asks for, and lighteval's models keep them to themselves",
+            Fidelity.APPROXIMATE,
+        )
+    unknown = (
+        sorted(set(question.options) - {"max_tokens", "stop", "logprobs"})
+        + ["response_format"] * question.is_structured
+    )
+    if unknown:
+        yield f"documents have no word for {', '.join(unknown)}", Fidelity.UNSUPPORTED
+    images = [turn.images for turn in question.turns]
+    if any(images[:-1]) or (any(images) and len(roles) - (roles[0] == "system") > 1):
+        yield "images can be shown with the question alone, and then without examples", Fidelity.UNSUPPORTED
+    for turn in question.turns:
+        problem = turn.problem or next(filter(None, map(image_problem, turn.images)), None)
+        if problem is not None:
+            yield f"its messages have {problem}", Fidelity.UNSUPPORTED
+        if turn.choices is not None and turn.text not in turn.choices:
+            yield "the choices of an example do not hold its answer", Fidelity.UNSUPPORTED
+
+
+def _shared(question: Asked) -> tuple[Any, ...]:
+    """What has to be the same for all rows."""
+    system = [turn.text for turn in question.turns if turn.role == "system"]
+    size, stop = generation(question.options)
+    return system, size, stop
+
+
+def _gap(part: str, reason: str, fidelity: Fidelity = Fidelity.UNSUPPORTED) -> Gap:
+    return Gap(part, reason, fidelity, "run it with a model of this engine, e.g. openai/NAME")
+
+
+# The row
+
+_ENCODE = json.JSONEncoder(default=str).encode
+
+
+def row_text(sample: Sample) -> str:
+    """A sample as the text that documents carry; in ASCII, so that Arrow takes even half surrogate pairs."""
+    return _ENCODE({"id": sample.id, "data": dict(sample.data)})
+
+
+# The question
+
+
+def asked(ask: Ask | None, sample: Sample) -> Asked | None:
+    """What would be asked; a row that cannot be rendered is an error of its run, not of the translation."""
+    if ask is None:
+        return None
+    try:
+        return ask(sample.data)
+    except SampleError:
+        return None
+
+
+def _doc(question: Asked, choices: list[str]) -> Doc:
+    size, stop = generation(question.options) if question.options else (None, None)
+    doc = Doc("", choices, 0, generation_size=size, stop_sequences=stop, **extra_fields(question))
+    turns = question.turns
+    if len(turns) > 1 or (turns and turns[0].role == "system"):
+        instruction = [storable(turn.text) for turn in turns if turn.role == "system"]
+        doc.instruction = "\n\n".join(instruction) or None
+        turns = [turn for turn in turns if turn.role != "system"]
+        doc.fewshot_samples = _shots(turns[:-1])
+    if turns:
+        # A conversation that does not end with the user's turn is a gap; what it asks is shown all the same.
+        shown = next((turn for turn in reversed(turns) if turn.role == "user"), turns[-1])
+        doc.query = storable(shown.text)
+        if shown.images:
+            doc.images = [pil_image(url) for url in shown.images if image_problem(url) is None]
+    return doc
+
+
+def extra_fields(question: Asked) -> dict[str, Any]:
+    """Fields of a document beside question and answers, as far as the task says them."""
+    texts = {
+        "unconditioned_query": question.unconditioned,
+        "original_query": question.original,
+        "fewshot_sorting_class": question.sorting_class,
+    }
+    fields: dict[str, Any] = {name: storable(text) for name, text in texts.items() if text is not None}
+    return {**fields, "use_logits": True} if question.options.get("logprobs") is True else fields
+
+
+def _shots(turns: Sequence[Turn]) -> list[Doc]:
+    """Examples: earlier questions with their answers, where the conversation is nothing else."""
+    pairs = list(zip(turns[::2], turns[1::2], strict=False))
+    if len(turns) % 2 or any((query.role, answer.role) != ("user", "assistant") for query, answer in pairs):
+        return []
+    return [_shot(storable(query.text), answer) for query, answer in pairs]
+
+
+def _shot(query: str, example: Turn) -> Doc:
+    choices, text = list(map(storable, example.choices or ())), storable(example.text)
+    if text not in choices:
+        return Doc(query, [text], 0)
+    return Doc(query, choices, choices.index(text))
+
+
+# Images: only those that stand in the row are read; nothing is fetched or opened
+
+
+def image_problem(url: str) -> str | None:
+    """Why an image cannot stand in a document; `None`: it can."""
+    if not url.startswith("data:"):
+        return "images that stand elsewhere than in the row, which documents hold themselves"
+    try:
+        pil_image(url)
+    except SampleError as error:
+        return error.message
+    return None
+
+
+@lru_cache(maxsize=2)
+def pil_image(url: str) -> Any:
+    """The image of a `data:` URL, as Pillow has it.
+
+    Raises:
+        SampleError: it holds no image.
+        MissingEngineError: Pillow is not installed.
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise MissingEngineError(
+            "documents with images need Pillow, which is not installed; run: pip install pillow"
+        ) from error
+    kind, _, encoded = url.partition(",")
+    if not kind.endswith(";base64") or len(encoded) > _LARGEST_IMAGE:
+        raise _no_image("images that are not in base64, or too large")
+    try:
+        with warnings.catch_warnings():
+            # An image that would fill the memory is refused, not warned about.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            image = Image.open(BytesIO(base64.b64decode(encoded, validate=True)))
+            image.load()
+    except (binascii.Error, UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+        raise _no_image("images that cannot be decoded") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _no_image("images that are too large") from error
+    return image
+
+
+def _no_image(problem: str) -> SampleError:
+    return SampleError(problem, stage="solver", kind="UnsupportedContent")
+
+
+# Right answers: choices, and which of them are right, for lighteval's own metrics and viewers
+
+Golds = Callable[[Row], tuple[list[str], list[int]]]
+"""Row → choices, and places of the right ones among them; both empty where the row tells none."""
+
+
+def golds_of(plan: TaskPlan) -> Golds:
+    """From the first scorer that has a right answer in the row."""
+    for scorer in () if plan.entity == "system" else plan.benchmark.scorers:
+        truth = scorer.truth_template
+        if truth is not None:
+            choices, texts = scorer.answer_choices, scorer.answer_texts
+            return _ground_truth(truth) if choices is None else _choice(truth, choices, texts)
+        if is_of_records(scorer):
+            return _targets
+    return lambda row: ([], [])
+
+
+def has_several(plan: TaskPlan, golds: Golds) -> bool:
+    """Whether some row of a plan has other than one right answer; only task records can."""
+    return golds is _targets and any(len(golds(sample.data)[1]) > 1 for sample in plan.samples)
+
+
+def _ground_truth(template: str) -> Golds:
+    compiled = SampleTemplate(template)
+
+    def golds(row: Row) -> tuple[list[str], list[int]]:
+        text = _rendered(compiled, row)
+        return ([], []) if text is None else ([text], [0])
+
+    return golds
+
+
+def _targets(row: Row) -> tuple[list[str], list[int]]:
+    """Every target of a task record is right."""
+    targets = row.get("targets")
+    texts = [storable(str(target)) for target in targets] if isinstance(targets, list | tuple) else []
+    return texts, list(range(len(texts)))
+
+
+def _choice(truth: str, choices: str | Sequence[str], texts: str | Sequence[str] | None) -> Golds:
+    """Choices and the right one; in their place what the model weighs, where likelihoods are compared."""
+    right = SampleTemplate(truth)
+    listed = _listed(choices)
+    weighed = listed if texts is None else _listed(texts)
+
+    def golds(row: Row) -> tuple[list[str], list[int]]:
+        choices, shown, gold = listed(row), weighed(row), _rendered(right, row)
+        if len(shown) != len(choices):
+            return [], []
+        return shown, [choices.index(gold)] if gold in choices else []
+
+    return golds
+
+
+def _listed(choices: str | Sequence[str]) -> Callable[[Row], list[str]]:
+    if not isinstance(choices, str):
+        return lambda _: list(choices)
+    template = SampleTemplate(choices)
+
+    def texts(row: Row) -> list[str]:
+        try:
+            return [storable(str(text)) for text in as_list(template.evaluate(sample=row))]
+        except TemplateError:
+            return []
+
+    return texts
+
+
+def _rendered(template: SampleTemplate, row: Row) -> str | None:
+    try:
+        return storable(template.render(sample=row))
+    except TemplateError:
+        return None

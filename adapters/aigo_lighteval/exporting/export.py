@@ -1,0 +1,217 @@
+"""Export to lighteval: a task as files for its command line."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.engine.engine import Exported, ExportOptions
+from aigo_bridge.engine.protocol import Fidelity, Gap, contradictions
+from aigo_bridge.engine.registry import require_exact
+from aigo_bridge.exporting import refuse_inexact
+from aigo_bridge.exporting.folders import (
+    MARK,
+    PLACEHOLDER,
+    check_free,
+    shell,
+    write_task,
+    write_text,
+)
+from aigo_bridge.exporting.manifest import Form, Manifest, import_notes, manifest_of
+from aigo_bridge.exporting.packing import pack
+from aigo_bridge.exporting.python_code import (
+    Argument,
+    arguments_of,
+    module_docstring,
+    one_line,
+    opened,
+    rendered,
+    wrapped,
+)
+from aigo_bridge.jsonl_spec.conversion import is_of_records
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.version import __version__
+from aigo_lighteval.documents.turns import EXAMPLES, ROWS, SPLIT, Shared, mark, shared_question
+
+MODELS = "AIGO_BRIDGE_MODELS"
+"""Variable of the environment that names the other models of a task: `KEY=PROVIDER/MODEL`, several with
+commas between."""
+
+_CONFIGURATION = "model.yaml"
+_MODEL = "MODEL"
+"""Stands for a model that one of lighteval's backends loads."""
+
+
+def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
+    """Write a plan as files that `lighteval … --custom-tasks` runs: `<task>.py`, its folder, README.md and
+    requirements.txt.
+
+    Args:
+        plan: made from a file.
+        out: the folder; it is made, or has to be empty (but see `ExportOptions.force`).
+        options: see there.
+
+    Raises:
+        InexactExportError: a part of the task has no exact native form (`ExportOptions.native`).
+        UnsupportedPlanError: the task cannot run on lighteval, or cannot be moved to another folder.
+        UsageError: the folder is not free.
+    """
+    # Late, as everything that needs lighteval: the module is looked at before it is known to be installed.
+    from aigo_lighteval.exporting.native import native_form, write_native
+
+    check_free(out, force=options.force)
+    native = None
+    if options.native:
+        parts, native = native_form(plan)
+        refuse_inexact(plan.task.key, parts, "plain lighteval code")
+    require_exact(_gaps(plan), engine="lighteval")
+    shared, problems = shared_question(plan)
+    is_configured = not problems and shared.is_of_model
+    notes: list[str] = []
+
+    def make(module: str, folder: Path) -> tuple[Manifest, str]:
+        form: Form = "native" if options.native else "hosted"
+        manifest = manifest_of(
+            plan,
+            module,
+            form,
+            engine="lighteval",
+            requirements=_requirements(plan, form),
+            commands=_commands(plan, module, form, None if problems else shared),
+        )
+        if native is not None:
+            manifest, code = write_native(plan, native, folder, replace(manifest, model_keys=()))
+        else:
+            arguments = arguments_of(plan)
+            described = tuple(map(Argument.described, arguments))
+            manifest = pack(plan, folder, replace(manifest, arguments=described))
+            code = _hosted_code(manifest, arguments)
+            write_text(folder / "model.py", _model_code(module))
+        if is_configured:
+            write_text(folder / _CONFIGURATION, _configuration(shared))
+        _write_numbers(folder, manifest, 0 if problems else len(shared.examples))
+        notes.extend(_notes(manifest, problems))
+        return manifest, code
+
+    exported = write_task(plan, out, options, make)
+    if is_configured:
+        notes.append(f"the model is named in {exported.files[0].removesuffix('.py')}/{_CONFIGURATION}")
+    imports = () if options.native else import_notes(plan)
+    return replace(exported, notes=(*notes, *imports))
+
+
+def _gaps(plan: TaskPlan) -> Sequence[Gap]:
+    """Why a task cannot run under lighteval's command line in any form."""
+    if plan.entity == "system":
+        reason = "has no rows, and lighteval runs no task without documents"
+        return [Gap("definition (system_task)", reason, Fidelity.UNSUPPORTED, "aigo-bridge run runs it")]
+    gaps = list(contradictions(plan))
+    if not plan.samples:
+        reason = "has no rows, and lighteval runs no task without documents"
+        gaps.append(Gap("dataset", reason, Fidelity.UNSUPPORTED))
+    parts = [
+        f"scorers[{number}] ({scorer.type})"
+        for number, scorer in enumerate(plan.benchmark.scorers)
+        if scorer.runs_answers
+    ]
+    if plan.runs_tools and plan.benchmark.solver is not None:
+        parts.insert(0, f"solver ({plan.benchmark.solver.type})")
+    reason = "runs code that a model wrote, and lighteval has no sandbox"
+    hint = "export it with --to inspect"
+    return [*gaps, *(Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in parts)]
+
+
+def _requirements(plan: TaskPlan, form: Form) -> list[str]:
+    if form == "hosted":
+        return [f"aigo-bridge[lighteval]=={__version__}"]
+    scorers = plan.benchmark.scorers
+    packages = ["lighteval"]
+    if any(map(is_of_records, scorers)):
+        packages += ["sacrebleu", "rouge-score"]
+    elif any(scorer.type == "bleu" for scorer in scorers):
+        packages.append("sacrebleu")
+    pinned = [f"{package}=={importlib.metadata.version(package)}" for package in packages]
+    # lighteval installs beside newer ones, and does not work with them.
+    return [*pinned, "xxhash<4", "huggingface_hub<2"]
+
+
+def _notes(manifest: Manifest, problems: Sequence[str]) -> list[str]:
+    notes = [f"{key!r} has to be named in {MODELS}" for key in manifest.model_keys]
+    if problems:
+        notes.append(
+            f"lighteval's own models cannot be asked what the task asks: {'; '.join(problems)};"
+            f" {manifest.module}/model.py runs it"
+        )
+    return notes
+
+
+# Command lines
+
+
+def _commands(plan: TaskPlan, module: str, form: Form, shared: Shared | None) -> list[str]:
+    """With lighteval's backend for models of transformers (others take the same words), unless it cannot ask
+    what the task asks; and, if hosted, with our model.
+    """
+    from aigo_lighteval.documents.translate import task_name
+
+    options = "--custom-tasks", f"{module}.py", "--save-details"
+    name, prefix = task_name(plan), ""
+    if form == "hosted" and plan.model_keys:
+        named = ",".join(f"{key}={PLACEHOLDER}" for key in plan.model_keys)
+        prefix = f"{MODELS}={shell(named)} "
+    commands = []
+    if shared is not None:
+        model = f"{module}/{_CONFIGURATION}" if shared.is_of_model else f"model_name={_MODEL}"
+        commands.append(shell("lighteval", "accelerate", model, f"{name}|{len(shared.examples)}", *options))
+    if form == "hosted":
+        model = PLACEHOLDER if plan.calls_model else "none"
+        commands.append(shell("lighteval", "custom", model, f"{module}/model.py", f"{name}|0", *options))
+    return [prefix + command for command in commands]
+
+
+def _configuration(shared: Shared) -> str:
+    """The model's configuration, where a task needs more than its name; JSON is YAML."""
+    parameters: dict[str, Any] = {"model_name": _MODEL}
+    if shared.system is not None:
+        parameters["system_prompt"] = shared.system
+    if shared.settings:
+        parameters["generation_parameters"] = dict(shared.settings)
+    return json.dumps({"model_parameters": parameters}, ensure_ascii=False, indent=2) + "\n"
+
+
+# Files
+
+
+def _write_numbers(folder: Path, manifest: Manifest, num_examples: int) -> None:
+    """Write the rows of an export and of its examples: numbers, with what they were exported from."""
+    place = folder / ROWS
+    place.mkdir()
+    for split, number in ((SPLIT, manifest.num_samples), (EXAMPLES, num_examples)):
+        if number or split == SPLIT:
+            lines = (json.dumps({"sample": row, "export": mark(manifest)}) + "\n" for row in range(number))
+            write_text(place / f"{split}.jsonl", "".join(lines))
+
+
+def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
+    """A file for `lighteval … --custom-tasks` that calls aigo-bridge."""
+    module = manifest.module
+    title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on lighteval."
+    about = (
+        f"Written by {MARK}. The task as its author wrote it and the rows that it runs on are in {module}/."
+    )
+    head = module_docstring(title, manifest.commands, about)
+    template = Path(__file__).with_name("hosted.py.jinja")
+    return rendered(template, head=head, module=module, arguments=arguments)
+
+
+def _model_code(module: str) -> str:
+    """The file that `lighteval custom` loads a model from: it takes the first class of a model that it finds
+    there.
+    """
+    about = f"The evaluated model of {module}.py, written by {MARK}."
+    head = "\n".join([*wrapped(opened(about), indent=0), '"""'])
+    return rendered(Path(__file__).with_name("model.py.jinja"), head=head)

@@ -1,0 +1,402 @@
+"""The details file of a task: its rows read within bounds, what is damaged left out and named, put in the
+order of the documents.
+
+lighteval writes a row for each document and way of asking (answers, likelihoods), all rows of one way after
+the other, in an order of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships none
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds, TooLargeError
+from aigo_bridge.importing.log_import import Damage
+from aigo_bridge.process.pool import Worker
+from aigo_lighteval.importing.footer import RowGroup, read_footer
+from aigo_lighteval.importing.locate import Place
+from aigo_lighteval.importing.rows import COLUMN, Asked, Json, Row
+
+UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, TypeError)
+"""What pyarrow raises at a damaged file; texts that are no UTF-8 are ValueErrors."""
+
+PARTS = ("doc", "model_response", "metric")
+_OLD = frozenset({"full_prompt", "predictions", "gold", "metrics"})
+"""Columns that only releases before 0.11 wrote."""
+_SLICE = 256
+"""Rows that are turned into Python values at a time."""
+_BATCH_BYTES = 1 << 30
+"""What the rows of one batch may come to when every one of them is as large as its whole column."""
+
+
+class Details:
+    """The rows of a details file.
+
+    Args:
+        location: where the file is.
+        bounds: what it may ask of the machine.
+        note: told of what could not be read.
+        worker: where the footer is read.
+
+    Raises:
+        EvidenceError: nothing can be read, or more is asked for than the bounds allow.
+    """
+
+    def __init__(self, location: str, bounds: Bounds, note: Callable[[Damage], None], worker: Worker):
+        self._location = location
+        self._bounds = bounds
+        self._note = note
+        self._deadline = bounds.deadline()
+        place = Place.of(location)
+        try:
+            self._table = self._read(place, worker)
+        except UNREADABLE as error:
+            if isinstance(error, EvidenceError):
+                raise
+            raise EvidenceError(f"the details cannot be read: {_first_line(error)}") from error
+        self.renamed = 0
+        """Documents whose id another document has."""
+
+    def _read(self, place: Place, worker: Worker) -> Any:
+        size = place.size()
+        with place.open() as handle:
+            groups = read_footer(handle, size, self._bounds.member_bytes, worker)
+            handle.seek(0)
+            with pq.ParquetFile(handle) as file:
+                names = self._parts(file.schema_arrow)
+                self._check(groups, size)
+                batches: list[Any] = []
+                for number, group in enumerate(groups):
+                    batches += self._row_group(file, number, group, names, size)
+        tables = [pa.Table.from_batches([batch]) for batch in batches]
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
+    def _parts(self, schema: Any) -> list[str]:
+        """The columns that are there; the others are noted."""
+        if "doc" not in schema.names:
+            if len(_OLD & set(schema.names)) > 1:
+                raise EvidenceError(
+                    "the details were written by a release of lighteval before 0.11, expected 0.11 or later"
+                )
+            raise EvidenceError(f"the details have no column 'doc' (found {', '.join(schema.names[:8])})")
+        if not pa.types.is_struct(schema.field("doc").type):
+            raise EvidenceError(f"column 'doc' is {schema.field('doc').type}, expected a struct")
+        names = [
+            name for name in PARTS if name in schema.names and pa.types.is_struct(schema.field(name).type)
+        ]
+        for name in PARTS:
+            if name not in names:
+                what = "is no struct" if name in schema.names else "is missing"
+                self._note(Damage(self._location, None, f"column {name!r} {what}"))
+        if COLUMN in schema.names and str(schema.field(COLUMN).type) in ("string", "large_string"):
+            names.append(COLUMN)
+        return names
+
+    def _check(self, groups: list[RowGroup], size: int) -> None:
+        values = 0
+        for number, group in enumerate(groups):
+            packed = sum(chunk.packed for chunk in group.chunks)
+            self._bounds.check_member(f"row group {number}", group.size, packed)
+            values += sum(chunk.values for chunk in group.chunks)
+        # A number takes eight bytes of memory, however often it is repeated in the file.
+        if values * 8 > self._bounds.room(size):
+            raise TooLargeError(
+                f"the details have {values:,} values in {size:,} bytes (raise the bound 'growth' if they"
+                " are yours)"
+            )
+
+    def _row_group(self, file: Any, number: int, group: RowGroup, names: list[str], size: int) -> list[Any]:
+        """The rows of one group, as far as they can be read."""
+
+        def rows(names: list[str]) -> list[Any] | str:
+            """The rows with some of their columns, or why these cannot be read."""
+            try:
+                return self._batches(file, number, group, names, size)
+            except TooLargeError:
+                raise
+            except UNREADABLE as error:
+                return _first_line(error)
+
+        batches = rows(names)
+        if not isinstance(batches, str):
+            return batches
+        where, reason = f"{self._location}: row group {number}", batches
+        leaves = [chunk.path for chunk in group.chunks if chunk.path.split(".", 1)[0] in names]
+        good = [leaf for leaf in leaves if not isinstance(rows([leaf]), str)]
+        if any(leaf.startswith("doc.") for leaf in good):
+            bad = ", ".join(leaf for leaf in leaves if leaf not in good)
+            batches = rows(good)
+            if not isinstance(batches, str):
+                self._note(Damage(where, None, f"{bad or 'some columns'} cannot be read: {reason}"))
+                return batches
+            reason = batches
+        self._note(Damage(where, None, f"{group.rows} rows cannot be read: {reason}"))
+        return []
+
+    def _batches(self, file: Any, number: int, group: RowGroup, names: list[str], size: int) -> list[Any]:
+        # A value that stands once in the file may be that of every row.
+        largest = max((chunk.unpacked for chunk in group.chunks), default=0)
+        batch = max(1, min(512, _BATCH_BYTES // max(largest, 1)))
+        room = max(self._bounds.room(size), 2 * group.size)
+        batches = []
+        for part in file.iter_batches(batch, row_groups=[number], columns=names, use_threads=False):
+            room -= part.nbytes
+            if room < 0:
+                raise TooLargeError(
+                    f"row group {number} comes to more than {self._bounds.growth:g} times its size in memory"
+                    " (raise the bound 'growth' if it is yours)"
+                )
+            self._check_time()
+            batches.append(part)
+        return batches
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TooLargeError(
+                f"the details take more than {self._bounds.seconds:g} seconds (raise the bound 'seconds')"
+            )
+
+    def documents(self) -> Iterator[Asked]:
+        """Every document with its rows, in the order of the ids where these are numbers, else of the file."""
+        if self._table is None:
+            return
+        table, self._table = self._table, None
+        order = self._order(table)
+        table = _taken(table, [number for _, numbers in order for number in numbers])
+        rows = self._values(table, [number for _, numbers in order for number in numbers])
+        for sample_id, numbers in order:
+            document_rows = [row for row in (next(rows) for _ in numbers) if row is not None]
+            if document_rows:
+                yield Asked(sample_id, document_rows)
+
+    def _order(self, table: Any) -> list[tuple[str, list[int]]]:
+        ids = _field(table, "id")
+        texts = [f"row-{number}" if value is None else str(value) for number, value in enumerate(ids)]
+        numbers_by_id: dict[str, list[int]] = {}
+        for number, text in enumerate(texts):
+            numbers_by_id.setdefault(text, []).append(number)
+        order: list[tuple[str, list[int]]] = []
+        queries: list[Any] | None = None
+        metrics: list[frozenset[str]] = []
+        for text, numbers in numbers_by_id.items():
+            if len(numbers) == 1:
+                order.append((text, numbers))
+                continue
+            if queries is None:
+                queries, metrics = _field(table, "query"), _metric_names(table)
+            same: list[list[int]] = []
+            for number in numbers:
+                # Rows of one document ask in different ways and so have different metrics; ids are unique
+                # within a split only.
+                place = next(
+                    (
+                        group
+                        for group in same
+                        if queries[group[0]] == queries[number]
+                        and all(not metrics[row] & metrics[number] for row in group)
+                    ),
+                    None,
+                )
+                if place is None:
+                    same.append([number])
+                else:
+                    place.append(number)
+            order.append((text, same[0]))
+            for count, group in enumerate(same[1:], 2):
+                self.renamed += 1
+                name = f"{text}-{count}"
+                while name in numbers_by_id:
+                    name += "'"
+                order.append((name, group))
+        if all(re.fullmatch(r"\d{1,18}", text) for text in numbers_by_id):
+            order.sort(key=lambda entry: int(entry[0].partition("-")[0]))
+        return order
+
+    def _values(self, table: Any, numbers: list[int]) -> Iterator[Row | None]:
+        """The rows of the table; `None` for those that cannot be had."""
+        spoiled = 0
+        for start in range(0, len(numbers), _SLICE):
+            self._check_time()
+            slice_numbers = numbers[start : start + _SLICE]
+            part = table.slice(start, len(slice_numbers))
+            try:
+                yield from _rows(part, slice_numbers)
+                continue
+            except UNREADABLE:
+                pass
+            for at, number in enumerate(slice_numbers):
+                try:
+                    rows = list(_rows(part.slice(at, 1), [number]))
+                except UNREADABLE as error:
+                    spoiled += 1
+                    self._note(Damage(f"{self._location}: row {number}", None, _first_line(error)))
+                    if spoiled > self._bounds.damaged:
+                        raise TooLargeError(
+                            f"more than {self._bounds.damaged:,} rows cannot be read (bound 'damaged')"
+                        ) from error
+                    yield None
+                    continue
+                yield from rows
+
+
+def _rows(table: Any, numbers: list[int]) -> list[Row]:
+    arrays = {name: _one(table, name) for name in PARTS if name in table.schema.names}
+    odd = any(has_odd_numbers(column) for column in arrays.values())
+    parts: dict[str, list[Json | None]] = {name: [None] * len(numbers) for name in PARTS}
+    for name, column in arrays.items():
+        columns = columns_of(column)
+        if columns:
+            keys = tuple(columns)
+            parts[name] = [dict(zip(keys, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        else:
+            parts[name] = [{} for _ in numbers]
+        if column.null_count:
+            valid = column.is_valid().to_pylist()
+            parts[name] = [
+                value if is_value else None for value, is_value in zip(parts[name], valid, strict=True)
+            ]
+    failures = _one(table, COLUMN).to_pylist() if COLUMN in table.schema.names else [None] * len(numbers)
+    return [
+        Row(number, doc, response, metric, odd, failure)
+        for number, doc, response, metric, failure in zip(
+            numbers, parts["doc"], parts["model_response"], parts["metric"], failures, strict=True
+        )
+    ]
+
+
+def _one(table: Any, name: str) -> Any:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _taken(table: Any, order: list[int]) -> Any:
+    """The rows of a table in another order."""
+    if order == list(range(table.num_rows)):
+        return table
+    # One piece, because `take` joins the pieces anew for every column otherwise.
+    # `pa.array` would import pandas where it is installed, which takes longer than all the rest.
+    numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(array("q", order))])
+    return table.combine_chunks().take(numbers)
+
+
+def _field(table: Any, name: str) -> list[Any]:
+    """A field of the documents as Python values; nothing but `None` where there is none."""
+    kind = table.schema.field("doc").type
+    if kind.get_field_index(name) < 0:
+        return [None] * table.num_rows
+    values: list[Any] = []
+    for chunk in table.column("doc").chunks:
+        column = chunk.flatten()[kind.get_field_index(name)]
+        try:
+            values += column.to_pylist()
+        except ValueError:
+            # Texts that are no UTF-8: which rows they spoil is found out row by row.
+            values += [None] * len(column)
+    return values
+
+
+def _metric_names(table: Any) -> list[frozenset[str]]:
+    """Names of the metrics that each row has."""
+    if "metric" not in table.schema.names:
+        return [frozenset()] * table.num_rows
+    kind = table.schema.field("metric").type
+    names = [field.name for field in kind]
+    names_by_row: list[frozenset[str]] = []
+    for chunk in table.column("metric").chunks:
+        valid = [column.is_valid().to_pylist() for column in chunk.flatten()]
+        names_by_row += [
+            frozenset(name for name, is_value in zip(names, row, strict=True) if is_value)
+            for row in zip(*valid, strict=True)
+        ] or [frozenset()] * len(chunk)
+    return names_by_row
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:300]}" if text else type(error).__name__
+
+
+# Arrow columns → Python values that JSON can hold
+
+
+_KINDS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+)
+
+
+def columns_of(array: Any) -> dict[str, list[Any]]:
+    """The fields of a struct array as columns; those without any value are left out.
+
+    Raises:
+        ValueError: a text is no UTF-8, or a time is beyond what Python can hold.
+    """
+    return {
+        field.name: values(column)
+        for field, column in zip(array.type, array.flatten(), strict=True)
+        if column.null_count < len(column)
+    }
+
+
+def values(array: Any) -> list[Any]:
+    """The values of an array as JSON has them; bytes as `data:` URLs.
+
+    Raises:
+        ValueError: a text is no UTF-8, or a time is beyond what Python can hold.
+    """
+    items: list[Any] = array.to_pylist()
+    return [_without_bytes(value) for value in items] if _has(array.type, _is_binary) else items
+
+
+def has_odd_numbers(array: Any) -> bool:
+    """Whether any number in an array, however deep, is not finite."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        return pc.all(pc.is_finite(array)).as_py() is False
+    if not _has(kind, pa.types.is_floating):
+        return False
+    if pa.types.is_struct(kind):
+        return any(has_odd_numbers(column) for column in array.flatten())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return has_odd_numbers(array.flatten())
+    # Kinds that lighteval does not write: looked at value by value.
+    return True
+
+
+def _has(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+    return bool(wanted(kind)) or any(_has(kind.field(at).type, wanted) for at in range(kind.num_fields))
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _without_bytes(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return data_url(value)
+    if isinstance(value, dict):
+        return {name: _without_bytes(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_bytes(item) for item in value]
+    return value
+
+
+def data_url(data: bytes) -> str:
+    """Bytes as a `data:` URL, with the type of the usual image formats."""
+    kind = next((kind for sign, kind in _KINDS if data.startswith(sign)), None)
+    if kind is None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        kind = "image/webp"
+    return f"data:{kind or 'application/octet-stream'};base64,{base64.b64encode(data).decode()}"

@@ -1,0 +1,110 @@
+"""The footer of a Parquet file: how much its columns claim to hold, before anything is unpacked.
+
+pyarrow reads it, in a process of its own: a damaged one that does not add up may end the process.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import TooLargeError
+from aigo_bridge.process.pool import Worker
+
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One column in one row group."""
+
+    path: str
+    """Names from the outermost column to the value, with dots between them."""
+    values: int
+    """Number of values, nulls included."""
+    packed: int
+    """Bytes in the file."""
+    unpacked: int
+    """Bytes after decompression; a value that is repeated counts once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that were written together."""
+
+    rows: int
+    size: int
+    """Bytes after decompression."""
+    chunks: tuple[Chunk, ...]
+
+
+def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGroup]:
+    """The row groups of a file.
+
+    Args:
+        file: the file, open for reading bytes; its position is changed.
+        size: its length in bytes.
+        most: bytes that the footer may have.
+        worker: where it is read.
+
+    Raises:
+        EvidenceError: it is no Parquet file, it is cut off, or its footer is damaged.
+        TooLargeError: the footer is too long.
+    """
+    if size < 12:
+        raise EvidenceError(f"found {size} bytes, expected a Parquet file")
+    file.seek(0)
+    start = bytes(file.read(4))
+    file.seek(size - 8)
+    tail = bytes(file.read(8))
+    if tail[4:] != _MAGIC:
+        what = "a Parquet file that is cut off" if start == _MAGIC else "no Parquet file"
+        raise EvidenceError(f"found {what}: its last bytes are not {_MAGIC.decode()}")
+    length = int.from_bytes(tail[:4], "little")
+    if length > size - 12:
+        raise EvidenceError(f"the footer claims {length:,} bytes of a file of {size:,}")
+    if length > most:
+        raise TooLargeError(f"the footer has {length:,} bytes, the limit is {most:,} (bound 'member_bytes')")
+    file.seek(size - 8 - length)
+    try:
+        groups = worker.call(_row_groups, bytes(file.read(length)))
+    except BrokenProcessPool as error:
+        raise EvidenceError("the footer is damaged: reading it ends the process") from error
+    if isinstance(groups, str):
+        raise EvidenceError(f"the footer is damaged: {groups}")
+    return groups
+
+
+def _row_groups(footer: bytes) -> list[RowGroup] | str:
+    """The row groups that a footer tells of, or what is wrong with it."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    file = _MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(file))
+        return [_row_group(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
+    except (pa.ArrowException, OSError, ValueError, OverflowError, IndexError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _row_group(group: Any) -> RowGroup:
+    columns = (group.column(number) for number in range(group.num_columns))
+    chunks = [
+        Chunk(
+            column.path_in_schema,
+            _count(column.num_values),
+            _count(column.total_compressed_size),
+            _count(column.total_uncompressed_size),
+        )
+        for column in columns
+    ]
+    return RowGroup(_count(group.num_rows), _count(group.total_byte_size), tuple(chunks))
+
+
+def _count(value: int) -> int:
+    if value < 0:
+        raise ValueError(f"found {value!r}, expected a number from 0")
+    return value

@@ -1,0 +1,300 @@
+"""Everything of a `TaskResultLog` but its samples, metrics with their standard errors among it, from what
+the results file says about one task.
+
+lighteval knows no AI GO entities: ids and keys are derived from names, so the same files always give the same
+specification. What the results file says about the task, and about the run, is kept whole in
+`specification.config["lighteval"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
+from aigo_bridge.importing.log_import import Damage, LossReport
+from aigo_bridge.results.specification import slug, stored_model
+from aigo_bridge.text.json_text import key_of, non_finite_text, without_non_finite
+from aigo_bridge.version import __version__
+from aigo_lighteval.importing.header import BY_TASK, Header, own_part
+from aigo_lighteval.importing.locate import Run
+from aigo_lighteval.importing.samples import Totals, finite_number
+
+Json = dict[str, Any]
+_UNNAMED = "(unnamed)"
+_STDERR = "_stderr"
+
+
+def frame_of(
+    run: Run,
+    header: Header,
+    task: str,
+    totals: Totals,
+    scorers: Iterable[str],
+    damage: list[Damage],
+    loss: LossReport,
+) -> Json:
+    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+
+    Args:
+        run: the files.
+        header: what the results file says.
+        task: the task's name in lighteval, with suite and shots as the release has them.
+        totals: what the documents added up to.
+        scorers: metrics that the documents have.
+        damage: what could not be read.
+        loss: where counts go.
+    """
+    config = own_part(header.tasks, task)
+    config = config if isinstance(config, dict) else {}
+    results = own_part(header.results, task)
+    metrics: list[Json] | None = None
+    errors: list[Json] = []
+    if results is not None:
+        metrics, errors = metrics_of(results, functions_of(config), loss)
+    evidence: Json = {"metrics": metrics}
+    if errors:
+        evidence["errors"] = errors
+    evidence["failures"] = {"num_errors": totals.failed, "num_total": totals.samples}
+    names = dict.fromkeys(
+        [*_declared(config), *scorers, *(metric["scorer_name"] for metric in metrics or [])]
+    )
+    specification, odd = without_non_finite(_specification(run, header, task, config, totals, list(names)))
+    if odd:
+        loss.changed["number that is not finite in the configuration: written as text"] += odd
+    return {
+        "format_version": "v1",
+        "app_version": f"aigo-bridge {__version__}",
+        "status": "failure" if damage else "success",
+        "evidence": evidence,
+        "specification": specification,
+        "execution": _execution(run, header, totals),
+        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
+    }
+
+
+def functions_of(config: Any) -> dict[str, str]:
+    """Metric → name of the function that computed it of all documents."""
+    functions: dict[str, str] = {}
+    for metric in _metric_configs(config):
+        function = metric.get("corpus_level_fn")
+        for name in _names(metric):
+            function_name = function.get(name) if isinstance(function, dict) else function
+            if isinstance(function_name, str) and function_name:
+                # Instances are written with their settings, some with an address in memory.
+                functions[name] = (
+                    function_name.split("(")[0].split(" object at ")[0].strip("<") or function_name
+                )
+    return functions
+
+
+def _declared(config: Json) -> list[str]:
+    return [name for metric in _metric_configs(config) for name in _names(metric)]
+
+
+def _metric_configs(config: Any) -> list[Json]:
+    metrics = config.get("metrics") if isinstance(config, dict) else None
+    return [metric for metric in metrics if isinstance(metric, dict)] if isinstance(metrics, list) else []
+
+
+def _names(metric: Json) -> list[str]:
+    name = metric.get("metric_name")
+    return [str(entry) for entry in name] if isinstance(name, list) else [str(name)] if name else []
+
+
+def _specification(
+    run: Run, header: Header, task: str, config: Json, totals: Totals, scorers: list[str]
+) -> Json:
+    name, shots = _name_and_shots(task, config, totals)
+    header_part: Json = {
+        "task": task,
+        "config_general": header.general,
+        "config_task": config,
+        "averages": header.averages(task),
+        **{key: value for key, value in header.rest.items() if key not in BY_TASK},
+    }
+    for table, entry in BY_TASK.items():
+        if (own := own_part(header.rest.get(table), task)) is not None:
+            header_part[entry] = own
+    run_config: Json = {}
+    most = header.general.get("max_samples")
+    if isinstance(most, int) and not isinstance(most, bool) and most >= 1:
+        # lighteval shuffles documents before it takes the first ones.
+        run_config |= {"num_samples": most, "subsampling": "random"}
+    if totals.most_trials > 1:
+        run_config["trials_config"] = {"num_trials": totals.most_trials}
+    specification: Json = {
+        "display_name": task or _UNNAMED,
+        "task": _task(run, name, task, shots, config, totals, scorers),
+        "config": {"num_fewshots": shots, "lighteval": header_part},
+        "run_config": run_config,
+    }
+    model = header.model or run.model
+    if model is not None:
+        specification["evaluated_entity"] = _model(model, header.model_config).model_dump(mode="json")
+    return specification
+
+
+def _name_and_shots(task: str, config: Json, totals: Totals) -> tuple[str, int]:
+    """The task's name without suite and shots, and the number of shots: `community|demo:gen|2` → `demo:gen`,
+    2.
+    """
+    parts = task.split("|")
+    if len(parts) == 1 and ":" in task:
+        head, _, last = task.rpartition(":")
+        parts = [head, last] if last.isdigit() else parts
+    shots = int(parts[-1]) if len(parts) > 1 and parts[-1].isdecimal() and len(parts[-1]) < 9 else None
+    names = parts[:-1] if shots is not None else parts
+    if shots is None:
+        declared = config.get("num_fewshots")
+        shots = declared if isinstance(declared, int) else totals.num_fewshots or 0
+    name = config.get("name")
+    return (name if isinstance(name, str) and name else names[-1] or task), shots
+
+
+def _task(
+    run: Run, name: str, task: str, shots: int, config: Json, totals: Totals, scorers: list[str]
+) -> Json:
+    repository = config.get("hf_repo")
+    dataset = repository if isinstance(repository, str) and repository else name
+    definitions = {entry: metric for metric in _metric_configs(config) for entry in _names(metric)}
+    functions = functions_of(config)
+    definition: Json = {
+        "type": "benchmark_task",
+        "evaluated_entity_type": "model",
+        "dataset": {"id": key_of(dataset)},
+        "solver": {
+            "type": "lighteval",
+            "num_fewshots": shots,
+            **{
+                key: config[key]
+                for key in ("generation_size", "stop_sequence", "few_shots_split", "few_shots_select")
+                if config.get(key) is not None
+            },
+        },
+        "scorers": [_scorer(entry, definitions.get(entry), functions.get(entry, entry)) for entry in scorers],
+    }
+    if totals.most_trials > 1:
+        definition["trials"] = {"num_trials": totals.most_trials}
+    document: Json = {
+        "id": key_of(name),
+        "key": key_of(name),
+        "display_name": name or _UNNAMED,
+        "description": "",
+        "config_spec": [
+            {
+                "type": "int",
+                "key": "num_fewshots",
+                "display_name": "Examples in front of each question",
+                "default_value": shots,
+            }
+        ],
+        "definition": definition,
+        "provider": "user",
+        "tags": [],
+    }
+    if (ended := _ended(run)) is not None:
+        document["created_at"] = ended
+    return document
+
+
+def _scorer(name: str, metric: Json | None, function: str) -> Json:
+    scorer: Json = {
+        "key": key_of(name),
+        "type": name,
+        "display_name": name or _UNNAMED,
+        "metrics": [{"key": key_of(function), "type": function}],
+    }
+    if metric is not None:
+        scorer["options"] = {key: value for key, value in metric.items() if key != "metric_name"}
+    return scorer
+
+
+def _model(name: str, config: Json) -> StoredModel:
+    if config.get("provider") or config.get("base_url"):
+        return stored_model(name, engine="lighteval")
+    # Names of weights look like names at a provider (`openai/gpt-oss-20b`), and are none.
+    key = slug(name)
+    return StoredModel(
+        id=key,
+        display_name=name,
+        key=key,
+        task=MLTask.chat_completion,
+        config=ModelCustomConnectionConfig(
+            connection_type="custom_connection",
+            adapter_id="lighteval",
+            url=f"lighteval://{name}",
+            model_key=name,
+        ),
+        adapter_id="lighteval",
+    )
+
+
+def _execution(run: Run, header: Header, totals: Totals) -> Json:
+    ended = _ended(run) or 0
+    runtime = header.runtime or 0.0
+    execution: Json = {
+        "runtime": runtime,
+        "started_at": max(0, ended - round(runtime)),
+        "ended_at": ended,
+    }
+    if totals.answered:
+        execution["model_usage"] = {"num_samples": totals.answered}
+    return execution
+
+
+def _ended(run: Run) -> int | None:
+    """When the run ended, in Unix seconds, from its files' names: local time without a zone, taken as UTC."""
+    day, _, clock = run.date.partition("T")
+    try:
+        end = datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}")
+        return max(0, int(end.replace(tzinfo=UTC).timestamp()))
+    except (ValueError, OverflowError):
+        return None
+
+
+def metrics_of(results: Any, functions: dict[str, str], loss: LossReport) -> tuple[list[Json], list[Json]]:
+    """`MetricData` of a task, and errors for what is no finite number.
+
+    Args:
+        results: metric → value, standard errors as `<metric>_stderr`.
+        functions: metric → name of the function that computed it of all documents, where the configuration
+            tells.
+        loss: where counts go.
+    """
+    metrics: list[Json] = []
+    errors: list[Json] = []
+    if not isinstance(results, dict):
+        return metrics, [_error(f"the results are {type(results).__name__}, expected metrics by name")]
+    for name, value in results.items():
+        if name.endswith(_STDERR) and name.removesuffix(_STDERR) in results:
+            continue
+        number = finite_number(value)
+        if number is None:
+            shown = non_finite_text(value) if isinstance(value, float) else repr(value)[:100]
+            errors.append(_error(f"metric {name!r} is {shown}, not a finite number"))
+            loss.changed["metric that is not a finite number: reported as an error"] += 1
+            continue
+        function = functions.get(name, name)
+        data: Json = {
+            "values": {name: number},
+            "metric_key": key_of(function),
+            "metric_type": function,
+            "scorer_name": name,
+            "scorer_key": key_of(name),
+        }
+        if (stderr := results.get(name + _STDERR)) is not None:
+            if (number := finite_number(stderr)) is not None:
+                data["values"][name + _STDERR] = number
+            else:
+                shown = non_finite_text(stderr) if isinstance(stderr, float) else repr(stderr)[:100]
+                data["reason"] = f"its standard error is {shown}, not a finite number"
+                loss.changed["standard error that is not a finite number: told in the metric's reason"] += 1
+        metrics.append(data)
+        loss.kept["metric"] += 1
+    return metrics, errors
+
+
+def _error(message: str) -> Json:
+    return {"error_type": "MetricWithoutValue", "message": message, "stage": "metric"}

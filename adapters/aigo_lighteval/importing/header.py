@@ -1,0 +1,174 @@
+"""The results file of a run: read within bounds, and asked for what one task's result needs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.text.json_text import DEEPEST, dumps, without_depths
+from aigo_lighteval.importing.locate import Place
+
+Json = dict[str, Any]
+_SECRET_NAME = re.compile(r"(?i)(^|_|-)(api[_-]?key|token|secret|password|authorization|credentials?)$")
+_SHORTEST = 12
+"""Characters of a value that can be a secret; `eos_token: </s>` is none."""
+BY_TASK = {"summary_tasks": "summary_task", "versions": "version"}
+"""Tables by task in the results file, and what a task's own part of them is called."""
+_SPLIT = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the results file says; empty when there is none."""
+
+    general: Json = field(default_factory=dict)
+    """`config_general`."""
+    results: Json = field(default_factory=dict)
+    """Task → metric → value, averages over tasks included."""
+    tasks: Json = field(default_factory=dict)
+    """Task → its configuration."""
+    rest: Json = field(default_factory=dict)
+    """Everything else in the file."""
+    size: int = 0
+    """Bytes of the file."""
+
+    @property
+    def model(self) -> str | None:
+        """Name of the model; `None` when the file does not say."""
+        config = self.general.get("model_config")
+        for name in (
+            self.general.get("model_name"),
+            config.get("model_name") if isinstance(config, dict) else None,
+        ):
+            if isinstance(name, str) and name:
+                return name
+        return None
+
+    @property
+    def model_config(self) -> Json:
+        """The model's configuration; empty when the file has none."""
+        config = self.general.get("model_config")
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def runtime(self) -> float | None:
+        """Seconds that the run took; its start and end are readings of a clock without a date."""
+        try:
+            seconds = float(str(self.general.get("total_evaluation_time_secondes")))
+        except ValueError:
+            return None
+        return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+    def within(self, bounds: Bounds, tasks: int) -> Header:
+        """This header, without what would fill the disk because it stands in the result of every task.
+
+        Args:
+            bounds: `growth` says how much the results may have in common.
+            tasks: how many results there will be.
+        """
+        common = {name: part for name, part in self.rest.items() if name not in BY_TASK}
+        if len(dumps([self.general, common])) * tasks <= bounds.room(self.size):
+            return self
+        kept = {} if self.model is None else {"model_name": self.model}
+        return replace(self, general=kept, rest={k: v for k, v in self.rest.items() if k in BY_TASK})
+
+    def averages(self, task: str) -> Json:
+        """The averages that a task is part of: over all tasks, and over those of its group."""
+        group = re.split(r"[:|]", task.rsplit("|", 2)[-2] if "|" in task else task)[0]
+        return {
+            name: value
+            for name in ("all", *self._group_averages.get(group, ()))
+            if (value := self.results.get(name)) is not None
+        }
+
+    @cached_property
+    def _group_averages(self) -> dict[str, list[str]]:
+        """First part of the tasks' names → names of the averages over them."""
+        averages: dict[str, list[str]] = {}
+        for name in self.results:
+            if is_average(name) and name != "all":
+                averages.setdefault(name.split(":_average")[0].rsplit("|", 1)[-1], []).append(name)
+        return averages
+
+    def task_names(self) -> list[str]:
+        """The tasks that have metrics, in the order of the file."""
+        return [name for name in self.results if not is_average(name)]
+
+
+def is_average(name: str) -> bool:
+    """Whether a name in the results is an average over tasks: `all`, `mmlu:_average|5`."""
+    return name == "all" or bool(re.search(r":_average([|:]\d+)?$", name))
+
+
+def plain_name(name: str) -> str:
+    """A task's name without its signs: `|` is `:` in some files, and another sign in names of files that
+    were moved.
+    """
+    return _SPLIT.sub("_", name)
+
+
+def own_part(table: Any, name: str) -> Any:
+    """The part of a table by task that is this task's; `None` when it has none."""
+    if not isinstance(table, dict):
+        return None
+    if name in table:
+        return table[name]
+    plain = plain_name(name)
+    same = [key for key in table if plain_name(str(key)) == plain]
+    return table[same[0]] if len(same) == 1 else None
+
+
+def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> tuple[Json, Header]:
+    """The results file as it stands, and its parts.
+
+    Raises:
+        EvidenceError: it cannot be read, is no results file, or asks for more than the bounds allow.
+    """
+    place = Place.of(location)
+    try:
+        data = place.read(bounds.member_bytes)
+    except OSError as error:
+        raise EvidenceError(f"cannot read the results file: {error}") from error
+    bounds.check_document(location, data)
+    data = redaction.apply(data)
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"the results file is no JSON: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
+        raise EvidenceError("the results file has no object 'results': it is none of lighteval")
+    if without_depths(content):
+        raise EvidenceError(f"the results file is nested more than {DEEPEST} levels deep")
+    if redact:
+        content = _without_secrets(content, redaction.found)
+    parts = {name: content.pop(name, None) for name in ("config_general", "results", "config_tasks")}
+    objects = {name: part if isinstance(part, dict) else {} for name, part in parts.items()}
+    odd = {name: part for name, part in parts.items() if part is not None and not isinstance(part, dict)}
+    header = Header(
+        objects["config_general"], objects["results"], objects["config_tasks"], {**content, **odd}, len(data)
+    )
+    return {**content, **parts}, header
+
+
+def _without_secrets(value: Any, counts: Counter[str], name: str = "") -> Any:
+    """A copy in which values under names of secrets are masked: the configuration of a model carries its
+    key.
+    """
+    if isinstance(value, dict):
+        return {key: _without_secrets(item, counts, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item, counts) for item in value]
+    is_text = isinstance(value, str) and len(value) >= _SHORTEST and not value.startswith("[redacted:")
+    if not is_text or not _SECRET_NAME.search(name):
+        return value
+    kind = f"value of {name}"
+    counts[kind] += 1
+    return f"[redacted: {kind}]"

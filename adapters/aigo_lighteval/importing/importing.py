@@ -1,0 +1,389 @@
+"""The engine's side of `aigo-bridge import`: results of lighteval, whoever ran it; our own runs come back as
+they were written.
+
+Each task of a run becomes a result log of its own, `<task>_<date>.tasklog.json`, with its loss report.
+lighteval need not be installed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
+from aigo_bridge.evaluation.own_logs import own_report
+from aigo_bridge.evaluation.writing import write_result
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import (
+    UNMAPPED,
+    Damage,
+    ImportOptions,
+    ImportReport,
+    LossReport,
+    file_stem,
+    not_recomputed,
+    unmapped,
+)
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.process import no_collections
+from aigo_bridge.process.pool import Worker
+from aigo_bridge.provenance.imports import keep_provenance
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.writing import DocumentWriter
+from aigo_bridge.text.json_text import dumps
+from aigo_lighteval.importing.frame import frame_of, functions_of
+from aigo_lighteval.importing.header import Header, own_part, plain_name, read_header
+from aigo_lighteval.importing.locate import Run, find_runs, log_files, result_files, run_files
+from aigo_lighteval.importing.rows import Prompting
+from aigo_lighteval.importing.samples import SampleMapper
+from aigo_lighteval.running.evidence import BLOCK, read
+from aigo_lighteval.versions import require_parquet
+
+_LONGEST_STEM = 150
+"""Bytes of a file's name without its suffix."""
+
+
+def run_import(
+    locations: Sequence[str], out: Path, options: ImportOptions, tell: Callable[[ImportReport], None]
+) -> int:
+    """Import results, one report per task as they are done; returns the worst exit code (see `ImportReport`).
+
+    Raises:
+        UsageError: a location has no results, or an option is wrong or not to be had here.
+        MissingEngineError: details cannot be read here; what has none was imported.
+    """
+    if options.output_format == "parquet":
+        raise UsageError(
+            f"{', '.join(locations)}: results of lighteval are not written as parquet: found --format"
+            " parquet, expected json, json.gz or json.zst"
+            " (lighteval's details are Parquet files already; the tables of a result log: `aigo-bridge"
+            " import RESULT --format parquet`)"
+        )
+    options.redaction()
+    runs = find_runs(locations)
+    out.mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
+    worst = 0
+    unread: list[MissingEngineError] = []
+    with Worker() as worker:
+        for run in runs:
+            try:
+                if run.details:
+                    require_parquet(run.location)
+            except MissingEngineError as error:
+                unread.append(error)
+                continue
+            for report in _contained(run, import_run(run, out, options, taken, worker)):
+                tell(report)
+                worst = max(worst, report.exit_code)
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        raise MissingEngineError(f"{unread[0]}{more}")
+    return worst
+
+
+class LightevalLogs:
+    """Reads what lighteval leaves behind."""
+
+    expected = "results of lighteval (results_<date>.json, details_<task>_<date>.parquet)"
+
+    files = staticmethod(result_files)
+    parts = staticmethod(run_files)
+    import_logs = staticmethod(run_import)
+
+
+def _contained(run: Run, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
+    """The reports of a run; whatever is wrong with its files, the other runs have nothing to do with it."""
+    try:
+        yield from reports
+    except (UsageError, MissingEngineError):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with one run: it takes no other with it
+        reason = str(error) if isinstance(error, BridgeError) else unmapped("the results", error)
+        yield _nothing(run, [Damage(run.location, None, reason, UNMAPPED)])
+
+
+def import_run(
+    run: Run, out: Path, options: ImportOptions, taken: set[str], worker: Worker
+) -> Iterator[ImportReport]:
+    """Import one run, task by task.
+
+    Args:
+        run: its files.
+        out: folder of the result logs.
+        options: how it is imported.
+        taken: names of files that were written; those of the run are added.
+        worker: where footers of details are read.
+    """
+    header, damage, secrets = Header(), list[Damage](), options.redaction()
+    if run.results is None:
+        damage.append(Damage(run.location, None, "no results file: metrics and configuration are unknown"))
+    else:
+        try:
+            content, header = read_header(run.results, options.bounds, secrets, redact=options.redact)
+        except (EvidenceError, UsageError) as error:
+            damage.append(Damage(run.results, None, str(error)))
+        else:
+            report, reason = _own_report(run.results, content, out, options, taken)
+            if report is not None:
+                yield report
+                return
+            if reason is not None:
+                damage.append(Damage(run.results, None, reason))
+        if options.recompute is not None:
+            yield not_recomputed(run.location, str(damage[0]) if damage else None)
+            return
+    tasks = _tasks(run, header)
+    full_header, header = header, header.within(options.bounds, len(tasks))
+    if header is not full_header:
+        reason = "the configuration is too large to stand in the result of every task (bound 'growth')"
+        damage.append(Damage(run.location, None, reason))
+    if not tasks:
+        yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
+    for task, details in tasks:
+        # What was found in the results file was found in every task's part of it.
+        own_secrets = options.redaction()
+        own_secrets.found.update(secrets.found)
+        stem = file_stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
+        try:
+            yield _write_task(run, header, task, details, out / stem, options, own_secrets, damage, worker)
+        except OSError as error:
+            raise UsageError(f"cannot write to {str(out)!r}: {error}") from error
+
+
+def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
+    """Every task of the run with its details, in the order of the results file; those without metrics
+    follow.
+    """
+    unmatched = dict(run.details)
+    plain: dict[str, list[str]] = {}
+    for name in unmatched:
+        plain.setdefault(plain_name(name), []).append(name)
+    tasks: list[tuple[str, str | None]] = []
+    for task in header.task_names():
+        same = plain.get(plain_name(task), [])
+        name = task if task in unmatched else same[0] if len(same) == 1 else ""
+        if run.only is None or name in run.only:
+            tasks.append((task, unmatched.pop(name, None)))
+    return tasks + [(task, path) for task, path in unmatched.items() if run.only is None or task in run.only]
+
+
+def _own_report(
+    location: str, content: dict[str, Any], out: Path, options: ImportOptions, taken: set[str]
+) -> tuple[ImportReport | None, str | None]:
+    """What became of a run of ours, written as it was; no report for every other run, and for one that has
+    to be salvaged, with the reason.
+    """
+    if BLOCK not in content or "://" in location:
+        return None, None
+    before = set(taken)
+    try:
+        return _import_own(location, out, options, taken), None
+    except Exception as error:  # noqa: BLE001  # damaged, or of a release whose plans this one cannot read: then it is a run like any other
+        taken.intersection_update(before)
+        is_told = isinstance(error, BridgeError)
+        return None, str(error) if is_told else unmapped("the results as its own", error)
+
+
+def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str]) -> ImportReport:
+    path = Path(location)
+    evidence = read(path)
+    own_plan = None
+    if options.recompute is not None:
+        try:
+            own_plan = options.recompute(evidence.plan)
+        except EvidenceError as error:
+            return not_recomputed(location, str(error))
+    stem = file_stem(_shortened(path.name.removesuffix(".json")), taken, "run")
+    target = out / f"{stem}.tasklog.{options.output_format}"
+    written = write_result(evidence, target, engine="lighteval", own=own_plan)
+    report = own_report(location, target, evidence, written)
+    return keep_provenance(report, "lighteval", list(map(str, log_files(path))), options)
+
+
+def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
+    return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
+
+
+def _shortened(name: str) -> str:
+    """A name that fits into a file system with every suffix."""
+    data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
+    return data[:_LONGEST_STEM].decode("utf-8", "ignore")
+
+
+# One task of a run
+
+
+MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What code that reads well-formed rows raises at others."""
+_MANY = 64
+"""Samples that are written together."""
+
+Samples = Callable[[SampleMapper, list[Damage]], Iterator[bytes]]
+"""The documents of a task as JSON, mapped; what cannot be read of them is added to the damage."""
+
+
+def _write_task(
+    run: Run,
+    header: Header,
+    task: str,
+    details: str | None,
+    target: Path,
+    options: ImportOptions,
+    redaction: Redaction,
+    damage: list[Damage],
+    worker: Worker,
+) -> ImportReport:
+    """Write `<target>.tasklog.<format>` and `<target>.loss.json` (see `write_documents`); `details` may be
+    missing.
+    """
+    where = f"{run.location}: {task}"
+
+    def samples(mapper: SampleMapper, damage: list[Damage]) -> Iterator[bytes]:
+        """The documents as JSON, several at a time; damage ends them or leaves out one."""
+        if details is None:
+            damage.append(Damage(where, None, "no details: lighteval writes them with --save-details only"))
+            return
+        num_damage = len(damage)
+        pending: list[bytes] = []
+        try:
+            require_parquet(details)
+            from aigo_lighteval.importing.details import Details
+
+            rows = Details(details, options.bounds, damage.append, worker)
+            for document in rows.documents():
+                try:
+                    pending.append(dumps(mapper.sample(document)))
+                except MALFORMED as error:
+                    place = f"{details}: document {document.sample_id}"
+                    damage.append(Damage(place, None, unmapped("the document", error), UNMAPPED))
+                if len(pending) == _MANY:
+                    yield redacted(pending, redaction)
+                    pending = []
+            if rows.renamed:
+                mapper.loss.changed["document with the id of another: numbered"] += rows.renamed
+        except EvidenceError as error:
+            damage.append(Damage(details, None, str(error)))
+        if pending:
+            yield redacted(pending, redaction)
+        if len(damage) == num_damage:
+            results, declared = own_part(header.results, task), own_part(header.tasks, task)
+            reasons = mapper.scores.disagreements(results, functions_of(declared))
+            damage += [Damage(where, None, reason) for reason in reasons]
+
+    report = write_documents(
+        run, header, task, details or run.location, samples, target, options, redaction, damage
+    )
+    report = report.judged(options.max_loss)
+    report.write_loss()
+    return keep_provenance(report, "lighteval", [run.results, details], options)
+
+
+def write_documents(
+    run: Run,
+    header: Header,
+    task: str,
+    source: str,
+    samples: Samples,
+    target: Path,
+    options: ImportOptions,
+    redaction: Redaction,
+    damage: list[Damage],
+    *,
+    amend: Callable[[dict[str, Any]], None] = lambda frame: None,
+    clean: bool = False,
+) -> ImportReport:
+    """Write `<target>.tasklog.<format>`.
+
+    Args:
+        run: the files.
+        header: what the results file says.
+        task: the task's name.
+        source: where the documents are.
+        samples: gives them.
+        target: the files that are written, without their suffixes.
+        options: how it is imported.
+        redaction: what is taken out.
+        damage: what could not be read of the run as a whole.
+        amend: adds to the frame what the files have no place for.
+        clean: take out what this process knows to be secret, also where nothing else is taken out.
+    """
+    loss = LossReport()
+    damage = list(damage)
+    mapper = SampleMapper(
+        run=f"{run.date}/{task}",
+        source=source,
+        model=header.model or run.model,
+        prompts=prompting(header),
+        options=options,
+        loss=loss,
+    )
+    totals = mapper.totals
+    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
+    with open_for_replacing(output, clean=clean) as file, no_collections():
+        writer = DocumentWriter(file)
+        unread = len(damage)
+        for text in samples(mapper, damage):
+            writer.sample(text)
+        frame = frame_of(run, header, task, totals, mapper.scores.names, damage, loss)
+        amend(frame)
+        evidence = frame.pop("evidence")
+        if not writer.num_samples:
+            evidence = {"samples": [] if len(damage) == unread else None, **evidence}
+        writer.finish(*(redacted([dumps(part)], redaction) for part in (evidence, frame)))
+    return ImportReport(
+        log=f"{run.location} ({task})",
+        output=output,
+        loss_file=target.with_name(f"{target.name}.loss.json"),
+        status=frame["status"],
+        samples=totals.samples,
+        trials=totals.trials,
+        failed=totals.failed,
+        damage=tuple(damage),
+        loss=loss,
+        redacted=redaction.found,
+    )
+
+
+def redacted(values: Sequence[bytes], redaction: Redaction) -> bytes:
+    """JSON values without secrets, with commas between them.
+
+    A secret of nothing but digits can stand in the middle of a number; the text is put into the place of the
+    whole number then.
+    """
+    data = b",\n".join(values)
+    counts = dict(redaction.found)
+    clean = redaction.apply(data)
+    if clean is data or clean == data:
+        return data
+    try:
+        json.loads(b"[" + clean + b"]")
+    except ValueError:
+        redaction.found.clear()
+        redaction.found.update(counts)
+        return b",\n".join(dumps(_walked(json.loads(value), redaction)) for value in values)
+    return clean
+
+
+def _walked(value: Any, redaction: Redaction) -> Any:
+    if isinstance(value, dict):
+        return {_walked(key, redaction): _walked(item, redaction) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_walked(item, redaction) for item in value]
+    if isinstance(value, str):
+        return redaction.text(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        text = json.dumps(value).encode()
+        clean = redaction.apply(text)
+        return value if clean == text else clean.decode()
+    return value
+
+
+def prompting(header: Header) -> Prompting:
+    """How the model was prompted, from its configuration."""
+    prompt = header.model_config.get("system_prompt")
+    chat = header.model_config.get("override_chat_template") is not False
+    return Prompting(prompt if isinstance(prompt, str) else None, chat)

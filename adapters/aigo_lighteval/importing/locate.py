@@ -1,0 +1,380 @@
+"""Which files make up a run: results and details lie in folders of their own and are joined by the date in
+their names.
+
+```text
+<out>/results/<model>/results_<date>.json     (a model's name may have slashes, a template may move this file)
+<out>/details/<model>/<date>/details_<task>|<shots>_<date>.parquet
+<repository>/results_<date>.json, <repository>/<date>/details_….parquet      (as pushed to the hub)
+```
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from aigo_bridge.errors import UsageError
+from aigo_bridge.importing.bounds import TooLargeError
+from aigo_bridge.importing.file_kinds import HEAD, Head, head_of, remote_errors
+
+_DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"
+_RESULTS = re.compile(rf"results_{_DATE}\.json")
+_DETAILS = re.compile(rf"details_(?P<task>.+)_{_DATE}\.parquet", re.DOTALL)
+_FIRST_MEMBER = "config_general"
+"""Where every results file begins."""
+_HIGHEST = 12
+"""Folders above a file in which its counterpart is looked for."""
+
+
+@dataclass
+class Run:
+    """The files of one run."""
+
+    date: str
+    """As in the files' names: when the run ended, in the local time of its machine; `""` when unknown."""
+    results: str | None = None
+    """The results file; `None` when there is none."""
+    details: dict[str, str] = field(default_factory=dict)
+    """Task, as in the name of the file → its details."""
+    only: set[str] | None = None
+    """Tasks that were asked for, by the names of their details; `None`: all."""
+
+    @property
+    def location(self) -> str:
+        """The file that the run is called by."""
+        return self.results or next(iter(self.details.values()))
+
+    @property
+    def model(self) -> str | None:
+        """The model's name as the folders have it; `None` when they do not tell."""
+        for path, kind, below in (
+            *((path, "details", 2) for path in self.details.values()),
+            *([(self.results, "results", 1)] if self.results else []),
+        ):
+            parts = PurePosixPath(path.replace("\\", "/")).parts
+            if kind in parts:
+                start = len(parts) - parts[::-1].index(kind)
+                name = "/".join(parts[start:-below])
+                if name:
+                    return name
+        return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A location on a file system, local or any that fsspec knows."""
+
+    fs: Any
+    """The file system; `None`: the local one."""
+    path: str
+
+    @classmethod
+    def of(cls, location: str) -> Place:
+        """The place that a path, or a URL, names.
+
+        Raises:
+            UsageError: there is no such kind of URL, or what it takes is not installed.
+        """
+        if "://" not in location:
+            return cls(None, location)
+        import fsspec  # type: ignore[import-untyped]  # has no types
+
+        try:
+            fs, path = fsspec.core.url_to_fs(location)
+        except (ImportError, ValueError, OSError) as error:
+            raise UsageError(f"cannot open {location!r}: {error}") from error
+        return cls(None if "file" in _protocols(fs) else fs, path)
+
+    def name(self, path: str) -> str:
+        """A path of this file system as the user would write it."""
+        return path if self.fs is None else str(self.fs.unstrip_protocol(path))
+
+    def files(self) -> list[str]:
+        """The files here: the file itself, all below a folder, or what a pattern matches; sorted."""
+        if self.fs is not None:
+            paths = (
+                self.fs.glob(self.path)
+                if any(sign in self.path for sign in "*?[")
+                else self.fs.find(self.path)
+            )
+            return sorted(map(str, paths))
+        # A name of lighteval's may look like a pattern: what exists is no pattern.
+        if os.path.lexists(self.path):
+            return list(_local_files(self.path))
+        return sorted(file for name in glob.glob(self.path, recursive=True) for file in _local_files(name))  # noqa: PTH207  # patterns may be absolute
+
+    def absolute(self, path: str) -> str:
+        """A path of which all folders are known."""
+        return os.path.abspath(path) if self.fs is None else path  # noqa: PTH100  # as written, without following links
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return Path(path).is_file() if self.fs is None else bool(self.fs.isfile(path))
+
+    def below(self, folder: str) -> list[str]:
+        """The files directly in a folder; none when there is no such folder."""
+        if self.fs is not None:
+            return sorted(map(str, self.fs.ls(folder, detail=False))) if self.fs.isdir(folder) else []
+        path = Path(folder)
+        return sorted(str(entry) for entry in path.iterdir()) if path.is_dir() else []
+
+    def read(self, most: int) -> bytes:
+        """The whole file.
+
+        Raises:
+            OSError: it cannot be read.
+            TooLargeError: it has more than `most` bytes.
+        """
+        size = self.size()
+        if size > most:
+            raise TooLargeError(
+                f"{self.path!r} has {size:,} bytes, the limit is {most:,} (raise the bound 'member_bytes'"
+                " if it is yours)"
+            )
+        with self.open() as file:
+            return bytes(file.read(size))
+
+    def open(self) -> Any:
+        """The file, open for reading bytes.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        return Path(self.path).open("rb") if self.fs is None else self.fs.open(self.path, "rb")
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        return Path(self.path).stat().st_size if self.fs is None else int(self.fs.size(self.path))
+
+    def head(self, path: str) -> Head:
+        """The beginning of a file; nothing when it cannot be read."""
+        if self.fs is None:
+            return head_of(path) or Head(b"", whole=True)
+        try:
+            data = bytes(self.fs.cat_file(path, start=0, end=HEAD))
+        except remote_errors():
+            return Head(b"", whole=True)
+        return Head(data, len(data) < HEAD)
+
+
+def result_files(location: str) -> list[str]:
+    """What there is of lighteval at a location: a file, a folder, a pattern or a URL."""
+    try:
+        place = Place.of(location)
+        named = place.exists(place.path)
+        return [path for path in place.files() if _kind(place, path, named=named)]
+    except remote_errors():
+        return []
+
+
+def run_files(location: str) -> list[str]:
+    """The files of the run that a results file, or details, belong to: itself first.
+
+    Raises:
+        UsageError: as `find_runs`.
+    """
+    files = {location: None}
+    for run in find_runs([location]):
+        files |= dict.fromkeys(([run.results] if run.results else []) + list(run.details.values()))
+    return list(files)
+
+
+def find_runs(locations: Sequence[str]) -> list[Run]:
+    """The runs that the locations name, in the order of their files.
+
+    A results file brings its details with it and details their results file, also from outside the location.
+
+    Raises:
+        UsageError: a location has no results of lighteval.
+    """
+    runs: dict[str, Run] = {}
+    for location in locations:
+        place = Place.of(location)
+        try:
+            named = place.exists(place.path)
+            kinds = {path: _kind(place, path, named=named) for path in place.files()}
+        except remote_errors() as error:
+            if place.fs is None:
+                raise
+            raise UsageError(f"cannot look for results at {location!r}: {error}") from error
+        if not any(kinds.values()):
+            raise UsageError(
+                f"no results of lighteval at {location!r} (expected results_<date>.json,"
+                " details_<task>_<date>.parquet,"
+                " or a folder with them)"
+            )
+        for run in _runs_at(place, kinds, named=named):
+            key = place.absolute(run.location)
+            if key not in runs:
+                runs[key] = run
+            elif (earlier := runs[key]).only is not None:
+                earlier.only = None if run.only is None else earlier.only | run.only
+                earlier.details |= run.details
+    return list(runs.values())
+
+
+def log_files(results: Path) -> list[Path]:
+    """The files of a run on this machine: its results, and its details where they are found."""
+    try:
+        runs = find_runs([str(results)])
+    except (UsageError, OSError):
+        return [results]
+    return [results, *(Path(file) for run in runs for file in sorted(run.details.values()))]
+
+
+def _kind(place: Place, path: str, *, named: bool) -> str | None:
+    """`results`, `details`, or `None` for any other file; the content decides of results, and of a file that
+    was named outright.
+
+    Details are known in a folder by their names: any data set may lie there as Parquet.
+    """
+    name = _base(path)
+    for kind, pattern in (("results", _RESULTS), ("details", _DETAILS)):
+        if pattern.fullmatch(name):
+            # A pipe of that name would be waited for.
+            return kind if place.exists(path) else None
+    if not named and (not name.endswith(".json") or not place.exists(path)):
+        return None
+    head = place.head(path)
+    if named and head.data[:4] == b"PAR1":
+        return "details"
+    return "results" if _FIRST_MEMBER in (head.members or ()) else None
+
+
+def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iterator[Run]:
+    details = [path for path, kind in kinds.items() if kind == "details"]
+    results = [path for path, kind in kinds.items() if kind == "results"]
+    taken: set[str] = set()
+    for path in results:
+        date = _date(_RESULTS, path)
+        own_details = [file for file in details if date and _date(_DETAILS, file) == date]
+        if len(own_details) > 1 and sum(_date(_RESULTS, result) == date for result in results) > 1:
+            # Copies of a run: each with the details that lie nearest.
+            own_details = [file for file in own_details if _nearest(file, results, date) == path]
+        own_details = own_details or _details_of(place, path, date)
+        taken.update(own_details)
+        yield Run(date, place.name(path), {_task(file): place.name(file) for file in own_details})
+    orphans: dict[tuple[str, str], list[str]] = {}
+    for path in details:
+        if path not in taken:
+            orphans.setdefault((_folder(path), _date(_DETAILS, path)), []).append(path)
+    for (_, date), paths in orphans.items():
+        file = _results_of(place, paths[0], date)
+        yield Run(
+            date,
+            None if file is None else place.name(file),
+            {_task(path): place.name(path) for path in paths},
+            {_task(path) for path in paths} if file is not None or named else None,
+        )
+
+
+def _details_of(place: Place, results: str, date: str) -> list[str]:
+    """Details of a results file, looked for in the folders above it."""
+    if not date:
+        return []
+    results = place.absolute(results)
+    for folder in _above(results):
+        inside = [part for part in _parts_between(folder, results) if part != "results"]
+        beside = [folder] if not inside else []
+        for candidate in (_join(folder, "details", *inside, date), _join(folder, date), *beside):
+            paths = [
+                path
+                for path in place.below(candidate)
+                if _DETAILS.fullmatch(_base(path)) and _date(_DETAILS, path) == date
+            ]
+            if paths:
+                return paths
+        # A template may have put the results where the model's name is not a folder: any details of the very
+        # date.
+        for path in place.below(_join(folder, "details")):
+            for nested in (path, *place.below(path)):
+                paths = [path for path in place.below(_join(nested, date)) if _DETAILS.fullmatch(_base(path))]
+                if paths:
+                    return paths
+    return []
+
+
+def _results_of(place: Place, details: str, date: str) -> str | None:
+    """The results file of details, looked for in the folders above them."""
+    if not date:
+        return None
+    details = place.absolute(details)
+    for folder in _above(details):
+        inside = _parts_between(folder, details)
+        model = inside[1:-1] if inside[:1] == ["details"] else inside[:-1]
+        name = f"results_{date}.json"
+        for candidate in (_join(folder, "results", *model, name), _join(folder, name)):
+            if place.exists(candidate):
+                return candidate
+    return None
+
+
+def _above(path: str) -> Iterator[str]:
+    folder = _folder(path)
+    for _ in range(_HIGHEST):
+        yield folder
+        above = _folder(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _parts_between(folder: str, path: str) -> list[str]:
+    """Folders from `folder` down to the file."""
+    inside = path[len(folder) :].replace("\\", "/").strip("/")
+    return inside.split("/")[:-1]
+
+
+def _nearest(details: str, results: Iterable[str], date: str) -> str:
+    """The results file with the most folders in common, from the top."""
+
+    def shared(path: str) -> int:
+        pairs = zip(_parts(path), _parts(details), strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    return max((path for path in results if _date(_RESULTS, path) == date), key=shared)
+
+
+def _parts(path: str) -> list[str]:
+    return path.replace("\\", "/").split("/")
+
+
+def _local_files(path: str) -> Iterator[str]:
+    if not Path(path).is_dir():
+        yield path
+        return
+    for folder, names, files in os.walk(path):
+        names.sort()
+        yield from (str(Path(folder) / name) for name in sorted(files))
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _base(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1] if os.sep == "\\" else path.rsplit("/", 1)[-1]
+
+
+def _folder(path: str) -> str:
+    return os.path.dirname(path)  # noqa: PTH120  # also paths inside other file systems
+
+
+def _join(*parts: str) -> str:
+    return "/".join(part.rstrip("/") or "/" for part in parts).replace("//", "/")
+
+
+def _date(pattern: re.Pattern[str], path: str) -> str:
+    match = pattern.fullmatch(_base(path))
+    return match["date"] if match else ""
+
+
+def _task(path: str) -> str:
+    match = _DETAILS.fullmatch(_base(path))
+    return match["task"] if match else _base(path).removesuffix(".parquet")

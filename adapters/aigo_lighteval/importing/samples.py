@@ -1,0 +1,408 @@
+"""Documents with their answers and metrics → AI GO sample evidence, as JSON-ready dictionaries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aigo_bridge.importing.log_import import ImportOptions, LossReport
+from aigo_bridge.scoring.likelihoods import RAW_KEY
+from aigo_bridge.text.json_text import key_of, without_non_finite
+from aigo_lighteval.importing.rows import (
+    NONE,
+    Asked,
+    Failures,
+    Item,
+    Prompting,
+    Row,
+    answer_items,
+    carried_failures,
+    golds_of,
+    image_part,
+    prompt_items,
+    stored_failure,
+    unscored,
+)
+
+Json = dict[str, Any]
+_PER_TEXT = ("output_tokens", "logits")
+"""Fields of a response that have one entry for each answer."""
+_BULK = ("input_tokens", "output_tokens", "logits")
+_SPOKEN = frozenset({"input", "text", "text_post_processed", "reasonings"})
+_ZERO = frozenset({"truncated_tokens_count", "padded_tokens_count"})
+
+
+@dataclass
+class Totals:
+    """What the documents of a task add up to."""
+
+    samples: int = 0
+    trials: int = 0
+    most_trials: int = 0
+    """Answers of the document that was asked most often."""
+    answered: int = 0
+    """Documents with a response."""
+    failed: int = 0
+    """Documents that are known to have failed, or have no score."""
+    task_name: str | None = None
+    """The task's name as its documents have it."""
+    num_fewshots: int | None = None
+    """Examples in front of the first document."""
+
+
+@dataclass
+class SampleMapper:
+    """Maps the documents of one task.
+
+    Args:
+        run: name of the run, a part of the ids of traces.
+        source: where the details are.
+        model: name of the model; `None` when it is unknown.
+        prompts: how the model was prompted.
+        options: how it is imported.
+        loss: where counts go.
+    """
+
+    run: str
+    source: str
+    model: str | None
+    prompts: Prompting
+    options: ImportOptions
+    loss: LossReport
+    totals: Totals = field(default_factory=Totals)
+    """What was mapped so far."""
+
+    def __post_init__(self) -> None:
+        self.scores = Scores(self.loss)
+
+    def sample(self, document: Asked) -> Json:
+        """The evidence of one document.
+
+        Each of several answers is a trial. lighteval measures all answers of a document together, so the
+        scores then stand with the sample.
+
+        Raises:
+            AttributeError, IndexError, KeyError, TypeError, ValueError: the rows are so malformed that they
+                cannot be mapped.
+        """
+        odd = any(row.odd for row in document.rows)
+        scores = self.scores.of([row.metric for row in document.rows if row.metric is not None], odd=odd)
+        rows = [self._finite(row) for row in document.rows] if odd else document.rows
+        doc = next((row.doc for row in rows if row.doc is not None), None)
+        data = None if doc is None else sample_data(doc)
+        calls = [self._calls(row, data or {}) for row in rows if row.response is not None]
+        # What is said comes last: the conversation of a trace is that of its last call.
+        calls.sort(key=lambda row_calls: row_calls[0].spoken)
+        count = max((len(row_calls) for row_calls in calls), default=1)
+        several = count > 1
+        trials: list[Json] = []
+        for index in range(count):
+            trial_calls = [row_calls[index] for row_calls in calls if index < len(row_calls)]
+            trials.append(
+                {
+                    "index": index,
+                    "sample_id": document.sample_id,
+                    "sample": None if data is None else {"data": data},
+                    "solver": self._solver(f"{document.sample_id}/{index}", trial_calls)
+                    if trial_calls
+                    else None,
+                    "scores": None if several else scores,
+                    "errors": [],
+                }
+            )
+        failures = self._failures(rows, scored=bool(scores))
+        for index, error in failures.errors:
+            trials[min(index, count - 1)]["errors"].append(error)
+        self._count(document, doc, len(trials), bool(calls))
+        self.totals.failed += failures.failed
+        return {
+            "sample_id": document.sample_id,
+            "sample": None,
+            "solver": None,
+            "scores": scores if several else None,
+            "errors": [],
+            "trials": trials,
+        }
+
+    def _failures(self, rows: list[Row], *, scored: bool) -> Failures:
+        for row in rows:
+            failures = stored_failure(row.failure)
+            if failures is NONE:
+                failures = carried_failures(row.response or {}, row.metric or {})
+            if failures is not NONE:
+                self.loss.kept["failure"] += len(failures.errors)
+                return failures
+        # Metrics that could not be read are damage, which is told elsewhere.
+        if scored or all(row.metric is None for row in rows):
+            return NONE
+        answered = any(
+            row.response and (row.response.get("text") or row.response.get("logprobs")) for row in rows
+        )
+        what = "without a score" if answered else "without an answer and a score"
+        self.loss.changed[f"document {what}: reported as an error"] += 1
+        return unscored(answered=answered)
+
+    def _count(self, document: Asked, doc: Json | None, trials: int, answered: bool) -> None:
+        totals = self.totals
+        totals.samples += 1
+        totals.trials += trials
+        totals.most_trials = max(totals.most_trials, trials)
+        totals.answered += answered
+        self.loss.kept["sample"] += trials
+        if doc is not None and totals.task_name is None:
+            name, shots = doc.get("task_name"), doc.get("fewshot_samples")
+            totals.task_name = name if isinstance(name, str) and name else None
+            totals.num_fewshots = len(shots) if isinstance(shots, list) else 0
+
+    def _finite(self, row: Row) -> Row:
+        doc, docs = without_non_finite(row.doc)
+        response, responses = without_non_finite(row.response)
+        if docs + responses:
+            self.loss.changed["number that is not finite: written as text"] += docs + responses
+        return replace(row, doc=doc, response=response, odd=False)
+
+    def _solver(self, name: str, calls: list[_Call]) -> Json:
+        events = [call.event(f"{name}/{number}", self.model) for number, call in enumerate(calls)]
+        metadata: Json = {
+            "trace_id": f"{self.run}/{name}",
+            "source_type": "lighteval",
+            "source_uri": self.source,
+        }
+        if self.model is not None:
+            metadata["model"] = self.model
+        items = [*calls[-1].prompt, *calls[-1].answer]
+        if self.options.context == "none":
+            for event in events:
+                left_out = {"left_out": len(event["input_context"])}
+                event["input_context"] = []
+                event["metadata"] = {"lighteval": {**event["metadata"]["lighteval"], "context": left_out}}
+        trace = {"items": items, "metadata": metadata, "events": events}
+        return {"output": {"trace": trace, "raw_outputs": [call.output for call in calls], "direct_ios": []}}
+
+    def _calls(self, row: Row, data: Json) -> list[_Call]:
+        """The calls behind one row: one for each answer, or a single one for likelihoods."""
+        response: Json = row.response or {}
+        prompt, rebuilt = prompt_items(row.doc or {}, response, self.prompts, self.loss)
+        notes = {
+            name: value
+            for name, value in response.items()
+            if name not in _SPOKEN
+            and value is not None
+            and value != []
+            and not (name in _ZERO and value == 0)
+        }
+        if rebuilt:
+            notes["prompt"] = "put together from the document"
+        if self.options.events == "minimal":
+            for name in _BULK:
+                if notes.pop(name, None) is not None:
+                    self.loss.dropped[f"{name} of an answer (--events minimal)"] += 1
+        self.loss.kept["model call"] += 1
+        texts = response.get("text")
+        if not isinstance(texts, list):
+            texts = [] if texts is None else [texts]
+        if texts:
+            self.loss.kept["model call"] += len(texts) - 1
+            return [self._said(prompt, response, texts, at, notes) for at in range(len(texts))]
+        if response.get("logprobs"):
+            content = _likelihoods(response, data)
+            for name in ("logprobs", "argmax_logits_eq_gold", "unconditioned_logprobs"):
+                notes.pop(name, None)
+            item: Item = {"type": "custom_task_output_message", "content": content}
+            return [_Call(prompt, [item], content, notes, spoken=False)]
+        return [_Call(prompt, [], None, notes, spoken=False)]
+
+    def _said(self, prompt: list[Item], response: Json, texts: list[Any], at: int, notes: Json) -> _Call:
+        text = texts[at] if isinstance(texts[at], str) else "" if texts[at] is None else str(texts[at])
+        # What belongs to all answers stands with the first of them.
+        answer_notes = dict(notes) if at == 0 else {}
+        if len(texts) > 1:
+            for name in _PER_TEXT:
+                values = notes.get(name)
+                if isinstance(values, list) and len(values) == len(texts):
+                    answer_notes[name] = [values[at]]
+        scored = _at(response.get("text_post_processed"), at)
+        if scored is not None and scored != text:
+            answer_notes["text_post_processed"] = scored
+        answer = answer_items(len(prompt), text, _at(response.get("reasonings"), at))
+        output: Json = {"choices": [{"message": {"role": "assistant", "content": text}}]}
+        return _Call(prompt, answer, output, answer_notes, spoken=True)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One answer of the model, or its likelihoods."""
+
+    prompt: list[Item]
+    answer: list[Item]
+    output: Any
+    """For `raw_outputs`."""
+    notes: Json
+    spoken: bool
+    """Whether the model was asked to say something, not how likely something is."""
+
+    def event(self, name: str, model: str | None) -> Json:
+        """The `ModelCallEvent`."""
+        # No usage: token ids of a batch may be padded on both sides, so their number is not that of the
+        # tokens.
+        return {
+            "type": "model_call_event",
+            "id": name,
+            "model": model or "unknown",
+            "input_context": self.prompt,
+            "output_items": self.answer,
+            "metadata": {"lighteval": self.notes},
+        }
+
+
+def sample_data(doc: Json) -> Json:
+    """A document as a row: every field with a value, images as URLs, and the right answers as `golds`."""
+    data = {name: value for name, value in doc.items() if value is not None}
+    images = doc.get("images")
+    if isinstance(images, list):
+        data["images"] = [(image_part(image) or {"image_url": image})["image_url"] for image in images]
+    if golds := golds_of(doc):
+        data["golds"] = golds
+    return data
+
+
+def _likelihoods(response: Json, data: Json) -> Json:
+    """What a model that is asked for likelihoods answers: as in our own runs where it tells everything, so
+    that it can be scored again.
+    """
+    logprobs, choices = response["logprobs"], data.get("choices")
+    greedy, tokens = response.get("argmax_logits_eq_gold"), response.get("output_tokens") or []
+    of_choices = "PERPLEXITY" not in (data.get("sampling_methods") or [])
+    lists = [choices, logprobs, greedy, tokens]
+    content: Json = {}
+    if (
+        of_choices
+        and all(isinstance(values, list) and len(values) == len(logprobs) for values in lists)
+        and all(isinstance(token_ids, list) and token_ids for token_ids in tokens)
+    ):
+        content[RAW_KEY] = [
+            {
+                "continuation": choice,
+                "log_likelihood": logprob,
+                # Shorter continuations are padded with -1 to the length of the longest.
+                "num_tokens": sum(isinstance(token, int) and token >= 0 for token in token_ids),
+                "is_greedy": is_greedy,
+            }
+            for choice, logprob, is_greedy, token_ids in zip(*lists, strict=True)
+        ]
+        left: tuple[str, ...] = ("unconditioned_logprobs",)
+    else:
+        if of_choices and isinstance(choices, list) and len(choices) == len(logprobs):
+            content["choices"] = choices
+        left = ("logprobs", "argmax_logits_eq_gold", "unconditioned_logprobs")
+    return content | {name: response[name] for name in left if response.get(name)}
+
+
+def _at(values: Any, at: int) -> Any:
+    return values[at] if isinstance(values, list) and at < len(values) else None
+
+
+# Scores
+
+
+class Scores:
+    """Scores of documents, in the order of the file; keys of names are made once.
+
+    Args:
+        loss: where counts go.
+    """
+
+    def __init__(self, loss: LossReport):
+        self._loss = loss
+        self._keys: dict[str, str] = {}
+        self._numbers: dict[str, list[float]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics met so far."""
+        return list(self._keys)
+
+    def of(self, metrics: Iterable[Json], *, odd: bool) -> list[Json]:
+        """`ScoresData` of one document.
+
+        What a corpus metric prepared (answers and golds, sums of log likelihoods) is no score of the
+        document: it is kept under its own names.
+
+        Args:
+            metrics: its metrics, one dictionary for each way of asking; a metric that is null there was
+                measured in another.
+            odd: whether a value may be no finite number.
+        """
+        return [self._score(name, value, odd) for name, value in _measured(metrics)]
+
+    def _score(self, name: str, value: Any, odd: bool) -> Json:
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = key_of(name)
+        self._loss.kept["score"] += 1
+        metadata: Json = {}
+        if isinstance(value, dict):
+            values = value or {name: None}
+            metadata["corpus_level"] = True
+        else:
+            values = {name: value}
+            if isinstance(value, (int, float)):
+                self._numbers.setdefault(name, []).append(value)
+        if odd:
+            texts, count = without_non_finite(values)
+            if count:
+                self._loss.changed[
+                    "score value that is not a finite number: written as null, spelled out in its metadata"
+                ] += count
+                metadata["unscored"] = True
+                metadata["values"] = {name: text for name, text in texts.items() if text != values[name]}
+                values = {name: _nulled(item) for name, item in values.items()}
+        score = {"scorer_key": key, "scorer_name": name, "values": values}
+        if metadata:
+            score["metadata"] = metadata
+        return score
+
+    def disagreements(self, results: Any, functions: dict[str, str]) -> Iterator[str]:
+        """Metrics that are not the mean of their documents though they are said to be: then the files are of
+        different runs.
+
+        Args:
+            results: metric → value.
+            functions: metric → name of the function that computed it of all documents.
+        """
+        for name, numbers in self._numbers.items():
+            value = finite_number(results.get(name)) if isinstance(results, dict) else None
+            if value is None or functions.get(name) != "mean":
+                continue
+            mean = math.fsum(numbers) / len(numbers)
+            if math.isfinite(mean) and not math.isclose(value, mean, rel_tol=1e-6, abs_tol=1e-9):
+                yield (
+                    f"metric {name!r} is {value:.6g}, the mean of its {len(numbers)} documents is {mean:.6g}:"
+                    " results and details are not of the same run"
+                )
+
+
+def _measured(metrics: Iterable[Json]) -> Iterator[tuple[str, Any]]:
+    for metric in metrics:
+        for name, value in metric.items():
+            if value is not None:
+                yield name, value
+
+
+def _nulled(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list):
+        return [_nulled(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _nulled(item) for name, item in value.items()}
+    return value
+
+
+def finite_number(value: Any) -> float | int | None:
+    """A number as evidence has it; `None` for everything else."""
+    if isinstance(value, int):
+        return int(value)
+    return value if isinstance(value, float) and math.isfinite(value) else None

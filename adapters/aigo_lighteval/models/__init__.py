@@ -1,0 +1,1 @@
+"""lighteval's models behind the core's Model protocol, and the core's models behind lighteval's."""

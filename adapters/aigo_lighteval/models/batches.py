@@ -1,0 +1,431 @@
+"""A backend of lighteval as a model: single requests in, batches of documents to the backend.
+
+Whoever finds the model free takes the waiting requests of its own kind along. So samples keep their own
+failures, progress and limits, and the backend still gets batches. A limit on a sample's time takes effect
+when its batch has ended. lighteval's classes are guarded against what they do silently: cut prompts, ignored
+stop sequences, hidden failures.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import jinja2
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.prompt_manager import PromptManager
+
+from aigo_bridge.errors import SampleError, Stage
+from aigo_bridge.models.connections import Choice, Exchange, Reply, Usage
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_lighteval.documents.turns import storable
+from aigo_lighteval.models.backends import BackendModel, Question, question
+from aigo_lighteval.models.loading import Loaded, load, prepare, quiet_logs, replaced
+from aigo_lighteval.models.messages import Answer, AttemptError
+
+Ask = Callable[[Loaded, Sequence[Question]], list[Any]]
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A question on its way."""
+
+    asked: Question
+    ask: Ask
+    result: Any = None
+    """What became of it: what `ask` gives for it, or the exception; `None` before."""
+
+
+@dataclass
+class _Queue:
+    """What waits for the model."""
+
+    waiting: list[_Waiting] = field(default_factory=list)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+    def take(self, head: _Waiting, size: int) -> list[_Waiting]:
+        """A question with others of its kind, which then wait no longer."""
+        same = [
+            waiter
+            for waiter in self.waiting
+            if waiter is not head and waiter.ask is head.ask and waiter.asked.kind == head.asked.kind
+        ]
+        batch = [head, *same[: size - 1]]
+        self.waiting = [waiter for waiter in self.waiting if waiter not in batch]
+        return batch
+
+
+class BackendCaller:
+    """A model of a lighteval backend; `load` comes before the first call.
+
+    Raises:
+        UsageError: the model string is not valid, or packages are missing.
+    """
+
+    def __init__(self, asked: BackendModel):
+        self.asked = asked
+        self.name = asked.name
+        self._prepared = prepare(asked)
+        self._loaded: Loaded | None = None
+        # While one batch is worked on, the next one gathers.
+        self.max_concurrent = 2 * self._prepared.batch_size
+        self._queue = _Queue()
+        # torch's switches are per thread, so it is always the same kind of thread, and one at a time.
+        self._thread = anyio.CapacityLimiter(1)
+
+    def load(self) -> Loaded:
+        """Load the model, once.
+
+        Raises:
+            UsageError: it cannot be loaded.
+        """
+        if self._loaded is None:
+            self._loaded = load(self._prepared)
+        return self._loaded
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The length of answers, where the model string says one that is no part of lighteval's own
+        configuration.
+        """
+        length = self._prepared.max_tokens
+        return {"max_tokens": length} if length is not None and self.asked.backend.takes_length else {}
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it can be called."""
+        return self._loaded is not None
+
+    @property
+    def loaded(self) -> Loaded:
+        """The model; it has been loaded."""
+        assert self._loaded is not None
+        return self._loaded
+
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+        """Generate an answer.
+
+        Raises:
+            SampleError: a document cannot say the request.
+            AttemptError: the backend failed.
+        """
+        document = self._question(request, stage, ())
+        sent = self._sent(document, stage)
+        reply: Reply = await self._answered(document, generate, sent, stage)
+        (choice,) = reply.choices
+        answer = {"text": choice.text, "finish_reason": choice.finish_reason}
+        return Answer(reply), Exchange(sent, _text(answer), None)
+
+    async def likelihoods(
+        self, request: ModelRequest, continuations: Sequence[str], stage: Stage
+    ) -> tuple[tuple[Likelihood, ...], Exchange]:
+        """How likely the model finds texts behind a request's prompt.
+
+        Raises:
+            SampleError: a document cannot say the request.
+            AttemptError: the backend failed.
+        """
+        document = self._question(request, stage, tuple(continuations))
+        sent = self._sent(document, stage)
+        weighed: tuple[Likelihood, ...] = await self._answered(document, weigh, sent, stage)
+        answer = [weight.to_json() for weight in weighed]
+        return weighed, Exchange(sent, _text(answer), None)
+
+    def _question(self, request: ModelRequest, stage: Stage, choices: tuple[str, ...]) -> Question:
+        loaded = self.loaded
+        return question(
+            request,
+            loaded.backend,
+            loaded.generation,
+            chat=loaded.uses_chat_template,
+            max_tokens=loaded.max_tokens if loaded.backend.takes_length else None,
+            stage=stage,
+            choices=choices,
+        )
+
+    def _sent(self, query: Question, stage: Stage) -> str:
+        """What the model is given, as kept in evidence: the very text, where lighteval writes it."""
+        try:
+            prompt = given_text(self.loaded, query)
+        except (jinja2.TemplateError, ValueError) as error:
+            raise SampleError(
+                f"the model's chat template does not take these messages: {error}",
+                stage=stage,
+                kind="ChatTemplateError",
+            ) from error
+        sent: dict[str, Any] = {"prompt" if isinstance(prompt, str) else "messages": prompt}
+        if query.doc.choices:
+            sent["continuations"] = list(query.doc.choices)
+        else:
+            sent |= {"max_new_tokens": query.doc.generation_size, "stop": list(query.stop)}
+            sent |= {"generation_parameters": dict(self.loaded.generation)}
+        return _text(sent)
+
+    async def _answered(self, query: Question, ask: Ask, sent: str, stage: Stage) -> Any:
+        mine = _Waiting(query, ask)
+        queue = self._queue
+        queue.waiting.append(mine)
+        try:
+            async with queue.lock:
+                if mine.result is None:
+                    batch = queue.take(mine, self.loaded.batch_size)
+                    questions = [waiter.asked for waiter in batch]
+                    results = await anyio.to_thread.run_sync(
+                        contained_answers, self.loaded, questions, ask, limiter=self._thread
+                    )
+                    for waiter, result in zip(batch, results, strict=True):
+                        waiter.result = result
+        finally:
+            if mine in queue.waiting:
+                queue.waiting.remove(mine)
+        if isinstance(mine.result, Exception):
+            failed = mine.result
+            message = str(failed).strip() or type(failed).__name__
+            raise AttemptError(
+                SampleError(message, stage=stage, kind=type(failed).__name__),
+                is_transient=False,
+                exchange=Exchange(sent, None, None),
+            ) from failed
+        return mine.result
+
+    async def aclose(self) -> None:
+        """Give the model's memory back."""
+        if self._loaded is None:
+            return
+        async with self._queue.lock:  # an interrupted run may have left a batch at work
+            await anyio.to_thread.run_sync(self._loaded.model.cleanup)
+
+
+def _text(value: Any) -> str:
+    return storable(json.dumps(value, ensure_ascii=False))
+
+
+def contained_answers(loaded: Loaded, questions: Sequence[Question], ask: Ask) -> list[Any]:
+    """An answer or an exception for each question; what fails together is asked again one by one."""
+    import torch
+
+    with torch.no_grad():
+        try:
+            return ask(loaded, questions)
+        except Exception as error:  # noqa: BLE001  # whatever a backend raises is the failure of those who asked
+            if len(questions) == 1:
+                return [error]
+        return [result for single in questions for result in contained_answers(loaded, [single], ask)]
+
+
+# Calls of lighteval's classes, in the thread of a batch
+
+
+Result = TypeVar("Result")
+
+
+class BackendError(RuntimeError):
+    """A backend cannot do, or has not done, what it was asked."""
+
+
+def given_text(loaded: Loaded, query: Question) -> Any:
+    """What the model is given: a text, or the messages where a server writes the text.
+
+    Raises:
+        jinja2.TemplateError: the model's template refuses the messages.
+        ValueError: it has none.
+    """
+    native = loaded.model.prompt_manager
+    # Not the model's own: that one belongs to the batch that is worked on.
+    manager = PromptManager(native.use_chat_template, native.tokenizer, query.system)
+    if loaded.backend.writes_prompts:
+        return manager.prepare_prompt(query.doc)
+    return manager.prepare_prompt_api(query.doc)
+
+
+def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | BackendError]:
+    """Answers to questions of one kind.
+
+    Raises:
+        Exception: of whatever kind the backend raises.
+    """
+
+    def replies(fitting: Sequence[Question]) -> list[Reply | BackendError]:
+        return [
+            _reply(loaded, single, *pair)
+            for single, pair in zip(fitting, _generated(loaded, fitting), strict=True)
+        ]
+
+    if not loaded.backend.loads_weights:
+        return replies(questions)
+    lengths = [len(prompt_tokens(loaded, single)) for single in questions]
+    size = questions[0].doc.generation_size
+    if size is not None and max(lengths) - min(lengths) > size and len(questions) > 1:
+        # A batch is cut to the length of the prompt that has the most characters, plus the answer's.
+        return [reply for single in questions for reply in generate(loaded, [single])]
+    return _of_fitting(questions, [length_problem(loaded, length, size) for length in lengths], replies)
+
+
+def weigh(loaded: Loaded, questions: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
+    """How likely the continuations of questions of one kind are.
+
+    Raises:
+        Exception: of whatever kind the backend raises.
+    """
+
+    def likelihoods(fitting: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
+        responses = _called(loaded, loaded.model.loglikelihood, fitting)
+        return [_weighed(loaded, *pair) for pair in zip(fitting, responses, strict=True)]
+
+    return _of_fitting(questions, [continuation_problem(loaded, single) for single in questions], likelihoods)
+
+
+def _of_fitting(
+    questions: Sequence[Question],
+    problems: Sequence[str | None],
+    ask: Callable[[Sequence[Question]], Sequence[Result | BackendError]],
+) -> list[Result | BackendError]:
+    """Results in the order of the questions; those with a problem are not asked."""
+    fitting = [single for single, problem in zip(questions, problems, strict=True) if problem is None]
+    answers = iter(ask(fitting) if fitting else ())
+    return [next(answers) if problem is None else BackendError(problem) for problem in problems]
+
+
+def _called(
+    loaded: Loaded, call: Callable[[list[Any]], list[ModelResponse]], questions: Sequence[Question]
+) -> list[ModelResponse]:
+    loaded.model.prompt_manager.system_prompt = questions[0].system
+    with quiet_logs(), _without_bars(loaded):
+        responses = call([single.doc for single in questions])
+    if len(responses) != len(questions):
+        raise BackendError(f"the backend gave {len(responses)} answers to {len(questions)} questions")
+    return responses
+
+
+# Answers
+
+
+def _generated(loaded: Loaded, questions: Sequence[Question]) -> Iterator[tuple[str, ModelResponse]]:
+    for response in _called(loaded, loaded.model.greedy_until, questions):
+        if len(response.text) != 1:
+            raise BackendError(f"the backend gave {len(response.text)} answers to one question")
+        yield response.text[0] or "", response
+
+
+def _reply(loaded: Loaded, query: Question, text: str, response: ModelResponse) -> Reply | BackendError:
+    if loaded.backend.hides_failures and not text:
+        return BackendError(
+            "the backend gave an empty text, which is also what it gives for a call that failed"
+        )
+    for stop in query.stop:
+        # With a chat template, lighteval generates on to the end of the turn.
+        text = text.split(stop, 1)[0]
+    usage, reason = _spent(loaded, query, response)
+    reasoning = response.reasonings[0] if response.reasonings else None
+    return Reply(choices=(Choice(text=text, reasoning=reasoning, finish_reason=reason),), usage=usage)
+
+
+def _spent(loaded: Loaded, query: Question, response: ModelResponse) -> tuple[Usage | None, str | None]:
+    """Tokens without padding, and why the answer ended; `None` where that is not known."""
+    if not response.input_tokens or len(response.output_tokens) != 1:
+        return None, None
+    written = _numbers(response.output_tokens[0])
+    prompt = len(response.input_tokens) - response.padded_tokens_count
+    if loaded.backend.name != "transformers":
+        return Usage(prompt, len(written)), None
+    # Behind its end, an answer is filled up with the end token.
+    end = loaded.model.tokenizer.eos_token_id
+    ended = end in written
+    spoken = written[: written.index(end) + 1] if ended else written
+    text = loaded.model.tokenizer.decode(spoken, skip_special_tokens=True)
+    stopped = ended or any(stop in text for stop in query.stop)
+    return Usage(prompt, len(spoken)), "stop" if stopped else "length"
+
+
+# Likelihoods
+
+
+def _weighed(
+    loaded: Loaded, query: Question, response: ModelResponse
+) -> tuple[Likelihood, ...] | BackendError:
+    _, continuations = _pairs(loaded, query)
+    choices = query.doc.choices
+    if not len(choices) == len(response.logprobs) == len(response.argmax_logits_eq_gold):
+        return BackendError(f"the backend gave {len(response.logprobs)} likelihoods of {len(choices)} texts")
+    values = [float(value) for value in response.logprobs]
+    if not all(math.isfinite(value) for value in values):
+        return BackendError(f"the backend gave log-likelihoods that are no numbers: {values}")
+    return tuple(
+        Likelihood(choice, value, len(tokens), bool(greedy))
+        for choice, value, tokens, greedy in zip(
+            choices, values, continuations, response.argmax_logits_eq_gold, strict=True
+        )
+    )
+
+
+def _pairs(loaded: Loaded, query: Question) -> tuple[list[list[int]], list[list[int]]]:
+    """Tokens of prompt and continuation, for each continuation, as the backend makes them."""
+    # Models of transformers are always given both apart, whatever the setting says.
+    apart = loaded.backend.name == "transformers" or loaded.model.pairwise_tokenization
+    contexts, continuations = loaded.model.tok_encode_pair(
+        given_text(loaded, query), list(query.doc.choices), pairwise=apart
+    )
+    return [_numbers(tokens) for tokens in contexts], [_numbers(tokens) for tokens in continuations]
+
+
+def continuation_problem(loaded: Loaded, query: Question) -> str | None:
+    """Why likelihoods would be wrong: no tokens give 0, and what does not fit loses its prompt."""
+    contexts, continuations = _pairs(loaded, query)
+    for context, tokens, text in zip(contexts, continuations, query.doc.choices, strict=True):
+        if not context:
+            return "the prompt has no tokens, so nothing tells how likely the first one behind it is"
+        if not tokens:
+            return f"the continuation {text!r} has no tokens"
+        if loaded.model.max_length is not None and len(context) + len(tokens) > loaded.model.max_length:
+            return (
+                f"prompt and continuation have {len(context)} and {len(tokens)} tokens; the model takes"
+                f" {loaded.model.max_length} together"
+            )
+    return None
+
+
+# Lengths
+
+
+def prompt_tokens(loaded: Loaded, query: Question) -> list[int]:
+    """A prompt as the backend's tokenizer encodes it."""
+    encoded = loaded.model.tokenizer(
+        given_text(loaded, query), add_special_tokens=loaded.model.add_special_tokens
+    )
+    return _numbers(encoded["input_ids"])
+
+
+def length_problem(loaded: Loaded, length: int, size: int | None) -> str | None:
+    """Why a prompt would be cut: lighteval takes its beginning away until it fits."""
+    limit = loaded.model.max_length
+    # Classes of servers in this process make room for the whole answer, transformers models for one token.
+    room = 1 if loaded.backend.name == "transformers" else max(1, size or 1)
+    if limit is None or length + room <= limit:
+        return None
+    wanted = "" if room == 1 else f" and {room} of the answer"
+    return f"the prompt has {length} tokens{wanted}; the model takes {limit} together"
+
+
+def _numbers(tokens: Iterable[Any]) -> list[int]:
+    return [int(token) for token in tokens]
+
+
+@contextmanager
+def _without_bars(loaded: Loaded) -> Iterator[None]:
+    """No progress bar for every batch: the run has its own."""
+    with ExitStack() as bars:
+        for module in {cls.__module__ for cls in type(loaded.model).__mro__}:
+            bars.enter_context(replaced(sys.modules[module], "tqdm", _no_bar))
+        yield
+
+
+def _no_bar(iterable: Iterable[Result], *_: Any, **__: Any) -> Iterable[Result]:
+    return iterable

@@ -1,0 +1,345 @@
+"""Models by what users call them: the scripted one, and those behind a `Connection` of the core; one attempt
+each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+
+from aigo_bridge.cassettes.tape import PREFIX as CASSETTE
+from aigo_bridge.dtypes import CustomTaskInputMessage
+from aigo_bridge.errors import SampleError, Stage, UsageError
+from aigo_bridge.execution.jobs import NO_MODEL
+from aigo_bridge.models.connections import (
+    CallError,
+    CallInput,
+    Choice,
+    Connection,
+    ConnectionSettings,
+    Exchange,
+    ModelInfo,
+    ProviderTarget,
+    Reply,
+    ToolCallReply,
+    Usage,
+    is_model_file,
+    load_model,
+    shared_pace,
+)
+from aigo_bridge.models.connections.secrets import Mask
+from aigo_bridge.models.connections.shipped import SHIPPED
+from aigo_bridge.models.connections.transports import TLS, Endpoint, header_value
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.models.scripted import ScriptedReply, load_script
+from aigo_bridge.redaction.secrets import KNOWN, address_secrets, is_credential, learn_arguments
+from aigo_lighteval.models.backends import BACKENDS, PREFIX, backend_model
+from aigo_lighteval.models.cassettes import CassetteCaller
+from aigo_lighteval.models.generation import named_model, server_options, with_settings
+from aigo_lighteval.models.messages import (
+    Answer,
+    AttemptError,
+    Caller,
+    chat_messages,
+    text_of,
+)
+
+DEFAULT_CONNECTIONS = 10
+"""Calls of a model at a time where nobody says otherwise; Inspect's default."""
+
+SAMPLE_ROW: ContextVar[Mapping[str, Any] | None] = ContextVar("sample_row", default=None)
+"""The row that is being solved or scored, for models whose answer depends on it."""
+
+
+class ScriptedCaller:
+    """`scripted/FILE`: answers from a file of rules.
+
+    Raises:
+        SpecError: the rules cannot be read.
+    """
+
+    def __init__(self, name: str, path: str, settings: Mapping[str, Any] | None = None):
+        self.name = name
+        self.settings = settings or {}
+        self.max_concurrent = DEFAULT_CONNECTIONS
+        self._path = path
+        self._script = load_script(Path(path))
+        self._calls = 0
+
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+        """Answer from the first rule that matches."""
+        messages = [(message["role"], text_of(message)) for message in chat_messages(request, stage)]
+        reply = self._script.reply(messages)
+        if reply.delay:
+            await anyio.sleep(reply.delay)
+        body = {
+            "model": self._path,
+            "messages": [{"role": role, "content": text} for role, text in messages],
+            "config": _options(request, self.settings, stage),
+        }
+        sent = _json(body)
+        if reply.error is not None:
+            kind = "RuntimeError" if reply.status is None else "HTTPStatusError"
+            raise AttemptError(
+                SampleError(reply.error, stage=stage, kind=kind),
+                is_transient=reply.status is not None and _is_transient(reply.status),
+                exchange=Exchange(sent, None, reply.status),
+            )
+        self._calls += 1
+        response = {"text": reply.text, "stop_reason": reply.stop_reason}
+        return Answer(_reply(reply, messages, self._calls)), Exchange(sent, _json(response))
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+def _reply(reply: ScriptedReply, messages: list[tuple[str, str]], number: int) -> Reply:
+    calls = tuple(
+        ToolCallReply(call.id or f"call_{number}_{index}", call.name, _json(call.arguments))
+        for index, call in enumerate(reply.tool_calls)
+    )
+    choice = Choice(
+        text="" if reply.refusal else reply.text,
+        refusal=reply.text if reply.refusal else None,
+        reasoning=reply.reasoning,
+        tool_calls=calls,
+        finish_reason=reply.stop_reason,
+        logprobs=tuple(
+            {"token": token, "logprob": value, "bytes": list(token.encode())}
+            for token, value in reply.logprobs
+        ),
+    )
+    return Reply(choices=(choice,), usage=Usage(*reply.tokens(messages)))
+
+
+def _is_transient(status: int) -> bool:
+    return status in (408, 409, 429) or status >= 500
+
+
+class ConnectionCaller:
+    """A model behind an address, or behind the author's code."""
+
+    def __init__(self, name: str, connection: Connection, settings: Mapping[str, Any] | None = None):
+        self.name = name
+        self.settings = settings or {}
+        self.connection = connection
+        self.max_concurrent = connection.max_concurrent or DEFAULT_CONNECTIONS
+
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+        """One call, when the model's rate allows."""
+        connection = self.connection
+        call = self._input(request, stage)
+        if connection.rate_limit:
+            pace = shared_pace(f"{connection.key}:{connection.digest}", connection.rate_limit)
+            await anyio.sleep(pace.reserve())
+        try:
+            answered = await connection.call(call)
+        except CallError as error:
+            raise AttemptError(
+                SampleError(error.message, stage=stage, hint=error.hint, kind="ModelError"),
+                is_transient=error.is_transient,
+                retry_after=error.retry_after,
+                exchange=error.exchange,
+            ) from error
+        return Answer(answered.reply, connection.task), answered.exchange
+
+    def _input(self, request: ModelRequest, stage: Stage) -> CallInput:
+        connection = self.connection
+        row = SAMPLE_ROW.get()
+        if connection.task != "chat_completion":
+            return CallInput(self._opaque(request, stage), {}, row)
+        options = with_settings(request.options, self.settings, stage)
+        if options and not connection.takes_options:
+            raise SampleError(
+                f"model {connection.key!r} is asked with {', '.join(options)}, which its adapter"
+                f" {connection.adapter.key!r} does not pass on",
+                stage=stage,
+                hint="let 'process_input' write the options in `kwargs`",
+                kind="UnsupportedOption",
+            )
+        chat: dict[str, Any] = {"messages": chat_messages(request, stage)}
+        if (response_format := request.input.response_format) is not None:
+            chat["response_format"] = response_format.model_dump(
+                mode="json", by_alias=True, exclude_none=True
+            )
+        return CallInput(chat, options, row)
+
+    def _opaque(self, request: ModelRequest, stage: Stage) -> Any:
+        items = request.items or ()
+        if len(items) == 1 and isinstance(items[0], CustomTaskInputMessage):
+            return items[0].content
+        if items or self.connection.task == "embeddings":
+            raise SampleError(
+                f"model {self.connection.key!r} is for {self.connection.task!r}"
+                " and cannot answer a conversation",
+                stage=stage,
+                kind="UnsupportedModel",
+            )
+        return {**request.input.model_dump(mode="json", by_alias=True, exclude_unset=True), **request.options}
+
+    async def aclose(self) -> None:
+        """Close connections, end workers."""
+        await self.connection.aclose()
+
+
+def _options(request: ModelRequest, settings: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
+    options = with_settings(request.options, settings, stage)
+    if (wanted := request.input.response_format) is not None:
+        options["response_format"] = wanted.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return options
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
+
+
+# Models by name
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Who serves models over OpenAI's chat completion protocol."""
+
+    url: str | None
+    """Base URL; `None`: the environment must say it."""
+    needs_key: bool = True
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider("https://api.openai.com/v1"),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1"),
+    "groq": Provider("https://api.groq.com/openai/v1"),
+    "mistral": Provider("https://api.mistral.ai/v1"),
+    "openrouter": Provider("https://openrouter.ai/api/v1"),
+    "sambanova": Provider("https://api.sambanova.ai/v1"),
+    "together": Provider("https://api.together.xyz/v1"),
+    "ollama": Provider("http://localhost:11434/v1", needs_key=False),
+    "sglang": Provider(None, needs_key=False),
+    "vllm": Provider(None, needs_key=False),
+}
+"""By the name in front of the model; `<NAME>_BASE_URL` and `<NAME>_API_KEY` of the environment say the rest.
+Any other server is `openai-api/<name>/<model>`."""
+
+
+def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) -> Caller:
+    """A model by what a user calls it.
+
+    Args:
+        name: `cassette/MODEL` (a model as it was recorded), `scripted/FILE`, a model entity's file
+            (`model.yaml`, `run.yaml#key`), `provider/model` of a server that speaks OpenAI's chat completion
+            protocol, each with its settings (see `generation`), or a model of a backend of lighteval (see
+            `backends`), which is not loaded yet.
+        arguments: `base_url` and `api_key`, in place of the environment's.
+
+    Raises:
+        UsageError: there is no such model, or it cannot be reached from here.
+        SpecError: its file is not valid.
+    """
+    if name is None:
+        raise UsageError(NO_MODEL)
+    if name.startswith(CASSETTE):
+        return CassetteCaller(name)
+    options = dict(arguments or {})
+    learn_arguments(options)
+    backend = backend_model(name)
+    if backend is not None:
+        _refuse(name, options)
+        from aigo_lighteval.models.batches import BackendCaller
+
+        return BackendCaller(backend)
+    named = named_model(name)
+    settings = server_options(named)
+    provider, _, rest = named.name.partition("/")
+    if provider == "scripted" and rest:
+        _refuse(name, options)
+        return ScriptedCaller(name, rest, settings)
+    if provider == "aigo_bridge" or (is_model_file(named.name) and provider not in PROVIDERS):
+        caller = _entity(named.name.removeprefix("aigo_bridge/"), options, settings)
+        return _with_suffix(caller, name.removeprefix(named.name))
+    url, key = options.pop("base_url", None), options.pop("api_key", None)
+    _refuse(name, options)
+    return ConnectionCaller(name, _endpoint(named.name, url, key), settings)
+
+
+def _with_suffix(caller: ConnectionCaller, suffix: str) -> ConnectionCaller:
+    """A caller whose name says its settings, so that no answers are taken over from other ones."""
+    caller.name += suffix
+    if suffix and not caller.connection.takes_options:
+        raise UsageError(
+            f"model {caller.name!r}: its adapter {caller.connection.adapter.key!r} does not pass settings on"
+            " (let 'process_input' write the options in `kwargs`)"
+        )
+    return caller
+
+
+def _refuse(name: str, arguments: Mapping[str, Any]) -> None:
+    if arguments:
+        raise UsageError(f"model {name!r}: unknown arguments {', '.join(arguments)}")
+
+
+def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -> ConnectionCaller:
+    url = arguments.pop("base_url", None)
+    _refuse(file, arguments)
+    target = load_model(file, settings=ConnectionSettings(url=url))
+    # The version is part of the name, so that no resumed run takes the answers of one model for those of
+    # another.
+    name = f"aigo_bridge/{file}@{target.digest[:8]}"
+    if isinstance(target, ProviderTarget):
+        if target.task != "chat_completion":
+            raise UsageError(
+                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}"
+            )
+        endpoint = _endpoint(f"{target.provider}/{target.model}", url, None, target)
+        return ConnectionCaller(name, endpoint, settings)
+    return ConnectionCaller(name, target, settings)
+
+
+def _endpoint(
+    name: str, url: str | None, api_key: str | None, target: ProviderTarget | None = None
+) -> Connection:
+    """A model of a server that speaks OpenAI's protocol."""
+    provider, _, model = name.partition("/")
+    if provider == "openai-api":
+        service, _, model = model.partition("/")
+        settings, prefix = Provider(None), service.upper().replace("-", "_")
+    else:
+        settings, prefix = PROVIDERS.get(provider, Provider(None)), provider.upper().replace("-", "_")
+    if (provider not in PROVIDERS and provider != "openai-api") or not model:
+        names = ", ".join(["scripted", *PROVIDERS])
+        raise UsageError(
+            f"model {name!r} cannot be reached from the lighteval engine: expected one of {names} and a"
+            " model, a model entity's file, openai-api/<service>/<model>, or a backend of lighteval with its"
+            f" model ({', '.join(BACKENDS)}); other providers run with --engine inspect"
+        )
+    url = url or os.environ.get(f"{prefix}_BASE_URL") or settings.url
+    if url is None:
+        loaded_here = f"; {PREFIX}{name} loads it in this process" if provider in BACKENDS else ""
+        raise UsageError(f"model {name!r}: its address is not known; set {prefix}_BASE_URL{loaded_here}")
+    key = api_key or os.environ.get(f"{prefix}_API_KEY")
+    if key is None and settings.needs_key:
+        raise UsageError(f"model {name!r}: there is no key; set {prefix}_API_KEY")
+    try:
+        headers = {} if key is None else {"authorization": header_value(f"Bearer {key}")}
+        hidden = [] if key is None or not is_credential(key) else [key]
+        KNOWN.learn([*hidden, *address_secrets(url)])
+    except ValueError as error:
+        raise UsageError(f"model {name!r}: its key {error}") from error
+    address = f"{url.rstrip('/')}/chat/completions"
+    return Connection(
+        key=name if target is None else target.key,
+        display_name=name,
+        info=ModelInfo("chat_completion", model),
+        adapter=SHIPPED["latticeflow$openai_chat_completion"],
+        transport=Endpoint(address, headers, TLS()),
+        mask=Mask(hidden),
+        digest=address,
+        rate_limit=None if target is None else target.rate_limit,
+        max_concurrent=None if target is None else target.max_concurrent,
+    )

@@ -1,0 +1,132 @@
+"""Calls past the tape of the run: recorded, or answered from a cassette (`cassette/<model>`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import anyio
+
+from aigo_bridge.cassettes.records import CallOutcome, Failed
+from aigo_bridge.cassettes.tape import CANCELLED, TapedCall
+from aigo_bridge.errors import SampleError, Stage
+from aigo_bridge.execution.journal import ASKER, CALL, Call
+from aigo_bridge.models.connections import Exchange, MLTask, Reply
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.process import steady_time
+from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_lighteval.models.messages import Answer, AttemptError, chat_messages
+
+T = TypeVar("T", bound=Answer | tuple[Likelihood, ...])
+
+_CONCURRENT = 10
+"""Calls at a time, as of other models."""
+
+
+@contextmanager
+def taped(call: Call | None, stage: Stage) -> Iterator[None]:
+    """In this block a call is made, with all its attempts; that it came to nothing goes past its tape.
+
+    Raises:
+        SampleError: a cassette answers, and the call is not in it.
+    """
+    tape = None if call is None else call.tape
+    if tape is None:
+        yield
+        return
+    started = steady_time()
+    token = CALL.set(call)
+    try:
+        yield
+    except SampleError as error:
+        if error.kind != "LimitExceeded":  # then nobody was asked
+            failed = Failed(error.message, error.kind, error.hint)
+            tape.keep(CallOutcome(failed), started, steady_time() - started)
+        raise
+    except anyio.get_cancelled_exc_class():
+        tape.lose(CANCELLED)
+        raise
+    finally:
+        CALL.reset(token)
+
+
+async def recorded(call: Call | None, attempt: Coroutine[Any, Any, tuple[T, Exchange]]) -> tuple[T, Exchange]:
+    """What an attempt gives, which goes past the tape."""
+    if call is None or call.tape is None:
+        return await attempt
+    started, before = steady_time(), time.perf_counter()
+    answer, exchange = await attempt
+    outcome = CallOutcome(answer.reply, answer.task) if isinstance(answer, Answer) else CallOutcome(answer)
+    call.tape.keep(outcome, started, time.perf_counter() - before)
+    return answer, exchange
+
+
+class CassetteCaller:
+    """What a model said when a run was recorded."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.settings: Mapping[str, Any] = {}
+        self.max_concurrent = _CONCURRENT
+
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+        """The answer that was recorded.
+
+        Raises:
+            SampleError: the call is not in the cassette.
+            AttemptError: it came to nothing when it was recorded.
+        """
+        tape, outcome = self._outcome(stage)
+        if outcome.task == "chat_completion":
+            chat_messages(request, stage)  # what has no form on this engine is told as ever
+        if not isinstance(outcome.said, Reply):
+            raise _other("likelihoods were recorded, not an answer", stage)
+        if outcome.native:
+            raise _other(
+                f"the answer was recorded in a form that only {', '.join(outcome.native)} has", stage
+            )
+        return Answer(outcome.said, outcome.task), _exchange(tape, outcome)
+
+    async def likelihoods(
+        self, request: ModelRequest, continuations: Sequence[str], stage: Stage
+    ) -> tuple[tuple[Likelihood, ...], Exchange]:
+        """The likelihoods that were recorded.
+
+        Raises:
+            SampleError: the call is not in the cassette.
+            AttemptError: it came to nothing when it was recorded.
+        """
+        tape, outcome = self._outcome(stage)
+        if not isinstance(outcome.said, tuple):
+            raise _other("an answer was recorded, not likelihoods", stage)
+        return outcome.said, _exchange(tape, outcome)
+
+    def _outcome(self, stage: Stage) -> tuple[TapedCall, CallOutcome]:
+        call = CALL.get()
+        tape = None if call is None else call.tape
+        outcome = None if tape is None else tape.played(stage)
+        if tape is None or outcome is None:
+            raise _other(f"model {self.name!r} answers in runs with --replay alone", stage)
+        if isinstance(outcome.said, Failed):
+            raise AttemptError(outcome.said.error(stage), is_transient=False)
+        return tape, outcome
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+def _other(message: str, stage: Stage) -> SampleError:
+    return SampleError(message, stage=stage, kind="NotRecorded")
+
+
+def _exchange(tape: TapedCall, outcome: CallOutcome) -> Exchange:
+    return Exchange(tape.request, f"{{{outcome.to_json().decode()}}}")
+
+
+def played_task(model_key: str) -> MLTask:
+    """What a model is for that a cassette answers for."""
+    asker = ASKER.get()
+    tape = None if asker is None else asker.tape
+    return "chat_completion" if tape is None else tape.model_task(model_key) or "chat_completion"

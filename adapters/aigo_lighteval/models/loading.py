@@ -1,0 +1,272 @@
+"""Loading lighteval's model classes, without their caches, questions to a hub, and notes."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.errors import UsageError
+from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, BackendModel, check_packages
+from aigo_lighteval.versions import prepare_imports
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A backend's model with everything said that it needs, not loaded yet."""
+
+    asked_as: BackendModel
+    config: Any
+    """lighteval's configuration."""
+    batch_size: int
+    """Documents that are worked on at a time."""
+    max_tokens: int | None
+    """Length of answers where the request says none; `None`: as long as the model allows."""
+    generation: Mapping[str, Any]
+    """Generation parameters that the model is given, by lighteval's names."""
+
+    @property
+    def backend(self) -> Backend:
+        return self.asked_as.backend
+
+
+@dataclass(frozen=True)
+class Loaded(Prepared):
+    """A backend's model, ready to be asked."""
+
+    model: Any
+    """lighteval's object."""
+
+    @property
+    def uses_chat_template(self) -> bool:
+        """Whether messages are written in the model's own form; else the model gets the bare text."""
+        return bool(self.model.prompt_manager.use_chat_template)
+
+
+def prepare(model: BackendModel) -> Prepared:
+    """Check a backend's model string; lighteval is imported, and nothing loaded.
+
+    Raises:
+        UsageError: a setting is wrong, a package or the model's folder is missing.
+    """
+    check_packages(model)
+    prepare_imports()
+    backend = model.backend
+    config, max_tokens = _config(model, importlib.import_module(backend.module))
+    batch = getattr(config, backend.batch) if backend.batch is not None else backend.default_batch
+    generation = {
+        key: value
+        for key, value in config.generation_parameters.model_dump().items()
+        if value is not None and key != "max_new_tokens"
+    }
+    return Prepared(model, config, max(1, int(batch)), max_tokens, generation)
+
+
+def load(prepared: Prepared) -> Loaded:
+    """Load a backend's model.
+
+    Raises:
+        UsageError: it cannot be loaded.
+    """
+    asked, backend = prepared.asked_as, prepared.backend
+    module = importlib.import_module(backend.module)
+    try:
+        with _guarded_loading(module, local=asked.is_local):
+            model = getattr(module, backend.model)(prepared.config)
+    except Exception as error:
+        # Whatever keeps a library's model from loading is the user's to see, in one line.
+        message = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if backend.loads_weights and not asked.is_local and isinstance(error, OSError):
+            message = f"{_not_here(asked.model)}: {message}"
+        raise UsageError(f"model {asked.name!r} cannot be loaded: {message}") from error
+    _tame_litellm(backend)
+    if backend.name == "transformers" and model.tokenizer.eos_token is None:
+        raise UsageError(
+            f"model {asked.name!r}: its tokenizer has no token for the end of a text,"
+            " without which lighteval cannot pad"
+        )
+    _mean_the_temperature(model, backend, prepared.generation)
+    return Loaded(**vars(prepared), model=model)
+
+
+def _not_here(model: str) -> str:
+    """What is to be known first when weights are not found: libraries speak of a hub alone."""
+    from huggingface_hub import constants
+
+    missing = f"there is no folder {model!r}"
+    if constants.HF_HUB_OFFLINE:
+        return f"{missing}, and nothing is downloaded in offline mode (HF_HUB_OFFLINE)"
+    return f"{missing}, and as a name on a hub it did not work"
+
+
+def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
+    """The configuration of lighteval, and the length of answers where the task says none.
+
+    The length is kept out of the configuration of backends that take a document's: transformers models would
+    cut every prompt to it.
+    """
+    from lighteval.models.model_input import GenerationParameters
+    from pydantic import ValidationError
+
+    backend = model.backend
+    cls = getattr(module, backend.config)
+    fields = {*cls.model_fields, *GenerationParameters.model_fields} - {"model_name", backend.named_by}
+    problems: list[str] = []
+    values: dict[str, Any] = {
+        backend.named_by: str(Path(model.model).expanduser()) if model.is_local else model.model
+    }
+    values |= backend.fixed
+    secret, variable = backend.secret or ("", "")
+    if variable in os.environ:
+        values[secret] = os.environ[variable]
+    if backend.batch is not None:
+        values[backend.batch] = backend.default_batch
+    generation: dict[str, Any] = {}
+    for name, value in model.settings.items():
+        if name in NOT_SETTINGS:
+            problems.append(f"{name!r} cannot be set: {NOT_SETTINGS[name]}")
+        elif name == secret:
+            problems.append(
+                f"{name!r} cannot be set, as evidence names the model: set {variable} in the environment"
+            )
+        elif name in backend.unused:
+            problems.append(f"{name!r} cannot be set: it changes nothing there")
+        elif name in backend.fixed:
+            problems.append(f"{name!r} cannot be set: it is {backend.fixed[name]!r} here")
+        elif name not in fields:
+            problems.append(
+                f"unknown setting {name!r}; expected one of {', '.join(sorted(fields - set(NOT_SETTINGS)))}"
+            )
+        elif name in GenerationParameters.model_fields:
+            generation[name] = value
+        else:
+            values[name] = value
+    if problems:
+        raise UsageError("\n".join(f"model {model.name!r}: {problem}" for problem in problems))
+    try:
+        parameters = GenerationParameters(**generation)
+        unheard = [name for name in generation if not _is_heard(name, parameters, backend)]
+        if unheard:
+            raise UsageError(
+                f"model {model.name!r}: lighteval does not pass {', '.join(unheard)} on to {backend.name}"
+            )
+        length = parameters.max_new_tokens
+        if backend.takes_length:
+            parameters = parameters.model_copy(update={"max_new_tokens": None})
+        return cls(**values, generation_parameters=parameters), length
+    except ValidationError as error:
+        raise UsageError(
+            "\n".join(
+                f"model {model.name!r}: {'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+                for detail in error.errors()
+            )
+        ) from error
+
+
+def _is_heard(name: str, parameters: Any, backend: Backend) -> bool:
+    """Whether a generation parameter reaches the model, or means what it would mean without it."""
+    kind = type(parameters)
+    if getattr(parameters, name) == getattr(kind(), name) or (
+        backend.takes_length and name == "max_new_tokens"
+    ):
+        return True
+    if backend.name == "transformers" and name == "seed":
+        return True  # set here, see `_mean_the_temperature`
+    alone = kind(**{name: getattr(parameters, name)})
+    return bool(getattr(alone, backend.passes_on)() != getattr(kind(), backend.passes_on)())
+
+
+@contextmanager
+def replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    """Put something else in place of a name of lighteval's modules, where the module has it."""
+    if not hasattr(module, name):
+        yield
+        return
+    original = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
+
+
+@contextmanager
+def _guarded_loading(module: Any, *, local: bool) -> Iterator[None]:
+    """Keep a model from what it does beside loading.
+
+    It makes lighteval's response cache, which gives stale answers, and whose folder for a local path lies
+    inside the model's; a model whose `_cache` is `None` is called directly. And it asks the hub for the
+    revision of a repository, also when it is a folder here.
+    """
+    with replaced(module, "SampleCache", lambda config: None), quiet_logs(), _bars_for_people():
+        if not local:
+            yield
+            return
+        with replaced(module, "_get_model_sha", lambda repo_id, revision: ""):
+            yield
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """No notes of lighteval and transformers for every batch; what fails is raised all the same."""
+    loggers = [logging.getLogger("lighteval"), logging.getLogger("transformers")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _bars_for_people() -> Iterator[None]:
+    """A bar while weights are loaded, where somebody looks at it."""
+    bars: Any = importlib.import_module("transformers.utils.logging")
+    if sys.stderr.isatty() or not bars.is_progress_bar_enabled():
+        yield
+        return
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        bars.enable_progress_bar()
+
+
+def _tame_litellm(backend: Backend) -> None:
+    """Turn off litellm's cache, which makes answers empty where a package is missing, and its advice."""
+    litellm: Any = sys.modules.get("litellm")
+    if backend.name == "litellm" and litellm is not None:
+        litellm.cache = None
+        litellm.suppress_debug_info = True
+
+
+def _mean_the_temperature(model: Any, backend: Backend, generation: Mapping[str, Any]) -> None:
+    """Make 0 mean the most likely token, and anything else that tokens are drawn.
+
+    lighteval passes a temperature on as a number, without saying that tokens are to be drawn; and servers of
+    text-generation-inference take no 0.
+    """
+    draws = bool(generation.get("temperature"))
+    match backend.name:
+        case "transformers" if draws:
+            import torch
+
+            model.generation_config_dict["do_sample"] = True
+            if (seed := generation.get("seed")) is not None:
+                torch.manual_seed(seed)
+        case "tgi":
+            model.generation_config.do_sample = draws
+            if not draws:
+                model.generation_config.temperature = None
+        case "inference-endpoint":
+            model.generation_config["do_sample"] = draws
+            if not draws:
+                model.generation_config.pop("temperature", None)

@@ -1,0 +1,401 @@
+"""What our runs leave in lighteval's files, written, read back as evidence, and gone on from: without
+lighteval.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from aigo_bridge.access.opening import open_regular
+from aigo_bridge.dtypes import (
+    DirectModelIO,
+    SolverOutput,
+    SolverTrace,
+    Trace,
+)
+from aigo_bridge.engine.protocol import Evidence, Execution
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.execution import jobs
+from aigo_bridge.execution.codec import (
+    Json,
+    dump_result,
+    dump_solution,
+    exchanges,
+    first_trace,
+    load_result,
+    load_solution,
+    solved_records,
+)
+from aigo_bridge.execution.jobs import EarlierLogs, EarlierRun
+from aigo_bridge.execution.program import Failure, Solution
+from aigo_bridge.plan.logged_plan import logged_plan
+from aigo_bridge.plan.outline import Outline
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.records import StoredNumbers, TrialRecord, numbers_from_json
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_lighteval.models.models import Recording, call_events, direct_ios
+from aigo_lighteval.versions import require_parquet
+
+BLOCK = "aigo_bridge"
+"""Key of our block in the results file."""
+
+FORMAT = 1
+"""Version of the block and of the texts in the details."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What a solver has come to in one trial; JSON is made of it when it is saved."""
+
+    result: Solution | Failure
+    record: Recording
+    postprocessed: bool
+    """Whether the plan has a post-processor, whose rows are kept."""
+
+    def to_json(self) -> Json:
+        """As it stands in the details."""
+        try:
+            fields = dump_solution(self.result, _dump, postprocessed=self.postprocessed)
+        except (ValueError, RecursionError) as error:
+            # Author's code can nest its output deeper than can be written: that sample fails, and no other.
+            message = f"the output cannot be written as JSON: {error}"
+            fields = {"failure": Failure("solver", "InvalidSolverOutput", message).to_json()}
+        return {**fields, "record": self.record.to_json()}
+
+
+ScoredRow = tuple[str | None, Outcome | Failure, Recording | None]
+"""Id of a row that a post-processor made (`None`: the sample itself), what a scorer says of it, and its
+calls, where it made any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What the scorers have come to in one trial, by key of the scorer."""
+
+    results: Mapping[str, Sequence[ScoredRow]]
+
+    def to_json(self) -> Json:
+        """As it stands in the details."""
+        return {
+            key: [
+                [row_id, dump_result(result), None if record is None else record.to_json()]
+                for row_id, result, record in rows
+            ]
+            for key, rows in self.results.items()
+        }
+
+
+def as_json(trial: Solved | Scored | Json) -> Json:
+    """What is kept of a trial as it stands in the details; trials of an earlier run come from there."""
+    return trial if isinstance(trial, dict) else trial.to_json()
+
+
+def is_plain(solved: Solved | Json) -> bool:
+    """Whether a trial was solved, and its sample itself is what is scored."""
+    if isinstance(solved, Solved):
+        return isinstance(solved.result, Solution) and not solved.postprocessed
+    return "failure" not in solved and "rows" not in solved
+
+
+def results_of(
+    scored: Scored | Json, key: str
+) -> Iterable[tuple[str | None, Outcome | Failure, Json | None]]:
+    """What one scorer has come to in one trial: id of the row, result, calls."""
+    if isinstance(scored, Scored):
+        for row_id, result, record in scored.results.get(key, ()):
+            yield row_id, result, None if record is None else record.to_json()
+    else:
+        for row_id, stored, calls in scored.get(key, ()):
+            yield row_id, load_result(stored), calls
+
+
+def calls_of_solver(solved: Solved | Json) -> Recording | Json | None:
+    """What a solver has called in one trial; `None` where there is no solver."""
+    return solved.record if isinstance(solved, Solved) else solved.get("record")
+
+
+def calls_of_scorers(scored: Scored | Json) -> list[Recording | Json]:
+    """What the scorers have called in one trial."""
+    results = scored.results if isinstance(scored, Scored) else scored
+    return [record for rows in results.values() for _, _, record in rows if record is not None]
+
+
+def _dump(output: SolverOutput) -> Json:
+    # Complete: AI GO's default dump leaves out what was not set.
+    dumped: Json = output.model_dump(mode="json", exclude_unset=False, exclude_none=True)
+    return dumped
+
+
+def open_details(path: Path, block: Mapping[str, Any]) -> BinaryIO:
+    """The details that a results file names: a regular file of the run's own folder, whatever else it names.
+
+    Raises:
+        OSError: it is none.
+    """
+    folder = path.absolute().parent
+    root = next((parent.parent for parent in (folder, *folder.parents) if parent.name == "results"), folder)
+    return open_regular(path.parent / str(block["details"]), root)
+
+
+# Numbers, in our block
+#
+# They belong to the details that they were computed over, whose digest stands beside them: what anybody has
+# changed since makes them void.
+
+
+NUMBERS = "numbers"
+
+
+def numbers_in(path: Path, block: Mapping[str, Any]) -> StoredNumbers | None:
+    """The numbers of a results file; `None` where it has none, or others than belong to its details."""
+    stored = block.get(NUMBERS)
+    if not isinstance(stored, dict):
+        return None
+    try:
+        if stored.get("details") != _digest(path, block):
+            return None
+        return numbers_from_json(stored.get("numbers"))
+    except (EvidenceError, OSError):
+        return None
+
+
+def store_numbers(path: Path, numbers: StoredNumbers) -> None:
+    """Write the results file anew, with these numbers in our block.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    results = json.loads(path.read_bytes())
+    block = results[BLOCK]
+    block[NUMBERS] = {"details": _digest(path, block), "numbers": numbers.to_json()}
+    with open_for_replacing(path, clean=False) as file:
+        file.write(json.dumps(results, indent=2, ensure_ascii=False).encode())
+
+
+def _digest(path: Path, block: Mapping[str, Any]) -> str | None:
+    if block.get("details") is None:
+        return None
+    digest = hashlib.sha256()
+    with open_details(path, block) as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+BATCH = 64
+"""Documents that are read from the details at a time."""
+
+
+def read(path: Path) -> Evidence:
+    """What a results file of ours, and the details beside it, say.
+
+    Raises:
+        EvidenceError: the file is no results file of lighteval, or none that aigo-bridge has written; while
+            trials are read, also when details are missing or damaged, so that no sample goes missing
+            silently.
+    """
+    block = block_of(path)
+    plan = logged_plan(block["plan"])
+    execution, models = _execution(path, block)
+
+    def trials() -> Iterator[TrialRecord]:
+        for row_id, data, solved, scored in stored_trials(path, block):
+            sample = Sample(row_id, data)
+            for index, output in enumerate(solved):
+                if output is not None and scored[index] is not None:
+                    yield from trial_records(sample, index, output, scored[index], plan.outline)
+
+    return Evidence(plan, execution, models, trials, numbers_in(path, block))
+
+
+def _execution(path: Path, block: Mapping[str, Any]) -> tuple[Execution, dict[str, str]]:
+    """How the run went, and AI GO model key (`""` for the evaluated model) → lighteval's name of the model.
+
+    Raises:
+        EvidenceError: our block is damaged.
+    """
+    try:
+        execution = Execution(
+            status=str(block["status"]),
+            started_at=float(block["started_at"]),
+            ended_at=float(block["ended_at"]),
+            error=block.get("error"),
+            model_usage={
+                str(model): {str(name): int(number) for name, number in usage.items()}
+                for model, usage in (block.get("model_usage") or {}).items()
+            },
+        )
+        return execution, {str(key): str(name) for key, name in block["models"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise EvidenceError(f"{str(path)!r}: our part of it is damaged: {error}") from error
+
+
+def block_of(path: Path) -> Json:
+    """Our block in a results file.
+
+    Raises:
+        EvidenceError: there is none, or a newer release wrote it.
+    """
+    try:
+        results = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise EvidenceError(f"{str(path)!r} cannot be read as lighteval results: {error}") from error
+    block = results.get(BLOCK) if isinstance(results, dict) else None
+    if not isinstance(block, dict) or not isinstance(block.get("plan"), dict):
+        raise EvidenceError(f"{str(path)!r} was not written by aigo-bridge: it carries no plan")
+    if block.get("format") != FORMAT:
+        raise EvidenceError(
+            f"{str(path)!r} has format {block.get('format')!r}, this release reads format {FORMAT}"
+        )
+    return block
+
+
+def stored_trials(
+    path: Path, block: Mapping[str, Any]
+) -> Iterator[tuple[str | int, Mapping[str, Any], list[Json | None], list[Any]]]:
+    """Id, row, and what solver and scorers left of each trial (`None`: not finished), sample by sample.
+
+    Raises:
+        EvidenceError: the details are missing or damaged.
+    """
+    if block.get("details") is None:
+        return
+    details = path.parent / str(block["details"])
+    require_parquet(str(details))
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    try:
+        with open_details(path, block) as opened, pq.ParquetFile(opened) as file:
+            for batch in file.iter_batches(
+                BATCH, columns=["doc.specific.aigo", "model_response.aigo", "metric.aigo"]
+            ):
+                rows, responses, metrics = (
+                    batch.column(name) for name in ("doc", "model_response", "metric")
+                )
+                texts = zip(
+                    rows.field("specific").field("aigo").to_pylist(),
+                    responses.field("aigo").to_pylist(),
+                    metrics.field("aigo").to_pylist(),
+                    strict=True,
+                )
+                for row, solved, scored in texts:
+                    sample = json.loads(row)
+                    yield sample["id"], sample["data"], json.loads(solved), json.loads(scored)
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise EvidenceError(f"{str(details)!r}: the details cannot be read: {error}") from error
+
+
+def trial_records(
+    sample: Sample, index: int, solved: Json, scored: Scored | Json, outline: Outline
+) -> list[TrialRecord]:
+    """Records of a trial: one, or one per row of its post-processor; none of a trial that never was.
+
+    Args:
+        sample: the sample that was run.
+        index: number of the trial.
+        solved: what its solver left.
+        scored: what its scorers left, as it stands in the details or as they gave it.
+        outline: of the plan.
+    """
+    result = load_solution(solved, sample)
+    if result is not None:
+        events = _events(solved, as_json(scored))
+        ios = exchanges(direct_ios(solved["record"]) if "record" in solved else ())
+        if isinstance(result, Failure):
+            trace = Trace.model_validate({"items": _asked(solved), "events": events})
+            solver = SolverTrace(trace=trace, raw_outputs=[], direct_ios=ios)
+            return [TrialRecord(sample.id, index, sample.data, solver, (), (result.to_error(),))]
+        has_rows = "rows" in solved and bool(result.rows)
+        _add_run(result.rows[0].output if has_rows else result.output, events, ios)
+
+    def results(key: str, row_id: str | None) -> Iterator[tuple[Outcome | Failure, list[Json]]]:
+        for scored_row, outcome, record in results_of(scored, key):
+            if scored_row == row_id:
+                yield outcome, direct_ios(record) if record else []
+
+    return solved_records(sample, index, result, outline, results, has_rows="rows" in solved)
+
+
+def _asked(solved: Json) -> list[Any]:
+    """What was said before a solver failed: the last call's conversation."""
+    calls = solved["record"]["calls"] if "record" in solved else []
+    return [*calls[-1]["input"], *calls[-1]["output"]] if calls else []
+
+
+def _add_run(output: SolverOutput | None, events: list[Json], ios: list[DirectModelIO]) -> None:
+    """Put everything that happened in the run into a solver's output."""
+    solver = first_trace(output)
+    if solver is not None:
+        run = Trace.model_validate({"items": [], "events": events})
+        solver.trace.events = [*(solver.trace.events or []), *(run.events or [])]
+        solver.direct_ios = ios or solver.direct_ios
+
+
+def _events(solved: Json, scored: Json) -> list[Json]:
+    events: list[Json] = []
+    if "record" in solved:
+        events += call_events(solved["record"], "solver")
+    for key, results in scored.items():
+        for number, (_, _, record) in enumerate(results):
+            if record is not None:
+                events += call_events(record, f"scorer:{key}:{number}")
+    return events
+
+
+# Earlier runs in a folder, and their finished trials, as `execution.jobs` asks
+
+
+Finished = dict[tuple[int, int], tuple[Json, Json]]
+"""Number of a sample and of its trial → what solver and scorers left."""
+
+
+def earlier_runs(out: Path) -> list[EarlierRun]:
+    """Our results files in a folder, the newest first."""
+    malformed = (AttributeError, RecursionError, TypeError, ValueError)
+    return jobs.earlier_runs(out.glob("results/*/results_*.json"), _head, malformed)
+
+
+def _head(path: Path) -> EarlierRun:
+    block = block_of(path)
+    execution, models = _execution(path, block)
+    return EarlierRun(
+        path=path,
+        plan=block["plan"],
+        status=execution.status,
+        models=models,
+        # There is no limit on cost here.
+        limits=(*(block.get("limits") or ()), None),
+        datasets=block.get("datasets") or {},
+        times=(execution.started_at, execution.ended_at),
+    )
+
+
+def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
+    return _finished(run, plan)[1]
+
+
+def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[Finished, int]:
+    """What solver and scorers left of the trials that ended without a failure."""
+    numbers = {str(sample.id): number for number, sample in enumerate(plan.samples)}
+    finished: Finished = {}
+    for sample_id, _, solved, scored in stored_trials(run.path, block_of(run.path)):
+        for trial, (output, results) in enumerate(zip(solved, scored, strict=True)):
+            if output is None or results is None or "failure" in output or _has_failed(results):
+                continue
+            finished[numbers[str(sample_id)], trial] = (output, results)
+    return finished, len(finished)
+
+
+def _has_failed(scored: Json) -> bool:
+    return any("failure" in stored for results in scored.values() for _, stored, _ in results)
+
+
+EARLIER_LOGS = EarlierLogs(earlier_runs, _count_finished, _finished)
+"""What jobs may go on from."""

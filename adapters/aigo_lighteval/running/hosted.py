@@ -1,0 +1,398 @@
+"""One plan while lighteval runs it: a model that solves, and a metric that scores.
+
+lighteval calls the model with all documents and the metric with all responses. Both are ours (see `pipeline`)
+and share one `TaskRun`, which does the work in its own event loop, contains every failure in its sample, and
+goes by the plan's order (lighteval shuffles). Where scorers compare likelihoods, those are asked first; they
+stand in the raw outputs of the solver, in front of the answer, and where no other scorer looks at an answer,
+none is generated.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+from anyio.from_thread import BlockingPortal
+from anyio.lowlevel import checkpoint
+from lighteval.models.model_output import ModelResponse
+
+from aigo_bridge.dtypes import SolverTrace
+from aigo_bridge.errors import Stage
+from aigo_bridge.execution.codec import Json, Replay, dump_result, load_solution
+from aigo_bridge.execution.journal import asking
+from aigo_bridge.execution.program import Failure, Row, SampleProgram, Solution, contained
+from aigo_bridge.execution.progress import ProgressCounter, Spent
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.scoring.likelihoods import (
+    RAW_KEY,
+    UNCONDITIONED_KEY,
+    Choices,
+    by_likelihood,
+    raw_output,
+)
+from aigo_bridge.scoring.python import SCORER_KEY, compute_evidence
+from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.solving.conversation import (
+    chat_request,
+    compile_input,
+    empty_trace,
+    input_item,
+    last_text,
+    render,
+)
+from aigo_bridge.spec import solvers as solver_spec
+from aigo_bridge.templates import SampleTemplate
+from aigo_lighteval.documents.turns import storable
+from aigo_lighteval.models.calling import SAMPLE_ROW
+from aigo_lighteval.models.models import RETRIES, HostedModel, Models, Recording
+from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json
+
+
+class LikelihoodSolver:
+    """A single-turn solver that asks how likely choices are, and for an answer where one is looked at."""
+
+    def __init__(self, plan: TaskPlan, solver: solver_spec.SingleTurnSolver):
+        compared = by_likelihood(plan.benchmark.scorers)
+        self._build = compile_input(solver.input_builder)
+        self._choices = [Choices(scorer) for scorer in compared]
+        self._weighed_alone = [Choices(scorer) for scorer in compared if scorer.weighs_unconditioned]
+        query = getattr(solver.input_builder, "unconditioned_query", None)
+        self._unconditioned = None if query is None else SampleTemplate(query)
+        self.generates = len(compared) < len(plan.benchmark.scorers)
+        """Whether an answer is generated as well."""
+
+    async def solve(
+        self, program: SampleProgram, sample: Sample, model: HostedModel, models: Models
+    ) -> Solution | Failure:
+        """What the solver makes of a sample; likelihoods first, as they are the cheaper of the two to fail.
+
+        Raises:
+            SampleError: the choices are not valid, or the model did not answer.
+        """
+        request = self._build(sample.data)
+        texts = [tuple(choices.of(sample.data, "solver")[1]) for choices in self._choices]
+        outputs = [
+            raw_output(await model.likelihoods(request, choice_texts))
+            for choice_texts in dict.fromkeys(texts)
+        ]
+        outputs += await self._alone(sample, model)
+        if not self.generates:
+            output = empty_trace()
+            output.extend([input_item(message) for message in request.input.messages])
+            output.raw_outputs.extend(outputs)
+            return Solution(output, (Row(sample, output),))
+        solved = await program.solve(sample, model, models)
+        if isinstance(solved, Solution) and isinstance(solved.output, SolverTrace):
+            solved.output.raw_outputs[:0] = outputs
+        return solved
+
+    async def _alone(self, sample: Sample, model: HostedModel) -> list[dict[str, Any]]:
+        """Likelihoods behind the unconditioned query, where a scorer takes them from the others."""
+        if not self._weighed_alone:
+            return []
+        assert self._unconditioned is not None  # else the task is not valid
+        request = chat_request([("user", render(self._unconditioned, sample.data))])
+        texts = [tuple(choices.of(sample.data, "solver")[1]) for choices in self._weighed_alone]
+        return [
+            raw_output(await model.likelihoods(request, choice_texts), UNCONDITIONED_KEY)
+            for choice_texts in dict.fromkeys(texts)
+        ]
+
+
+def likelihood_solver(plan: TaskPlan) -> LikelihoodSolver | None:
+    """The solver of likelihoods; `None` where no scorer compares any, or the outputs are there already."""
+    if plan.entity == "system" or not plan.calls_model or not by_likelihood(plan.benchmark.scorers):
+        return None
+    solver = plan.benchmark.solver
+    assert isinstance(solver, solver_spec.SingleTurnSolver)  # else it is a gap
+    return LikelihoodSolver(plan, solver)
+
+
+def stored_likelihoods(solution: Solution | Failure | None, key: str = RAW_KEY) -> list[float]:
+    """The first log-likelihoods that a solver has left under a key, in the order of the choices."""
+    output = solution.output if isinstance(solution, Solution) else None
+    for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
+        if isinstance(raw, dict) and isinstance(raw.get(key), list):
+            return [float(likelihood["log_likelihood"]) for likelihood in raw[key]]
+    return []
+
+
+DEFAULT_SAMPLES = 20
+"""Samples in flight at a time where nobody says otherwise: twice the calls of a model, so that scoring does
+not wait."""
+
+Trial = tuple[int, int]
+"""Number of the sample, number of its trial."""
+
+
+async def within(seconds: int | None, stage: Stage, work: Awaitable[Any]) -> Any:
+    """What some work gives, or the failure of a sample that takes too long."""
+    if seconds is None:
+        return await work
+    with anyio.move_on_after(seconds):
+        return await work
+    return Failure(stage, "LimitExceeded", f"the time limit ({seconds} s) of the sample was exceeded")
+
+
+@dataclass
+class TaskRun:
+    """One plan while lighteval runs it."""
+
+    plan: TaskPlan
+    program: SampleProgram | None
+    """`None` for system tasks."""
+    host: SnippetHost
+    model: HostedModel | None
+    """The evaluated model; `None` when none is asked."""
+    models: Models
+    portal: BlockingPortal
+    progress: ProgressCounter
+    max_samples: int = DEFAULT_SAMPLES
+    time_limit: int | None = None
+    token_limit: int | None = None
+    finished: Mapping[Trial, tuple[Json, Json]] = field(default_factory=dict)
+    """Trials of an earlier run that are taken over: what its solver left, what its scorers left."""
+    replay: Replay | None = None
+    likelihoods: LikelihoodSolver | None = None
+    """What asks how likely choices are; `None` where no scorer compares that."""
+    solved: dict[Trial, Solved | Json] = field(default_factory=dict)
+    """What the solver left of each trial; as JSON those of an earlier run, and those without a solver."""
+    scored: dict[Trial, Scored | Json] = field(default_factory=dict)
+    interrupted: bool = False
+    stopped: str | None = None
+    """Why no further trials were begun: more samples had failed than are tolerated; `None`: all were."""
+    fault: str | None = None
+    """Why lighteval did not come to its end although it was not interrupted."""
+
+    # Solving
+
+    def solve_all(self) -> None:
+        """Solve every trial of every sample; comes back early, and says so, when it is interrupted."""
+        for trial, (solved, scored) in self.finished.items():
+            self.solved[trial], self.scored[trial] = solved, scored
+        self._run_all(self._solve, self.solved)
+
+    def score_all(self) -> None:
+        """Score what was solved."""
+        if not self.interrupted:
+            # Where solving was stopped, what had been solved is scored: it need not be solved again.
+            self._run_all(self._score, self.scored, stops=self.stopped is None)
+
+    def _run_all(
+        self,
+        work: Callable[[Trial], Awaitable[None]],
+        done: Mapping[Trial, object],
+        *,
+        stops: bool = True,
+    ) -> None:
+        trials = [
+            (number, trial)
+            for number in range(len(self.plan.samples))
+            for trial in range(self.plan.num_trials)
+            if (number, trial) not in done and (done is self.solved or (number, trial) in self.solved)
+        ]
+        ended = threading.Event()
+        future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended, stops)
+        try:
+            future.result()
+        except (KeyboardInterrupt, CancelledError):
+            self.interrupted = True
+            future.cancel()
+            # What there is will be saved now: nothing may be added to it any more.
+            ended.wait()
+
+    async def _work_off(
+        self,
+        trials: Iterable[Trial],
+        work: Callable[[Trial], Awaitable[None]],
+        ended: threading.Event,
+        stops: bool,
+    ) -> None:
+        remaining = iter(trials)
+        tolerance = self.progress.tolerance
+        RETRIES.set(self.progress.retrying)
+
+        async def worker() -> None:
+            for trial in remaining:
+                if stops and tolerance.is_spent:
+                    self.stopped = tolerance.reason
+                    break
+                await work(trial)
+
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(self.max_samples):
+                    group.start_soon(worker)
+        finally:
+            ended.set()
+
+    async def _solve(self, trial: Trial) -> None:
+        sample = self.plan.samples[trial[0]]
+        program = self.program
+        if program is None or program.solver is None:
+            self.solved[trial] = {}
+            return
+        asker = self.progress.asker(sample.id, trial[1], "solver")
+        recording = Recording(program.plan.benchmark.solver.type, "solver", self.token_limit)  # type: ignore[union-attr]  # it has a solver
+        with recording as record, asking(asker):
+            result = await within(self.time_limit, "solver", self._solution(program, sample, trial[1]))
+        self.solved[trial] = Solved(result, record, program.postprocessor is not None)
+        if isinstance(result, Failure) or not program.scorers:
+            failure = result if isinstance(result, Failure) else None
+            self.progress.finished(sample.id, trial[1], failure, Spent(tokens=record.tokens))
+
+    async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure:
+        SAMPLE_ROW.set(sample.data)
+        if self.replay is not None:
+            replayed = await contained(self.replay.solution(program, sample, trial), "solver")
+            if replayed is not None:
+                return replayed
+        # Without a model (recorded traces) the protocol's object is never asked.
+        model = self.model or HostedModel("", _NoModel(), anyio.CapacityLimiter(1))
+        if self.likelihoods is not None:
+            return await contained(self.likelihoods.solve(program, sample, model, self.models), "solver")
+        return await program.solve(sample, model, self.models)
+
+    # Scoring
+
+    async def _score(self, trial: Trial) -> None:
+        await checkpoint()  # most scorers wait for nothing, and a run can only be interrupted where it waits
+        sample = self.plan.samples[trial[0]]
+        solution = self.solution(trial)
+        if isinstance(solution, Failure):
+            self.scored[trial] = {}
+            return
+        SAMPLE_ROW.set(sample.data)
+        if self.program is None:
+            result = await contained(compute_evidence(self.plan, self.host), "metric")
+            self.scored[trial] = {SCORER_KEY: [[None, dump_result(result), None]]}
+            self.progress.finished(sample.id, trial[1], result if isinstance(result, Failure) else None)
+            return
+        rows = (Row(sample, None),) if solution is None else solution.rows
+        named = self.program.postprocessor is not None and solution is not None
+        scores: dict[str, list[ScoredRow]] = {}
+        failure: Failure | None = None
+        solved = self.solved[trial]
+        spent = Spent(tokens=solved.record.tokens if isinstance(solved, Solved) else 0)
+        for scorer in self.program.scorers:
+            results = scores[scorer.key] = []
+            for row in rows:
+                asker = self.progress.asker(sample.id, trial[1], f"{scorer.key}/{row.sample.id}")
+                with Recording(scorer.key, "scorer") as record, asking(asker):
+                    outcome = await within(
+                        self.time_limit, "score", self.program.score(scorer, row, self.models)
+                    )
+                spent.note(scorer.key, outcome)
+                spent.tokens = (spent.tokens or 0) + record.tokens
+                failure = failure or (outcome if isinstance(outcome, Failure) else None)
+                row_id = str(row.sample.id) if named else None
+                results.append((row_id, outcome, record if record.calls else None))
+        self.scored[trial] = Scored(scores)
+        if self.program.scorers:
+            self.progress.finished(sample.id, trial[1], failure, spent)
+
+    def solution(self, trial: Trial) -> Solution | Failure | None:
+        """What the solver made of a trial; `None` where there is no solver."""
+        solved = self.solved[trial]
+        if isinstance(solved, Solved):
+            return solved.result
+        return load_solution(solved, self.plan.samples[trial[0]])
+
+    # What lighteval keeps
+
+    def response(self, number: int) -> ModelResponse:
+        """The response to one document: the answers of all trials."""
+        texts: list[str] = []
+        logprobs: list[float] = []
+        alone: list[float] = []
+        outputs: list[Json | None] = []
+        messages: list[dict[str, str]] = []
+        for trial in range(self.plan.num_trials):
+            stored = self.solved.get((number, trial))
+            solved = None if stored is None else as_json(stored)
+            outputs.append(solved)
+            record = None if solved is None else solved.get("record")
+            if not messages and record and record["calls"]:
+                messages = [_shown(item) for item in record["calls"][0]["input"]]
+            solution = None if stored is None else self.solution((number, trial))
+            texts.append(_answer(solution))
+            if trial == 0:
+                logprobs = stored_likelihoods(solution)
+                alone = stored_likelihoods(solution, UNCONDITIONED_KEY)
+        return AigoResponse(
+            input=messages,
+            text=texts,
+            logprobs=logprobs,
+            unconditioned_logprobs=alone or None,
+            aigo=_text(outputs),
+        )
+
+    def left_by_solver(self, number: int) -> str:
+        """What the solver left of one document in all trials, as one text."""
+        outputs = [self.solved.get((number, trial)) for trial in range(self.plan.num_trials)]
+        return _text([None if solved is None else as_json(solved) for solved in outputs])
+
+    def metric_value(self, number: int) -> str:
+        """The scores of one document: those of all trials, as one text."""
+        scores = [self.scored.get((number, trial)) for trial in range(self.plan.num_trials)]
+        return _text([None if scored is None else as_json(scored) for scored in scores])
+
+
+_text = json.JSONEncoder(default=str).encode
+
+
+def _answer(solution: Solution | Failure | None) -> str:
+    output = solution.output if isinstance(solution, Solution) else None
+    items = output.trace.items if isinstance(output, SolverTrace) else []
+    return storable(last_text(items) or "")
+
+
+def _shown(item: Mapping[str, Any]) -> dict[str, str]:
+    """An item as a message for lighteval's eyes: always of texts, as Arrow wants one type per column."""
+    parts = item.get("content")
+    texts = (
+        [part.get("text") if isinstance(part, dict) else None for part in parts]
+        if isinstance(parts, list)
+        else []
+    )
+    shown = [text for text in texts if isinstance(text, str)]
+    content = "\n".join(shown) if shown and len(shown) == len(texts) else _text(item)
+    return {"role": str(item.get("role") or item.get("type")), "content": storable(content)}
+
+
+class _NoModel:
+    """Stands for a model that nobody asks."""
+
+    name = "none"
+    max_concurrent = 1
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    async def attempt(self, request: Any, stage: Any) -> Any:
+        raise AssertionError("a plan that calls no model has called one")
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
+
+
+# lighteval's side
+
+
+def _response_class() -> type[ModelResponse]:
+    from dataclasses import dataclass as native_dataclass
+
+    @native_dataclass
+    class AigoResponse(ModelResponse):  # type: ignore[misc]  # lighteval has no types
+        """A response that carries what our solver left."""
+
+        aigo: str = ""
+
+    return AigoResponse
+
+
+AigoResponse: Any = _response_class()

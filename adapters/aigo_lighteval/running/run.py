@@ -1,0 +1,282 @@
+"""Carrying out plans, each in a lighteval pipeline of its own, with models and their limits shared."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
+from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
+from aigo_bridge.execution.codec import Json, Replay, replay_of
+from aigo_bridge.execution.jobs import JobModels, Start, make_folder, make_models, progress_of, start_jobs
+from aigo_bridge.execution.permissions import snippet_host
+from aigo_bridge.execution.program import compile_program
+from aigo_bridge.execution.progress import ProgressCounter
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.process import fewer_collections, steady_time
+from aigo_bridge.redaction.secrets import learn_environment
+from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, system_metrics
+from aigo_bridge.results.faults import explained
+from aigo_bridge.results.records import TrialRecord
+from aigo_bridge.results.specification import slug
+from aigo_lighteval.documents.translate import COLLECTIONS, rows_of, to_task_config
+from aigo_lighteval.models.batches import BackendCaller
+from aigo_lighteval.models.calling import make_caller
+from aigo_lighteval.models.messages import Caller
+from aigo_lighteval.models.models import HostedModel, Models, limiter, load_caller, tokens_used
+from aigo_lighteval.running.evidence import (
+    EARLIER_LOGS,
+    FORMAT,
+    Finished,
+    as_json,
+    calls_of_scorers,
+    calls_of_solver,
+    is_plain,
+    read,
+    trial_records,
+)
+from aigo_lighteval.running.gaps import refuse_gaps
+from aigo_lighteval.running.hosted import DEFAULT_SAMPLES, TaskRun, likelihood_solver
+from aigo_lighteval.running.pipeline import AigoModel, aigo_metric, run_pipeline
+
+T = TypeVar("T")
+
+SharedCaller = tuple[Caller, anyio.CapacityLimiter]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A job that starts, with its models."""
+
+    start: Start[Finished]
+    models: JobModels[SharedCaller]
+    replay: Replay | None
+
+    @property
+    def plan(self) -> TaskPlan:
+        return self.start.plan
+
+    def names(self) -> dict[str, str]:
+        """AI GO model key (`""` for the evaluated model) → what the user calls the model."""
+        return self.models.names(_name)
+
+
+def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+    """Run plans; see `Engine.run`."""
+    if settings.cost_limit is not None:
+        raise UsageError(
+            "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect"
+        )
+    learn_environment()
+    refuse_gaps(jobs)
+    models = make_models(jobs, partial(_shared_caller, settings))
+    starts = start_jobs(jobs, [of_job.names(_name) for of_job in models], settings, EARLIER_LOGS)
+    works = [_Work(start, of_job, _replay(start)) for start, of_job in zip(starts, models, strict=True)]
+    todo = [work for work in works if not work.start.is_complete]
+    _load(todo)
+    make_folder(settings.out)
+    progress = progress_of([work.start for work in todo], settings)
+    results: list[LogRef | EngineError] = []
+    interrupted = False
+    with start_blocking_portal() as portal:
+        try:
+            for work in works:
+                if work.start.is_complete and work.start.earlier is not None:
+                    results.append(work.start.log_ref("lighteval", work.start.earlier))
+                elif interrupted:
+                    results.append(EngineError("the run was interrupted before this task was begun"))
+                else:
+                    log, interrupted = _log_of(work, settings, portal, progress)
+                    results.append(log)
+        finally:
+            for caller, _ in dict.fromkeys(shared for of_job in models for shared in of_job.all()):
+                with contextlib.suppress(
+                    Exception
+                ):  # the runs are done, whatever a connection says in the end
+                    portal.call(caller.aclose)
+    return results
+
+
+def _shared_caller(settings: RunSettings, name: str, arguments: Mapping[str, Any]) -> SharedCaller:
+    """A model with its places, which all jobs share."""
+    caller = make_caller(name, arguments)
+    return caller, limiter(caller, settings.max_connections)
+
+
+def _name(shared: SharedCaller) -> str:
+    return shared[0].name
+
+
+def _replay(start: Start[Finished]) -> Replay | None:
+    """Solver outputs that are scored again; a log that cannot give them is refused before anything runs."""
+    origin = start.plan.origin
+    stored = None if origin is None or origin.stored is None else Path(origin.stored)
+    try:
+        return replay_of(start.plan, stored, start.replay, read)
+    except EvidenceError as error:
+        if stored is not None:
+            raise
+        raise UsageError(str(error)) from error
+
+
+def _load(works: Sequence[_Work]) -> None:
+    """Load the models that will be asked; what their tokenizers decide is checked now.
+
+    Raises:
+        UsageError: some cannot be loaded; all are named.
+        UnsupportedPlanError: a loaded model cannot be asked what a plan asks.
+    """
+    problems: list[str] = []
+    for work in works:
+        evaluated = work.models.evaluated if work.plan.calls_model else None
+        for caller, _ in [*work.models.others.values(), *([evaluated] if evaluated else [])]:
+            try:
+                load_caller(caller)
+            except UsageError as error:
+                problems.append(str(error))
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    refuse_gaps([work.start.job for work in works], chat_templates=_chat_templates(works))
+
+
+def _chat_templates(works: Sequence[_Work]) -> dict[str, bool]:
+    """Whether a loaded model has a chat template, by what the user calls it."""
+    callers = [caller for work in works for caller, _ in work.models.all()]
+    return {
+        caller.name: caller.loaded.uses_chat_template
+        for caller in callers
+        if isinstance(caller, BackendCaller) and caller.is_loaded
+    }
+
+
+def _log_of(
+    work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
+) -> tuple[LogRef | EngineError, bool]:
+    """Run one plan; returns its log, or why there is none, and whether it was interrupted."""
+    journal = work.start.journal("lighteval", work.names(), settings.out)
+    try:
+        tape = work.start.tape("lighteval", work.names(), settings.tape)
+        path, interrupted = _run_one(work, settings, portal, work.start.counter(progress, journal, tape))
+    except Exception as error:
+        if isinstance(error, BridgeError) and not isinstance(error, EngineError):
+            raise
+        return EngineError(explained(error)), False
+    finally:
+        journal.close()
+    return work.start.log_ref("lighteval", path), interrupted
+
+
+def _run_one(
+    work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
+) -> tuple[Path, bool]:
+    """Run one plan; returns its results file, and whether it was interrupted."""
+    plan, evaluated = work.plan, work.models.evaluated
+    host = snippet_host(plan)
+    started = steady_time()
+    try:
+        run = TaskRun(
+            plan=plan,
+            program=None if plan.entity == "system" else compile_program(plan, host),
+            host=host,
+            model=None if evaluated is None else HostedModel("", *evaluated),
+            models=Models(work.models.others, "score"),
+            portal=portal,
+            progress=progress,
+            max_samples=settings.max_samples or _samples_in_flight(work, settings),
+            time_limit=settings.time_limit,
+            token_limit=settings.token_limit,
+            finished=work.start.finished or {},
+            replay=work.replay,
+            likelihoods=likelihood_solver(plan),
+        )
+
+        def block(details: str | None) -> Json:
+            return {
+                "format": FORMAT,
+                "status": "cancelled"
+                if run.interrupted
+                else "error"
+                if run.stopped or run.fault is not None
+                else "success",
+                "error": "interrupted" if run.interrupted else run.stopped or run.fault,
+                "started_at": started,
+                "ended_at": steady_time(),
+                "models": work.names(),
+                "model_usage": _contained(partial(_usage, run)),
+                "datasets": {} if plan.origin is None else dict(plan.origin.datasets),
+                "limits": [settings.time_limit, settings.token_limit],
+                "details": details,
+                "plan": plan.header(),
+            }
+
+        name = slug(evaluated[0].name if evaluated is not None else plan.entity)
+        config = to_task_config(plan, [aigo_metric(run, lambda: _contained(partial(_summary, run)))])
+        with fewer_collections(*COLLECTIONS):
+            path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
+        if not (run.interrupted or run.stopped or run.fault) and progress.journal is not None:
+            progress.journal.remove()
+    finally:
+        host.close()
+    return path, run.interrupted
+
+
+def _contained(compute: Callable[[], dict[str, T]]) -> dict[str, T]:
+    """What lighteval shows beside the evidence; the evidence says what is wrong with it."""
+    try:
+        return compute()
+    except Exception:  # noqa: BLE001  # samples that were run are saved, whatever cannot be shown of them
+        return {}
+
+
+def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
+    """Enough for calls and scoring at a time, and for full batches of a model in this process."""
+    caller = None if work.models.evaluated is None else work.models.evaluated[0]
+    batches = caller.max_concurrent if isinstance(caller, BackendCaller) else 0
+    return max(DEFAULT_SAMPLES, 2 * (settings.max_connections or 0), batches)
+
+
+def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
+    """Tokens by model over the whole run."""
+    usage: dict[str, dict[str, int]] = {}
+    records = [record for record in map(calls_of_solver, run.solved.values()) if record is not None]
+    for scored in run.scored.values():
+        records += calls_of_scorers(scored)
+    for record in records:
+        for model, used in tokens_used(record):
+            of_model = usage.setdefault(model, {"num_prompt_tokens": 0, "num_completion_tokens": 0})
+            for name, tokens in zip(of_model, used, strict=True):
+                of_model[name] += tokens
+    return usage
+
+
+def _summary(run: TaskRun) -> dict[str, float]:
+    """The plan's metrics, as lighteval shows them: `<scorer>.<metric>`; evidence does not look at them."""
+    plan = run.plan
+    tally = Tally(plan)
+    if plan.entity == "system":
+        metrics = system_metrics(list(sample_stream(records_of(run), tally)))
+    else:
+        count_samples(records_of(run), tally)
+        metrics = metrics_for(tally, run.host)
+    return {f"{row.scorer_key}.{row.name}": float(row.value) for row in metrics.rows if row.value is not None}
+
+
+def records_of(run: TaskRun) -> Iterator[TrialRecord]:
+    """Records for metrics, without the solver's output where nothing but the scorers has looked at it."""
+    plan = run.plan
+    needs_output = plan.entity == "system" or bool(plan.benchmark.actions)
+    for number, sample in enumerate(plan.samples):
+        for trial in range(plan.num_trials):
+            solved, scored = run.solved.get((number, trial)), run.scored.get((number, trial))
+            if solved is not None and scored is not None:
+                if needs_output or not is_plain(solved):
+                    yield from trial_records(sample, trial, as_json(solved), as_json(scored), plan.outline)
+                else:
+                    yield from trial_records(sample, trial, {}, scored, plan.outline)
