@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ratios import record
+
 MEASURE = """
 import csv, resource, sys, time
 from pathlib import Path
@@ -22,6 +24,7 @@ import orjson
 from aigo_bridge.datasets import Selection, load_file
 what, path, number, subsampling = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 selection = Selection(None if number == "all" else int(number), subsampling)
+from aigo_bridge.datasets import rows
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 if what == "orjson":
@@ -32,6 +35,13 @@ elif what == "csv":
     with path.open(newline="") as file:
         for row in csv.reader(file):
             pass
+elif what == "ids":
+    ids = rows._Ids()
+    for count in range(int(number)):
+        ids.observe(f"row-{count}")
+    assert ids.are_usable()
+elif what == "set of ids":
+    ids = {f"row-{count}" for count in range(int(number))}
 else:
     load_file(path, selection)
 seconds = time.process_time() - start
@@ -86,7 +96,15 @@ def main() -> None:
             ("CSV, all", "ours", "d.csv", "all", "head"),
         ]:
             seconds, mebibytes = measured(what, folder / file, number, subsampling)
+            if what != "ours":
+                least = seconds
+            else:
+                record(label, seconds / least)
             print(f"{label:36} {seconds:8.2f} {rows / seconds:10,.0f} {mebibytes:9.1f}")
+        floor = measured("set of ids", folder, str(rows))[1] or 1.0
+        ratio = measured("ids", folder, str(rows))[1] / floor
+        print(f"{'ids remembered, beside a set of them':36} {ratio:29.2f} x")
+        record("memory of ids", ratio)
 
 
 if __name__ == "__main__":

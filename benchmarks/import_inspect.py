@@ -1,10 +1,12 @@
 """Speed, memory and scaling of importing Inspect logs, against the floor and against Inspect's own readers.
 
-    python benchmarks/import_inspect.py make FOLDER [--scale 1.0]     write the logs (minutes)
-    python benchmarks/import_inspect.py run FOLDER [--peers] [--scout PYTHON]    measure, one fresh process each
+    python benchmarks/import_inspect.py make FOLDER [--scale 1.0]     write the logs (minutes) python
+    benchmarks/import_inspect.py ratios [--scale 0.2]          small logs, measured and forgotten python
+    benchmarks/import_inspect.py run FOLDER [--peers] [--scout PYTHON]    measure, one fresh process each
 
-The floor is unzip + orjson of every sample: no importer can do less. CPU seconds of the whole process count, because
-wall time depends on the neighbours of the machine. inspect_scout wants an environment of its own, whose python is given.
+The floor is unzip + orjson of every sample: no importer can do less. CPU seconds of the whole process count,
+because wall time depends on the neighbours of the machine. inspect_scout wants an environment of its own,
+whose python is given.
 """
 
 import argparse
@@ -20,6 +22,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
+
+from ratios import record
 
 Measured = Callable[[str, str], None]
 """Does something with a log; what it writes goes to a folder."""
@@ -134,8 +138,8 @@ def make(folder: Path, scale: float, names: list[str]) -> None:
         print(name, (folder / f"{name}.eval").stat().st_size)
 
 
-# Measuring: every function runs in a process of its own, whose results go to a folder that is deleted when it has ended:
-# taking gigabytes off the disk again is no part of an import
+# Measuring: every function runs in a process of its own, whose results go to a folder that is deleted when it
+# has ended: taking gigabytes off the disk again is no part of an import
 
 
 def floor(path: str, out: str) -> None:
@@ -150,11 +154,14 @@ def floor(path: str, out: str) -> None:
                 orjson.loads(archive.read(name))
 
 
-def import_as(context: Literal["full", "delta", "none"], jobs: int = 1) -> Measured:
+def import_as(context: Literal["full", "delta", "none"], jobs: int = 1, logs: int = 1) -> Measured:
     def run(path: str, out: str) -> None:
-        from aigo_inspect.importing import import_logs
+        from aigo_inspect.importing.importing import import_logs
 
-        (result,) = import_logs([path], out, context=context, jobs=jobs)
+        copies = [Path(f"{out}-{number}.eval") for number in range(1, logs)]
+        for copy in copies:
+            shutil.copyfile(path, copy)
+        result, *_ = import_logs([path, *copies], out, context=context, jobs=jobs)
         assert result.exit_code == 0, result.reason
         assert result.output is not None
         print(json.dumps({"bytes": result.output.stat().st_size, "samples": result.samples}))
@@ -189,13 +196,16 @@ def scout(path: str, out: str) -> None:
         asyncio.run(insert(logs, out))
 
 
-MEASURED: dict[str, Measured] = {
-    "floor": floor,
+IMPORTS: dict[str, Measured] = {
     "import full": import_as("full"),
     "import delta": import_as("delta"),
     "import none": import_as("none"),
-    "import full, 2 processes": import_as("full", 2),
-    "import delta, 2 processes": import_as("delta", 2),
+}
+MEASURED: dict[str, Measured] = {"floor": floor, **IMPORTS}
+SEVERAL: dict[str, Measured] = {
+    f"import {context}, 2 logs, {jobs} processes": import_as(context, jobs, 2)
+    for context in ("full", "delta")
+    for jobs in (1, 2)
 }
 PEERS: dict[str, Measured] = {
     "read_eval_log": read_eval_log,
@@ -205,7 +215,9 @@ SCOUT = "inspect_scout"
 
 
 def as_installed(bytecode: str) -> dict[str, str]:
-    """The environment of measured processes: an installed package has its bytecode, a working tree may not."""
+    """The environment of measured processes: an installed package has its bytecode, a working tree may
+    not.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": bytecode}
 
@@ -252,23 +264,30 @@ def scaling(context: str, path: Path, environment: dict[str, str], repeat: int) 
     alone, shared, both = (
         min(at_once(name, path, environment, processes) for _ in range(repeat))
         for name, processes in (
-            (f"import {context}", 1),
-            (f"import {context}, 2 processes", 1),
+            (f"import {context}, 2 logs, 1 processes", 1),
+            (f"import {context}, 2 logs, 2 processes", 1),
             (f"import {context}", 2),
         )
     )
     print(
-        f"  {context}: two processes {alone / shared:.2f} x as fast; two imports at once {2 * alone / both:.2f} x"
+        f"  {context}: two logs by two processes {alone / shared:.2f} x as fast;"
+        f" by two imports at once {alone / both:.2f} x"
     )
 
 
-def run(folder: Path, peers: bool, scout_python: str | None, repeat: int) -> None:
+def run(folder: Path, peers: bool, scout_python: str | None, repeat: int, *, scale: bool = True) -> None:
     with tempfile.TemporaryDirectory() as bytecode:
-        run_in(as_installed(bytecode), folder, peers, scout_python, repeat)
+        run_in(as_installed(bytecode), folder, peers, scout_python, repeat, scale=scale)
 
 
 def run_in(
-    environment: dict[str, str], folder: Path, peers: bool, scout_python: str | None, repeat: int
+    environment: dict[str, str],
+    folder: Path,
+    peers: bool,
+    scout_python: str | None,
+    repeat: int,
+    *,
+    scale: bool,
 ) -> None:
     names = [*MEASURED, *(PEERS if peers else {}), *([SCOUT] if scout_python else [])]
     for path in sorted(folder.glob("*.eval")):
@@ -285,19 +304,23 @@ def run_in(
                 for _ in range(repeat if name in MEASURED else 1)
             )
             base = base or cpu
+            if name in IMPORTS:
+                record(f"{path.stem}, {name}", cpu / base)
             print(
-                f"  {name:28} {cpu:7.2f} s CPU {cpu / base:6.2f} x floor {wall:7.2f} s wall {peak:6.0f} MB  {note}"
+                f"  {name:28} {cpu:7.2f} s CPU {cpu / base:6.2f} x floor {wall:7.2f} s wall"
+                f" {peak:6.0f} MB  {note}"
             )
-        for context in ("full", "delta"):
-            scaling(context, path, environment, repeat)
+        if scale:
+            for context in ("full", "delta"):
+                scaling(context, path, environment, repeat)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("verb", choices=["make", "run", "one"])
-    parser.add_argument("arguments", nargs="+")
+    parser.add_argument("verb", choices=["make", "ratios", "run", "one"])
+    parser.add_argument("arguments", nargs="*")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--peers", action="store_true")
@@ -306,10 +329,15 @@ def main() -> None:
     options = parser.parse_args()
     if options.verb == "one":
         name, path, out = options.arguments
-        ({**MEASURED, **PEERS, SCOUT: scout})[name](path, out)
+        ({**MEASURED, **SEVERAL, **PEERS, SCOUT: scout})[name](path, out)
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         print(max(own, children) / 1024)
+        return
+    if options.verb == "ratios":
+        with tempfile.TemporaryDirectory() as temporary:
+            make(Path(temporary), options.scale, options.sets)
+            run(Path(temporary), peers=False, scout_python=None, repeat=options.repeat, scale=False)
         return
     folder = Path(options.arguments[0])
     folder.mkdir(parents=True, exist_ok=True)

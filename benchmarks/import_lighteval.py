@@ -2,9 +2,10 @@
 
     python benchmarks/import_lighteval.py [--docs 10000] [--rounds 5]
 
-The floor is what anybody has to do who wants the rows in Python: pyarrow's `read` and `to_pylist` of the details file. The import also puts
-them in order, maps them, encodes and writes them. CPU seconds count, each measurement in a fresh process, without the imports of modules;
-rounds alternate and the best of each is taken, because the machine has other users.
+The floor is what anybody has to do who wants the rows in Python: pyarrow's `read` and `to_pylist` of the
+details file. The import also puts them in order, maps them, encodes and writes them. CPU seconds count, each
+measurement in a fresh process, without the imports of modules; rounds alternate and the best of each is
+taken, because the machine has other users.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from ratios import record
 
 KINDS = {
     "answers": {},
@@ -98,9 +101,9 @@ def floor(path: Path) -> float:
 
 
 def ours(path: Path) -> float:
-    import aigo_lighteval.foreign.details  # noqa: F401  # its imports are not what is measured
-    from aigo_bridge.engine import ImportOptions
-    from aigo_lighteval.importing import run_import
+    import aigo_lighteval.importing.details  # noqa: F401  # its imports are not what is measured
+    from aigo_bridge.importing.log_import import ImportOptions
+    from aigo_lighteval.importing.importing import run_import
 
     with tempfile.TemporaryDirectory() as out:
         began = time.process_time()
@@ -142,6 +145,7 @@ def main() -> None:
                 f" import {most:.3f} s = {most / least:.2f} x, {most / given.docs * 1e6:.0f} us each;"
                 f" memory {rounds[0][0][1]:.0f} / {rounds[0][1][1]:.0f} MB"
             )
+            record(name, most / least)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""What a task costs as an AI GO task, against the same task written by hand for Inspect: CPU seconds and peak memory.
+"""What a task costs as an AI GO task, against the same task written by hand for Inspect: CPU seconds and peak
+memory.
 
     python benchmarks/overhead.py [--samples 2000] [--repeat 3]
 
-Each variant runs in a fresh process with the same scripted model and the same rows. `run` is the whole of `aigo-bridge run`, evidence
-included; `engine` is its part that Inspect carries out. Ratios count: the machine's neighbours change the seconds.
+Each variant runs in a fresh process with the same scripted model and the same rows. `run` is the whole of
+`aigo-bridge run`, evidence included; `engine` is its part that Inspect carries out. Ratios count: the
+machine's neighbours change the seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from ratios import record
 
 TASK = """key: overhead
 display_name: Overhead
@@ -84,18 +88,19 @@ def hand_written(folder: Path, name: str) -> None:
 
 
 def aigo(folder: Path, name: str, *, evidence: bool) -> None:
-    from aigo_bridge.engine import RunSettings
-    from aigo_bridge.engines import load_engine
-    from aigo_bridge.evaluate import plan, run
-    from aigo_bridge.plan import PlanOrigin
+    from aigo_bridge.engine.protocol import Job, RunSettings
+    from aigo_bridge.engine.registry import load_engine
+    from aigo_bridge.evaluation.task import plan, run
+    from aigo_bridge.plan.plan import PlanOrigin
 
     made = plan(PlanOrigin(task=str(folder / f"{name}.yaml"), datasets={"rows": str(folder / "rows.jsonl")}))
-    settings = RunSettings(out=folder / "aigo", model=f"scripted/{folder / 'model.jsonl'}")
+    settings = RunSettings(out=folder / "aigo")
+    job = Job(made, model=f"scripted/{folder / 'model.jsonl'}")
     engine = load_engine("inspect")
     if evidence:
-        assert run(made, engine, settings).num_failed == 0
+        assert run(job, engine, settings).num_failed == 0
     else:
-        engine.run(made, settings)
+        engine.run([job], settings)
 
 
 VARIANTS = {
@@ -151,6 +156,8 @@ def main() -> None:
                 f"{name:8} {variant:8} {cpu:7.2f} s {peak:6.0f} MB   CPU x{ratio:.2f}   memory x{memory:.2f}",
                 flush=True,
             )
+            if variant != "hand":
+                record(f"{name}, {variant}", ratio)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/result_log_io.py [--megabytes 1024] [--suffix .json] [--folder FOLDER]
 
-The floor is a plain file of lines with orjson, one line per sample: the same bytes, unchecked, and not atomic. Every step
-runs in a process of its own, so that its peak memory is its own.
+The floor is a plain file of lines with orjson, one line per sample: the same bytes, unchecked, and not
+atomic. Every step runs in a process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from ratios import record
 
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.results import read_log, write_log
@@ -162,9 +163,9 @@ def measured(step: Callable[[Path, int], None], path: Path, count: int) -> tuple
 
 def _run(step: Callable[[Path, int], None], path: Path, count: int) -> tuple[float, float]:
     sample(0)
-    start = time.perf_counter()
+    start = time.process_time()
     step(path, count)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return seconds, peak / (1e6 if sys.platform == "darwin" else 1e3)
 
@@ -195,6 +196,7 @@ def main() -> None:
             ratio = seconds / floors[floor]
             wanted = "" if goal is None else f"(goal {goal} x)"
             print(f"{step.__name__:16} {seconds:8.2f} s {ratio:6.1f} x {peak:8.0f} MB peak {wanted}")
+            record(step.__name__, ratio)
         print(json.dumps({"bytes": path.stat().st_size}))
 
 

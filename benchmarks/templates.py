@@ -15,6 +15,7 @@ from typing import Any
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from ratios import record
 
 from aigo_bridge.templates import SampleTemplate
 
@@ -25,12 +26,18 @@ SAMPLE: dict[str, Any] = {
     "answer": 0,
 }
 
+ELSEWHERE = "not plain, so elsewhere"
 TEMPLATES = {
     "two columns": "Answer briefly: {{ sample.question }}\n\n{{ sample.context }}",
-    "choices in a loop": "{{ sample.question }}\n{% for c in sample.choices %}{{ 'ABCD'[loop.index0] }}) {{ c }}\n{% endfor %}",
+    "choices in a loop": (
+        "{{ sample.question }}\n{% for c in sample.choices %}{{ 'ABCD'[loop.index0] }}) {{ c }}\n{% endfor %}"
+    ),
     "filters": "{{ sample.choices | tojson }} {{ sample.question | upper }}",
-    "condition": "{% if sample.answer == 0 %}{{ sample.choices[0] }}{% else %}{{ sample.context }}{% endif %}",
+    "condition": (
+        "{% if sample.answer == 0 %}{{ sample.choices[0] }}{% else %}{{ sample.context }}{% endif %}"
+    ),
     "constant": "Answer with one letter.",
+    ELSEWHERE: "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(sample.question) }} {{ m(sample.context) }}",
 }
 
 
@@ -38,10 +45,10 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
     """Best of three rounds, per call."""
     best = float("inf")
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(repeats):
             call()
-        best = min(best, (time.perf_counter() - start) / repeats)
+        best = min(best, (time.process_time() - start) / repeats)
     return best
 
 
@@ -65,6 +72,8 @@ def main() -> None:
             for template in (ours, bare, boxed)
         ]
         print(f"{name:28} {times[0] * 1e6:8.1f} {times[1] * 1e6:8.1f} {times[2] * 1e6:16.1f}")
+        if name != ELSEWHERE:  # whose time passes in another process
+            record(name, times[0] / times[1])
 
     distinct = iter(range(10**9))
     source = TEMPLATES["choices in a loop"]
@@ -79,6 +88,7 @@ def main() -> None:
     again = seconds(lambda: SampleTemplate(source), 10_000)
     print(f"{'checked (names known)':28} {checked * 1e6:8.1f} {'–':>8}")
     print(f"{'ready to render':28} {rendered * 1e6:8.1f} {bare_time * 1e6:8.1f}")
+    record("ready to render", rendered / bare_time)
     print(f"{'the same text again':28} {again * 1e6:8.1f} {'–':>8}")
 
 

@@ -1,0 +1,163 @@
+"""What recording a run costs: its share of the run's CPU time with a model that answers at once, and memory.
+
+    python benchmarks/cassettes.py [--samples 2000] [--calls 50000] [--repeat 3]
+
+The share is the time inside of the recorder over that of the rest of the run, on each engine; a real model
+takes a thousand times as long as the scripted one and makes it smaller still. Calls past the recorder alone
+stand against what has to be done at least: the same lines into one zstd stream. The growth is the resident
+memory after all of them over that after a tenth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from overhead import prepare
+from ratios import record
+
+MOST = 0.03
+"""Share of a run that recording may take."""
+
+
+def run_share(folder: Path, engine: str) -> tuple[float, float]:
+    """The recorder's share of the CPU seconds of a run, and those seconds."""
+    import aigo_inspect.models.calls as calls
+    from aigo_bridge.cassettes.recording import Recorder, _RecordedCall
+    from aigo_bridge.cassettes.tape import TrialTape
+    from aigo_bridge.engine.protocol import Job, RunSettings
+    from aigo_bridge.engine.registry import load_engine
+    from aigo_bridge.evaluation.task import plan, run
+    from aigo_bridge.plan.plan import PlanOrigin
+
+    spent = [0.0]
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def timing(*args: Any, **kwargs: Any) -> Any:
+            before = time.thread_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[0] += time.thread_time() - before
+
+        return timing
+
+    for owner, name in ((TrialTape, "call"), (_RecordedCall, "keep"), (calls, "outcome_of")):
+        setattr(owner, name, timed(getattr(owner, name)))
+    made = plan(PlanOrigin(task=str(folder / "equals.yaml"), datasets={"rows": str(folder / "rows.jsonl")}))
+    loaded = load_engine(engine)
+    recorder = Recorder(folder / f"{engine}.cassette")
+    job = Job(made, model=f"scripted/{folder / 'model.jsonl'}")
+    before = time.process_time()
+    assert run(job, loaded, RunSettings(folder / engine, tape=recorder)).num_failed == 0
+    whole = time.process_time() - before
+    recorder.close()
+    assert recorder.num_calls == len(made.samples)
+    return spent[0] / (whole - spent[0]), whole
+
+
+def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
+    """CPU seconds of calls past the recorder over those of the floor, and how the memory has grown."""
+    import zstandard
+
+    from aigo_bridge.cassettes.recording import Recorder, _TaskRecorder
+    from aigo_bridge.cassettes.records import CallOutcome
+    from aigo_bridge.cassettes.tape import TrialTape
+    from aigo_bridge.dtypes import ChatCompletionInput
+    from aigo_bridge.models.connections import Choice, Reply, Usage
+    from aigo_bridge.models.protocol import ModelRequest
+
+    words = [f"word{number}" for number in range(5000)]
+    texts = random.Random(1)
+
+    def text(size: int) -> str:
+        return " ".join(texts.choices(words, k=size))
+
+    recorder = Recorder(folder / "alone.cassette")
+    tape = _TaskRecorder(recorder, "task")
+    spent = 0.0
+    sizes: list[int] = []
+    for number in range(count):
+        message = {"role": "user", "content": text(100)}
+        request = ModelRequest(
+            ChatCompletionInput.model_validate({"messages": [message]}), {"temperature": 0.5}
+        )
+        reply = Reply((Choice(text(60), finish_reason="stop"),), usage=Usage(100, 60), model="m")
+        before = time.thread_time()
+        call = TrialTape(tape, number, 0, "solver").call("", "m", request)
+        call.keep(CallOutcome(reply), 1.0, 0.1)
+        spent += time.thread_time() - before
+        if number == count // 10:
+            sizes.append(resident())
+    sizes.append(resident())
+    recorder.close()
+    content = zstandard.ZstdDecompressor().stream_reader(
+        (folder / "alone.cassette").open("rb"), read_across_frames=True
+    )
+    lines = content.read().splitlines(keepends=True)
+    before = time.thread_time()
+    floor = zstandard.ZstdCompressor().compressobj()
+    for line in lines:
+        floor.compress(line)
+    floor.flush()
+    return spent / (time.thread_time() - before), sizes[1] / sizes[0]
+
+
+def resident() -> int:
+    """Pages in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def child(what: str, size: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if what == "recorder":
+            print(json.dumps(recorder_alone(folder, size)))
+        else:
+            prepare(folder, size)
+            print(json.dumps(run_share(folder, what)))
+
+
+def measure(what: str, size: int) -> tuple[float, float]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", what, str(size)], check=False, capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(done.stderr[-3000:])
+    first, second = json.loads(done.stdout.splitlines()[-1])
+    return first, second
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--calls", type=int, default=50_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--child", nargs=2)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child[0], int(options.child[1]))
+        return
+    for engine in ("inspect", "lighteval"):
+        runs = [measure(engine, options.samples) for _ in range(options.repeat)]
+        share, seconds = statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
+        print(f"{engine}: {share:.2%} of {seconds:.1f} CPU s for {options.samples} calls")
+        record(f"share of a run, of {MOST:.0%}, {engine}", share / MOST)
+    runs = [measure("recorder", options.calls) for _ in range(options.repeat)]
+    ratio, growth = statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
+    print(f"recorder: {ratio:.1f} times one zstd stream; memory {growth:.3f} times that after a tenth")
+    record("recorder | one zstd stream", ratio)
+    record("memory | after a tenth of the calls", growth)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The page of results: what it costs to write it, and how soon a browser answers.
+
+    python benchmarks/report.py [--megabytes 1024] [--samples 1000] [--rows 20000]
+
+The floor of writing is reading the samples as plain data and compressing them; that of opening a page is
+opening one of a single sample. Without Chromium only the writing is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from ratios import record
+from result_log_io import FRAME, VARIANTS, measured, repeated, sample
+
+from aigo_bridge.report import sources_of, write_report
+from aigo_bridge.results import read_log, write_log
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+GOALS = {"peak MB": 300.0, "page MB": 12.0, "usable s": 1.5, "answer ms": 150.0}
+
+
+def usual(index: int) -> dict[str, Any]:
+    """A sample of about 10 kB that looks like no other."""
+    variants = [sample(index * 3 + part) for part in range(3)]
+    for other in variants[1:]:
+        trace, further = (one["trials"][0]["solver"]["output"]["trace"] for one in (variants[0], other))
+        trace["items"] += further["items"]
+    return variants[0]
+
+
+def short(index: int) -> dict[str, Any]:
+    """A question and its answer."""
+    one = sample(index % VARIANTS)
+    for member in (one, one["trials"][0]):
+        member["sample_id"] = str(index)
+    items = one["trials"][0]["solver"]["output"]["trace"]["items"]
+    items[:] = items[:2]
+    for item in items:
+        item["content"][0]["text"] = item["content"][0]["text"][:120]
+    return one
+
+
+def write_plain(path: Path, samples: Iterator[dict[str, Any]]) -> Path:
+    """A result log."""
+    write_log(path, samples, finish=FRAME)
+    return path
+
+
+def floor_of_writing(path: Path, count: int) -> None:
+    """Samples as plain data, compressed as in a page."""
+    from zlib_ng import gzip_ng
+
+    data = bytearray()
+    for one in read_log(path).raw_samples():
+        data += orjson.dumps(one)
+        if len(data) > 1 << 18:
+            base64.b64encode(gzip_ng.compress(bytes(data), 6))
+            data.clear()
+
+
+def write_page(path: Path, count: int) -> None:
+    """The report."""
+    assert write_report(sources_of([path]), path.with_name("large.html")).samples == count
+
+
+def memory_of(step: Callable[[Path, int], None], path: Path, count: int) -> float:
+    """Peak megabytes of a step in a process of its own, pages of mapped files included."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_memory_of, (step, path, count))
+
+
+def _memory_of(step: Callable[[Path, int], None], path: Path, count: int) -> float:
+    peak, ended = 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not ended.wait(0.02):
+            lines = Path("/proc/self/status").read_text().splitlines()
+            fields = dict(line.split(":", 1) for line in lines)
+            peak = max(peak, int(fields["VmRSS"].split()[0]) / 1e3)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    step(path, count)
+    ended.set()
+    watcher.join()
+    return peak
+
+
+def show(name: str, value: float, goal: str) -> None:
+    print(f"{name:40} {value:10.2f} {goal.rpartition(' ')[2]:3} (goal {GOALS[goal]:g})")
+
+
+def measure_writing(folder: Path, megabytes: int) -> None:
+    """Time and memory of a large result."""
+    count = megabytes * 1_000_000 // len(orjson.dumps(sample(0)))
+    path = folder / "large.tasklog.json"
+    write_log(path, repeated([orjson.dumps(sample(index)) for index in range(VARIANTS)], count), finish=FRAME)
+    floor, _ = measured(floor_of_writing, path, count)
+    seconds, _ = measured(write_page, path, count)
+    size = path.stat().st_size / 1e6
+    print(f"{count} samples, {size:.0f} MB: {seconds:.2f} s, {seconds / floor:.2f} x the floor")
+    if sys.platform == "linux":
+        show("memory of the report", memory_of(write_page, path, count), "peak MB")
+    record("write", seconds / floor)
+    path.unlink()
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Chromium, headless."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        yield started
+        started.close()
+
+
+def seconds_to_open(chromium: Browser, page: Path, times: int = 3) -> float:
+    """Until the table of samples can be used, at best."""
+    best = float("inf")
+    for _ in range(times):
+        tab = chromium.new_page()
+        start = time.perf_counter()
+        tab.goto(f"{page.as_uri()}#samples")
+        tab.wait_for_selector(".rows .line")
+        best = min(best, time.perf_counter() - start)
+        tab.close()
+    return best
+
+
+ANSWER = """async (text) => {
+  const search = document.querySelector("#search"), frame = () => new Promise(requestAnimationFrame);
+  const before = document.querySelector("output").textContent, start = performance.now();
+  search.value = text;
+  search.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  const waits = () => document.querySelector("output").textContent === before;
+  while (waits() && performance.now() - start < 10000) await frame();
+  return performance.now() - start;
+}"""
+SCROLL = """async () => {
+  const grid = document.querySelector(".grid"), frame = () => new Promise(requestAnimationFrame);
+  let blank = 0;
+  for (let place = 0; place < 60; place++) {
+    grid.scrollTop = place * (grid.scrollHeight / 60);
+    await frame(); await frame();
+    const box = grid.getBoundingClientRect();
+    blank += document.elementFromPoint(box.left + 40, box.top + box.height / 2).closest(".line") === null;
+  }
+  return blank;
+}"""
+
+
+def measure_pages(folder: Path, samples: int, rows: int) -> None:
+    """How soon a browser answers."""
+    pages: dict[str, Path] = {}
+    for name, make, number in (("one", short, 1), ("usual", usual, samples), ("rows", short, rows)):
+        log = write_plain(folder / f"{name}.tasklog.json", (make(index) for index in range(number)))
+        pages[name] = write_report(sources_of([log]), folder / f"{name}.html").path
+    show(f"page of {samples} samples", pages["usual"].stat().st_size / 1e6, "page MB")
+    with browser() as chromium:
+        floor, seconds = (seconds_to_open(chromium, pages[name]) for name in ("one", "usual"))
+        show(f"{samples} samples, until usable", seconds, "usable s")
+        record("open", seconds / floor)
+        tab = chromium.new_page()
+        tab.goto(f"{pages['rows'].as_uri()}#samples")
+        tab.wait_for_selector(".rows .line")
+        answers = [tab.evaluate(ANSWER, text) for text in ("lazy dog", "1999", "")]
+        show(f"{rows} rows, search", max(answers), "answer ms")
+        print(f"{rows} rows, places without a row while scrolling: {tab.evaluate(SCROLL)}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=1024)
+    parser.add_argument("--samples", type=int, default=1_000)
+    parser.add_argument("--rows", type=int, default=20_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        measure_writing(Path(folder), options.megabytes)
+        if shutil.which("chromium") is None:
+            print("no Chromium: pages are not opened", file=sys.stderr)
+        else:
+            measure_pages(Path(folder), options.samples, options.rows)
+
+
+if __name__ == "__main__":
+    main()

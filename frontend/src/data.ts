@@ -1,0 +1,139 @@
+/** What the page holds, and how it is unpacked. `pages.py` and `summary.py` write it. */
+
+import { parse, type Value } from "./json";
+
+export interface MetricValue {
+  name: string; text: string; /** as the evaluation says */ scored?: number | null;
+  interval?: [string, string]; error?: string; method?: string; no_interval?: string;
+  samples?: { scored: number; failed: number; excluded: number; no_aggregate: number; no_value: number };
+  bounds?: [string, string];
+}
+export interface Metric {
+  scorer: string; scorer_name?: string | null; purpose?: string | null; key: string; type?: string | null;
+  reason?: string | null; values: MetricValue[];
+  /** of the scorer, where it is not known which samples are in a number */
+  counts?: { scored: number; excluded: number; without: number };
+}
+/** Which scores of a scorer hold the true and the predicted label. */
+export interface LabelScores { scorer: string; truth: string; prediction: string }
+export interface Failure { type: string; message: string; hint: string | null; stage: string | null }
+export interface Times { n: number; min: string; median: string; p95: string; max: string; total: string }
+export interface ModelUse {
+  model: string; calls: number; failed: number; prompt_tokens: number; completion_tokens: number; unknown: number;
+}
+export interface Result {
+  name: string; file: string | null; title: string; task: string; model: string; status: string;
+  problems: string[]; rows?: string[]; parts?: [number, string][];
+  facts?: [string, string][]; description?: string; definition?: string; metrics?: Metric[]; runs?: Metric[][];
+  counts?: {
+    samples: number; trials: number; failed: number; excluded: number; missing: number | null;
+    stated: { failed: number; total: number } | null;
+  };
+  /** stage, samples, types of errors */
+  stages?: [string, number, [string, number][]][]; rules?: [string, number][]; labels?: LabelScores[]; errors?: Failure[]; models?: ModelUse[];
+  usage?: { num_samples: number; num_prompt_tokens: number | null; num_completion_tokens: number | null } | null;
+  times?: Record<string, Times | null>;
+}
+export interface Rule { policy: string; rule: string; name: string; passed: boolean; reason: string }
+export interface Evaluation { name: string; key: string; file: string; status: string; policies: Rule[] }
+export interface Summary {
+  version: string; /** whether all results are of one evaluation */ whole: boolean; evaluations: Evaluation[]; results: Result[]; pages?: Record<string, string>; index?: string;
+  /** of a run that has not ended: whether its process is there, how many trials are not in its log yet */
+  run?: { alive: boolean; live: number } | null;
+}
+/** A trial in the table; `rows.py` says what the letters stand for. */
+export interface Row {
+  n: number; t: number; i: number; r?: number; id: string; q?: string; a?: string; g?: string; p?: string;
+  s?: Record<string, string | [string]>; d?: Record<string, string>; e?: [string, string][]; x?: string[]; w?: string;
+  /** not in the log yet */
+  l?: true;
+}
+
+async function unpack(text: string): Promise<string> {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+const parsed = new Promise<void>((resolve) => {
+  if (document.readyState !== "loading") resolve();
+  else document.addEventListener("DOMContentLoaded", () => resolve());
+});
+
+export type ReadBlock = (name: string) => Promise<string | null>;
+
+/** Read blocks from elsewhere than from this page. */
+export function readFrom(source: ReadBlock) {
+  block = source;
+  latest = null;
+}
+
+let block: ReadBlock = blockOfPage;
+
+/** The text of a block; null: it is on another page. */
+async function blockOfPage(name: string): Promise<string | null> {
+  let element = document.getElementById(name);
+  if (element === null) {
+    await parsed; // the front end starts before its data has been read
+    element = document.getElementById(name);
+  }
+  return element === null ? null : unpack(element.textContent ?? "");
+}
+
+export async function readSummary(): Promise<Summary> {
+  return JSON.parse((await block("summary"))!);
+}
+
+export async function readRows(result: Result, read: ReadBlock = block): Promise<Row[] | null> {
+  const blocks = await Promise.all((result.rows ?? []).map(read));
+  return blocks.includes(null) ? null : blocks.flatMap((text) => JSON.parse(text!) as Row[]);
+}
+
+/** Which block a sample stands in, and the place of it in there. */
+export function placeOf(result: Result, number: number): { name: string; index: number } | null {
+  let place: { name: string; index: number } | null = null;
+  for (const [start, name] of result.parts ?? []) if (start <= number) place = { name, index: number - start };
+  return place;
+}
+
+let latest: { name: string; lines: string[] } | null = null;
+
+/** A sample as it stands in the log; null: it is on another page. */
+export async function readSample(result: Result, number: number): Promise<Value | null> {
+  const place = placeOf(result, number);
+  if (place === null) return null;
+  if (latest?.name !== place.name) {
+    const text = await block(place.name);
+    if (text === null) return null;
+    latest = { name: place.name, lines: text.split("\n") };
+  }
+  return parse(latest.lines[place.index]);
+}
+
+/** A member by a name that a stranger chose: `constructor` is a name like any other. */
+export function own<T>(members: Record<string, T> | undefined, name: string): T | undefined {
+  return members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined;
+}
+
+/** Score columns of rows: scorer and name, in the order in which they come. */
+export function scoreColumns(rows: Row[]): string[] {
+  const names = new Set<string>();
+  for (const row of rows) for (const name in row.s) names.add(name);
+  return [...names];
+}
+
+export function columnName(column: string): string {
+  return column.split("\x1f").join(" · ");
+}
+
+export function scoreText(row: Row, column: string): string | undefined {
+  const value = own(row.s, column);
+  return Array.isArray(value) ? value[0] : value;
+}
+
+export function rowStatus(row: Row): string {
+  if (row.l) return "in progress";
+  return row.e ? `failed: ${[...new Set(row.e.map(([stage]) => stage))].join(", ")}` : row.x ? "excluded" : "ok";
+}

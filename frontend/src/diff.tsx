@@ -1,0 +1,54 @@
+/** Truth and prediction beside each other, character by character. */
+
+import { Text } from "./text";
+
+const MOST = 1_500;
+
+/** Pieces of two texts: 0 in both, -1 in the first one only, 1 in the second only. */
+export function difference(one: string, two: string): [number, string][] {
+  const a = [...one], b = [...two];
+  let begin = 0, end = 0;
+  while (begin < a.length && begin < b.length && a[begin] === b[begin]) begin++;
+  while (end < a.length - begin && end < b.length - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const pieces: [number, string][] = [];
+  const put = (kind: number, text: string) => {
+    if (text === "") return;
+    const top = pieces[pieces.length - 1];
+    if (top !== undefined && top[0] === kind) top[1] += text;
+    else pieces.push([kind, text]);
+  };
+  put(0, a.slice(0, begin).join(""));
+  const x = a.slice(begin, a.length - end), y = b.slice(begin, b.length - end);
+  if (x.length > MOST || y.length > MOST) {
+    put(-1, x.join(""));
+    put(1, y.join(""));
+  } else {
+    // Lengths of the longest common subsequences of what is left of both.
+    const width = y.length + 1;
+    const lengths = new Uint16Array((x.length + 1) * width);
+    for (let i = x.length - 1; i >= 0; i--)
+      for (let j = y.length - 1; j >= 0; j--)
+        lengths[i * width + j] = x[i] === y[j] ? lengths[(i + 1) * width + j + 1] + 1
+          : Math.max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
+    let i = 0, j = 0;
+    while (i < x.length || j < y.length) {
+      if (i < x.length && j < y.length && x[i] === y[j]) put(0, x[i++]), j++;
+      else if (j >= y.length || (i < x.length && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])) put(-1, x[i++]);
+      else put(1, y[j++]);
+    }
+  }
+  put(0, a.slice(a.length - end).join(""));
+  return pieces;
+}
+
+export function Diff({ truth, prediction }: { truth: string; prediction: string }) {
+  const pieces = difference(truth, prediction);
+  const side = (kind: number) => pieces.filter(([sign]) => sign === 0 || sign === kind).map(([sign, text]) =>
+    sign === 0 ? <Text>{text}</Text> : sign < 0 ? <del><Text>{text}</Text></del> : <ins><Text>{text}</Text></ins>);
+  return (
+    <div class="diff">
+      <div><h5>truth</h5><pre>{side(-1)}</pre></div>
+      <div><h5>prediction{truth === prediction ? " (the same)" : ""}</h5><pre>{side(1)}</pre></div>
+    </div>
+  );
+}

@@ -1,0 +1,26 @@
+/** The page: of a file that has its data in it, or of a server that has a folder. */
+
+import { render } from "preact";
+import { App, titleOf, useTables } from "./app";
+import { readSummary, type Summary } from "./data";
+import { startView } from "./view";
+
+function Report({ summary }: { summary: Summary }) {
+  const tables = useTables(summary);
+  return <App summary={summary} tables={tables} around={{ origin: `Written by aigo-bridge ${summary.version}. The page loads nothing from anywhere.` }} />;
+}
+
+async function start() {
+  const root = document.getElementById("app")!;
+  try {
+    if (document.body.dataset.view !== undefined) return startView(root);
+    const summary = await readSummary();
+    document.title = `Report: ${titleOf(summary)}`;
+    root.textContent = "";
+    render(<Report summary={summary} />, root);
+  } catch (error) {
+    root.textContent = `The page cannot be shown: ${error}. It needs a browser from 2023 or later.`;
+  }
+}
+
+start();

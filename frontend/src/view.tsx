@@ -1,0 +1,156 @@
+/** The pages of a server: a folder, an entry of it, two results side by side; each follows what changes. */
+
+import { render, type ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { App, Theme, titleOf, type Tables } from "./app";
+import { ComparisonView } from "./comparison";
+import { readFrom, readRows, type Summary } from "./data";
+import { FolderView, Tray, useChosen } from "./folder";
+import { parse, type Value } from "./json";
+import { BASE, Ended, readComparison, readEntry, readFolder, type FolderListing } from "./server";
+import { Text } from "./text";
+
+const OFTEN = 2, SELDOM = 4;
+const ORIGIN = "Served by aigo-bridge to this machine alone, which it only reads from.";
+
+/** Look again and again while somebody looks at the page; what went wrong with the last look. */
+function useLooks(look: () => Promise<number>): unknown {
+  const [fault, setFault] = useState<unknown>(null);
+  const latest = useRef(look);
+  latest.current = look;
+  useEffect(() => {
+    let timer: number | undefined, stopped = false, busy = false;
+    const again = async () => {
+      if (busy || stopped) return;
+      clearTimeout(timer);
+      if (document.hidden) return;
+      busy = true;
+      let pause = SELDOM;
+      try {
+        pause = await latest.current();
+        setFault(null);
+      } catch (error) {
+        setFault(error);
+      }
+      busy = false;
+      if (!stopped) timer = setTimeout(again, pause * 1000);
+    };
+    again();
+    document.addEventListener("visibilitychange", again);
+    return () => { stopped = true; clearTimeout(timer); document.removeEventListener("visibilitychange", again); };
+  }, []);
+  return fault;
+}
+
+function Fault({ fault, shown }: { fault: unknown; shown: boolean }) {
+  if (fault === null) return null;
+  if (fault instanceof Ended) return <p class="error" role="alert">The server has ended{shown ? "; what is shown is what there was last" : ""}. `aigo-bridge view` begins another one.</p>;
+  const text = fault instanceof Error ? fault.message : String(fault);
+  return <p class="error" role="alert"><Text>{text}</Text>{shown && ". What is shown is what there was before."}</p>;
+}
+
+const BACK = <a class="back" href={BASE}>← folder</a>;
+
+function Frame({ title, before, children }: { title: string; before?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <>
+      <header>{before}<h1><Text>{title}</Text></h1><span class="tools"><Theme /></span></header>
+      <main>{children}</main>
+      <footer><p>{ORIGIN}</p></footer>
+    </>
+  );
+}
+
+function FolderPage() {
+  const [listing, setListing] = useState<FolderListing | null>(null);
+  const fault = useLooks(async () => {
+    const next = await readFolder();
+    document.title = `${next.folder}: results`;
+    setListing(next);
+    return SELDOM;
+  });
+  return (
+    <Frame title={listing?.folder ?? "Results"}>
+      <Fault fault={fault} shown={listing !== null} />
+      {listing !== null ? <FolderView listing={listing} /> : fault === null && <p class="note" role="status">reading …</p>}
+    </Frame>
+  );
+}
+
+function Running({ summary }: { summary: Summary }) {
+  const run = summary.run;
+  if (!run) return null;
+  return (
+    <p class="running" role="status">{run.alive
+      ? `The run goes on: ${run.live} trials are not in its log yet. Metrics are computed when it ends.`
+      : `The run was ended before it had finished${run.live ? `: ${run.live} trials are not in its log` : ""}.`}</p>
+  );
+}
+
+interface Shown { tag: string; summary: Summary; tables: Tables }
+
+function EntryPage({ id }: { id: string }) {
+  const [shown, setShown] = useState<Shown | null>(null);
+  const [picked, setPicked] = useChosen();
+  const fault = useLooks(async () => {
+    const loaded = await readEntry(id, shown?.tag);
+    if (loaded !== null) {
+      const { tag, summary, read } = loaded;
+      const rows = summary.results.map((result) => readRows(result, read));
+      if (shown === null) {
+        // The first view needs no rows.
+        readFrom(read);
+        document.title = titleOf(summary);
+        setShown({ tag, summary, tables: new Map() });
+      }
+      const tables: Tables = new Map((await Promise.all(rows)).map((each, number) => [number, each]));
+      // All of it at once: numbers and rows are of one moment.
+      readFrom(read);
+      setShown({ tag, summary, tables });
+    }
+    return (loaded?.summary ?? shown?.summary)?.run?.alive ? OFTEN : SELDOM;
+  });
+  if (shown === null)
+    return <Frame title="Results" before={BACK}><Fault fault={fault} shown={false} />{fault === null && <p class="note" role="status">reading …</p>}</Frame>;
+  const { summary, tables } = shown;
+  const isPicked = (number: number) => picked.some((one) => one.ref === `${id}.${number}`);
+  const banner = (
+    <>
+      <Fault fault={fault} shown />
+      <Running summary={summary} />
+      <Tray results={picked} change={setPicked} />
+      {summary.results.some((result, number) => result.counts && !isPicked(number)) && (
+        <p class="choice screen">{summary.results.map((result, number) => result.counts && !isPicked(number) && (
+          <button onClick={() => setPicked([...picked, { ref: `${id}.${number}`, name: `${result.title} · ${result.model}` }])}>choose <Text>{summary.results.length > 1 ? `${result.title} · ${result.model}` : "it"}</Text> for a comparison</button>
+        ))}</p>
+      )}
+    </>
+  );
+  return <App summary={summary} tables={tables} around={{ before: BACK, banner, origin: ORIGIN }} />;
+}
+
+function ComparisonPage({ base, other }: { base: string; other: string }) {
+  const [shown, setShown] = useState<{ text: string; content: Value } | null>(null);
+  const fault = useLooks(async () => {
+    const text = await readComparison(base, other);
+    if (text !== shown?.text) setShown({ text, content: parse(text) });
+    return SELDOM;
+  });
+  return (
+    <Frame title="Comparison" before={BACK}>
+      <Fault fault={fault} shown={shown !== null} />
+      {shown !== null ? <ComparisonView content={shown.content} /> : fault === null && <p class="note" role="status">comparing …</p>}
+    </Frame>
+  );
+}
+
+export function startView(root: HTMLElement) {
+  const [kind, ...names] = location.pathname.slice(BASE.length).split("/");
+  root.textContent = "";
+  if (kind === "r") return render(<EntryPage id={names[0]} />, root);
+  if (kind === "compare") {
+    document.title = "Comparison";
+    return render(<ComparisonPage base={names[0]} other={names[1]} />, root);
+  }
+  render(<FolderPage />, root);
+}
