@@ -1,33 +1,41 @@
-"""The letter in an answer that was asked to end with `ANSWER: <letter>`."""
+"""The letter of an answer, as inspect-evals reads it.
+
+Source: inspect-ai 0.3, `multiple_choice` and `choice`: the last line "ANSWER: X", else the last "ANSWER: X" in the text, with
+a case of its own for letters in bold, in formulas and in parentheses.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-# Markdown around the letter is common: `**ANSWER: B**`, `Answer: (B)`, `ANSWER: \\boxed{B}`. A small letter counts at the end of a line
-# only: "Answer: a hen" names no choice.
-STATED = re.compile(
-    r"(?i:answer)[\s*_`]*[:：][\s*_`$(]*(?:\\boxed\{|\\text\{)*([A-Z0-9](?![\w'])|[a-z](?=[\s*_`).}$]*$))", re.MULTILINE
+UNWRAPPED = (
+    (re.compile(r"\$\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\$"), r"\1"),
+    (re.compile(r"\*\*\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\*\*"), r"\1"),
+    (re.compile(r"(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:,|\.|\n|\Z))", re.IGNORECASE), r"\1\2\3"),
 )
-ALONE = re.compile(r"[\s*_`(]*([A-Z0-9])[\s*_`).:]*", re.IGNORECASE)
+ON_A_LINE = re.compile(r"^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", re.IGNORECASE | re.MULTILINE)
+ANYWHERE = re.compile(r"ANSWER\s*:\s*([A-Za-z\d ,]+)(?:[^\w]|\n|$|\.)", re.IGNORECASE)
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def letter_of(answer: str) -> str | None:
-    """The last letter that the text states as its answer, or the only character it consists of; `None`: there is none.
-
-    Nothing else is guessed: "Both A and B look right" names no answer.
-    """
-    stated = STATED.findall(answer)
-    if stated:
-        return stated[-1].upper()
-    alone = ALONE.fullmatch(answer)
-    return alone.group(1).upper() if alone else None
+def letter_of(answer: str, num_choices: int) -> str | None:
+    """The one letter that the answer states; `None`: none, several, or one beyond the choices."""
+    for wrapper, content in UNWRAPPED:
+        answer = wrapper.sub(content, answer)
+    stated = ON_A_LINE.findall(answer) or ANYWHERE.findall(answer)
+    if not stated:
+        return None
+    tokens = [token for token in stated[-1].strip().rstrip(".").upper().split(",") if token]
+    return tokens[0] if len(tokens) == 1 and tokens[0] in list(LETTERS[:num_choices]) else None
 
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
-    letter = letter_of(solver_output.output.choices[0].message.content)
+    answer = solver_output.output.choices[0].message.content
+    labels = sample["choices"]["label"]
+    truth = LETTERS[labels.index(sample["answerKey"])]
+    letter = letter_of(answer, len(labels))
     return {
-        "scores": {"is_correct": letter == sample["answerKey"], "is_answered": letter in sample["choices"]["label"]},
-        "metadata": {"predicted_choice": letter, "ground_truth_choice": sample["answerKey"]},
+        "scores": {"is_correct": letter == truth, "is_answered": letter is not None},
+        "metadata": {"predicted_choice": letter, "ground_truth_choice": truth},
     }

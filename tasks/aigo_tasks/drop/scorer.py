@@ -1,22 +1,29 @@
-"""Exact match and F1 of DROP: bags of words, spans aligned one to one, numbers must agree.
+"""F1 of DROP as Inspect Evals computes it, exact match as lighteval does, and both as the official script.
 
-Source: `drop_eval.py` of AllenNLP (Dua et al., 2019): words in lower case without articles and punctuation, split at spaces and hyphens, numbers as floats;
-F1 of each pair of spans, 0 when the gold span has numbers and shares none; best one-to-one alignment, averaged over the longer
-list and rounded to two digits; the best of the answer and the validated answers counts.
+`f1`: the bags of words of the answer and of each accepted answer, its spans joined by commas; a word counts as often
+as it occurs. `official_*`: `drop_eval.py` of AllenNLP (Dua et al., 2019), with the answer as one span: sets of words,
+spans aligned one to one, 0 where the accepted span has numbers and the answer none of them; averaged over the longer
+list. Both round to two digits, and the best of the accepted answers counts. `exact_match`: the whole text is that of
+an accepted answer but for blanks at its ends (lighteval).
+
+The answer of the other scores is what stands behind the first `Answer:` of the text; without one the whole text.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import string
+from collections import Counter
 from typing import Any
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
+LABEL = re.compile(r"answer\s*:\s*([^\n]+)", re.IGNORECASE)
 PUNCTUATION = set(string.punctuation)
-LABEL = re.compile(r".*answer\s*:", re.IGNORECASE | re.DOTALL)
 
 
 def is_number(text: str) -> bool:
+    """Whether Python reads it as a number; infinity and NaN are numbers to the official script."""
     try:
         float(text)
     except ValueError:
@@ -24,102 +31,108 @@ def is_number(text: str) -> bool:
     return True
 
 
+def is_finite(text: str) -> bool:
+    return is_number(text) and math.isfinite(float(text))
+
+
+def without_punctuation(text: str) -> str:
+    return "".join(character for character in text if character not in PUNCTUATION)
+
+
+def tidy(token: str) -> str:
+    return " ".join(ARTICLES.sub(" ", token).split())
+
+
+def joined(tokens: list[str]) -> str:
+    return " ".join(token for token in tokens if token)
+
+
+# --- the official script
+
+
+def official_word(token: str) -> str:
+    bare = token if is_number(token) else without_punctuation(token)
+    return tidy(str(float(bare)) if is_number(bare) else bare)
+
+
+def official_text(text: str) -> str:
+    return joined([official_word(token) for token in re.split("[ -]", text.lower())])
+
+
+def overlap(answer: set[str], accepted: set[str]) -> float:
+    """F1 of two sets of words; of the accepted numbers one must be there."""
+    numbers = {word for word in accepted if is_number(word)}
+    return 0.0 if numbers and not numbers & answer else f1_of(len(answer & accepted), len(answer), len(accepted))
+
+
+def f1_of(common: int, num_answer: int, num_accepted: int) -> float:
+    precision = common / num_answer if num_answer else 1.0
+    recall = common / num_accepted if num_accepted else 1.0
+    return 2 * precision * recall / (precision + recall) if precision or recall else 0.0
+
+
+def official(answer: str, spans: list[str]) -> tuple[float, float]:
+    """Exact match and F1 of an answer of one span: the best span is its partner, the others have none."""
+    text, accepted = official_text(answer), [official_text(span) for span in spans]
+    scores = [overlap(set(text.split()), set(span.split())) for span in accepted]
+    return float([text] == accepted), round(max(scores) / len(scores) * 100) / 100  # as NumPy rounds
+
+
+# --- Inspect's
+
+
 def word(token: str) -> str:
-    """One token, normalised; numbers with thousands separators are numbers."""
-    bare = token if is_number(token) else "".join(character for character in token if character not in PUNCTUATION)
-    number = str(float(bare)) if is_number(bare) else bare
-    return " ".join(ARTICLES.sub(" ", number).split())
+    token = token.casefold()
+    trimmed = token.strip(string.whitespace + string.punctuation)
+    for candidate in (token, trimmed):
+        if is_finite(candidate):
+            return tidy(str(float(candidate)))
+    bare = without_punctuation(token)
+    return tidy(str(float(bare)) if is_finite(bare) else bare)
 
 
-def normalised(text: str) -> str:
-    words = (word(token.lower()) for token in re.split(r"[ \-\n\t]", text))
-    return " ".join(each for each in words if each.strip()).strip()
+def words(text: str) -> Counter[str]:
+    return Counter(joined([word(token) for token in re.split("[ -]", text)]).split())
 
 
-def overlap(said: set[str], wanted: set[str]) -> float:
-    """F1 of two sets of words; numbers of the gold answer must be met."""
-    numbers = {each for each in wanted if is_number(each)}
-    if numbers and not numbers & {each for each in said if is_number(each)}:
-        return 0.0
-    common = len(said & wanted)
-    precision = common / len(said) if said else 1.0
-    recall = common / len(wanted) if wanted else 1.0
-    if precision == 0.0 and recall == 0.0:
-        return 0.0
-    return 2 * precision * recall / (precision + recall)
+def f1(answer: str, accepted: list[str]) -> float:
+    bag = words(answer)
+    bags = [other for text in accepted if (other := words(text))]
+    return round(max((f1_of((bag & other).total(), bag.total(), other.total()) for other in bags), default=0.0), 2)
 
 
-def aligned(scores: list[list[float]]) -> float:
-    """Largest sum of a one-to-one assignment of rows to columns (Hungarian method with potentials)."""
-    if not scores or not scores[0]:
-        return 0.0
-    if len(scores) > len(scores[0]):
-        scores = [list(column) for column in zip(*scores, strict=True)]
-    rows, columns = len(scores), len(scores[0])
-    row_potential, column_potential = [0.0] * (rows + 1), [0.0] * (columns + 1)
-    owner, way = [0] * (columns + 1), [0] * (columns + 1)
-    for row in range(1, rows + 1):
-        owner[0], column = row, 0
-        least, used = [float("inf")] * (columns + 1), [False] * (columns + 1)
-        while owner[column]:
-            used[column] = True
-            current, delta, following = owner[column], float("inf"), 0
-            for each in range(1, columns + 1):
-                if used[each]:
-                    continue
-                cost = -scores[current - 1][each - 1] - row_potential[current] - column_potential[each]
-                if cost < least[each]:
-                    least[each], way[each] = cost, column
-                if least[each] < delta:
-                    delta, following = least[each], each
-            for each in range(columns + 1):
-                if used[each]:
-                    row_potential[owner[each]] += delta
-                    column_potential[each] -= delta
-                else:
-                    least[each] -= delta
-            column = following
-        while column:
-            owner[column], column = owner[way[column]], way[column]
-    return sum(scores[owner[column] - 1][column - 1] for column in range(1, columns + 1) if owner[column])
+# --- the row
 
 
-def exact_and_f1(said: list[str], wanted: list[str]) -> tuple[float, float]:
-    said_spans, wanted_spans = [normalised(each) for each in said], [normalised(each) for each in wanted]
-    same = set(said_spans) == set(wanted_spans) and len(said_spans) == len(wanted_spans)
-    table = [[overlap(set(left.split()), set(right.split())) for right in said_spans] for left in wanted_spans]
-    f1 = aligned(table) / max(len(said_spans), len(wanted_spans), 1)
-    return float(same), round(f1, 2)
-
-
-def golds(sample: dict[str, Any]) -> list[list[str]]:
-    """Every accepted answer as its list of spans."""
-    validated = sample["validated_answers"]
-    others = [
-        {"number": number, "date": date, "spans": spans}
-        for number, date, spans in zip(validated["number"], validated["date"], validated["spans"], strict=True)
-    ]
-    found = [spans_of(answer) for answer in [sample["answer"], *others]]
-    return [spans for spans in found if spans and spans[0].strip()]
+def candidates(sample: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answer and the validated answers."""
+    columns = sample["validated_answers"]
+    validated = zip(columns["number"], columns["date"], columns["spans"], strict=True)
+    return [sample["answer"], *({"number": n, "date": date, "spans": spans} for n, date, spans in validated)]
 
 
 def spans_of(answer: dict[str, Any]) -> list[str]:
-    if answer["number"]:
+    if answer["number"] != "":
         return [str(answer["number"])]
     if answer["spans"]:
         return list(answer["spans"])
-    date = answer["date"]
-    return [" ".join(date[part] for part in ("day", "month", "year") if date[part])]
+    return [" ".join(answer["date"][part] for part in ("day", "month", "year")).strip()]
 
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
-    answer = LABEL.sub("", solver_output.output.choices[0].message.content).strip()
-    said = [part.strip() for part in answer.split("|")]
-    accepted = golds(sample)
-    if not accepted:
+    text = solver_output.output.choices[0].message.content
+    label = LABEL.search(text)
+    answer = label.group(1) if label else text
+    accepted = [spans_of(candidate) for candidate in candidates(sample)]
+    pairs = [official(answer, spans) for spans in accepted if spans[0].strip()]
+    if not pairs:
         raise ValueError("the row has no answer")
-    pairs = [exact_and_f1(said, wanted) for wanted in accepted]
     return {
-        "scores": {"exact_match": max(exact for exact, _ in pairs), "f1": max(f1 for _, f1 in pairs)},
-        "metadata": {"predicted": said, "ground_truths": accepted},
+        "scores": {
+            "f1": f1(answer, [",".join(spans) for spans in accepted]),
+            "exact_match": bool(text) and text.strip() in {", ".join(spans).strip() for spans in accepted},
+            "official_f1": max(score for _, score in pairs),
+            "official_exact_match": max(exact for exact, _ in pairs),
+        },
+        "metadata": {"predicted": answer, "ground_truths": accepted},
     }

@@ -3,8 +3,8 @@
 Source: Zhou et al. (2023) and their code, google-research/instruction_following_eval. *Strict* looks at the answer as it is; *loose* is satisfied when one of eight variants
 satisfies it (first line, last line or both removed; with and without asterisks). An answer that is empty follows nothing.
 
-Departures: words and sentences are counted by patterns instead of NLTK's models; `language:response_language` needs the package langdetect, as in the original; the
-case instructions look at letters alone and do not detect English.
+Departures: sentences and words in capitals are counted by patterns instead of NLTK's models. The instructions about language and case need the package langdetect, as in
+the original; it draws at random there, and from a fixed seed here. Where the original takes a random argument for a missing one (0, a letter that is none), the row fails.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def nth_paragraph_first_word(text: str, args: Args) -> bool:
     if not 0 < args["nth_paragraph"] <= count:
         return False
     paragraph = parts[args["nth_paragraph"] - 1].strip()
-    first = re.split(r"[.,?!'\"]", paragraph.split()[0].lstrip("'\"") if paragraph else "")[0]
+    first = re.split(r"[.,?!'\"]", paragraph.split()[0].lstrip("'").lstrip('"') if paragraph else "")[0]
     return count == args["num_paragraphs"] and first.lower() == args["first_word"].lower()
 
 
@@ -73,7 +73,7 @@ def highlights(text: str, args: Args) -> bool:
 
 
 def sections(text: str, args: Args) -> bool:
-    return len(re.split(r"\s?" + re.escape(args["section_spliter"]) + r"\s?\d+\s?", text)) - 1 >= args["num_sections"]
+    return len(re.split(r"\s?" + args["section_spliter"].strip() + r"\s?\d+\s?", text)) - 1 >= args["num_sections"]
 
 
 def is_json(text: str, args: Args) -> bool:
@@ -88,8 +88,8 @@ def is_json(text: str, args: Args) -> bool:
 
 
 def postscript(text: str, args: Args) -> bool:
-    marker = args["postscript_marker"]
-    pattern = {"P.P.S": r"\s*p\.\s?p\.\s?s.*$", "P.S.": r"\s*p\.\s?s\..*$"}.get(marker, r"\s*" + re.escape(marker.lower()) + r".*$")
+    marker = args["postscript_marker"].strip()
+    pattern = {"P.P.S": r"\s*p\.\s?p\.\s?s.*$", "P.S.": r"\s*p\.\s?s\..*$"}.get(marker, r"\s*" + marker.lower() + r".*$")
     return bool(re.findall(pattern, text.lower(), re.MULTILINE))
 
 
@@ -103,21 +103,40 @@ def constrained(text: str, args: Args) -> bool:
 
 
 def letter_frequency(text: str, args: Args) -> bool:
-    return compare(text.lower().count(args["letter"].lower()), args["let_relation"], args["let_frequency"])
+    letter = args["letter"].strip().lower()
+    if not re.fullmatch("[a-z]", letter):
+        raise ValueError(f"the row asks for the letter {args['letter']!r}; the original takes a random one")
+    return compare(text.lower().count(letter), args["let_relation"], args["let_frequency"])
+
+
+def capital_words(text: str) -> int:
+    """Words in capitals; one with a hyphen is one, N'T and 'S count for themselves."""
+    pieces = re.sub(r"(?i)(?=n't\b|'(?:s|m|d|ll|re|ve)\b)", " ", text).split()
+    return sum(word.isupper() for word in pieces)
+
+
+def detected(text: str) -> str | None:
+    """The language of a text; `None`: nothing in it tells one, which counts as followed."""
+    import langdetect  # not part of this project: install it for rows with these instructions
+
+    langdetect.DetectorFactory.seed = 0
+    try:
+        return str(langdetect.detect(text))
+    except langdetect.LangDetectException:
+        return None
 
 
 def language(text: str, args: Args) -> bool:
-    import langdetect  # not part of this project: install it for rows with this instruction
+    return detected(text) in (args["language"], None)
 
-    try:
-        return langdetect.detect(text) == args["language"]
-    except langdetect.LangDetectException:
-        return True  # as in the original: nothing to detect counts as followed
+
+def in_english(is_case: bool, text: str) -> bool:
+    return is_case and detected(text) in ("en", None)
 
 
 CHECKS: dict[str, Callable[[str, Args], bool]] = {
     "keywords:existence": lambda text, args: all(occurs(text, keyword) for keyword in args["keywords"]),
-    "keywords:frequency": lambda text, args: compare(occurs(text, args["keyword"]), args["relation"], args["frequency"]),
+    "keywords:frequency": lambda text, args: compare(occurs(text, args["keyword"].strip()), args["relation"], args["frequency"]),
     "keywords:forbidden_words": lambda text, args: not any(
         occurs(text, r"\b" + word + r"\b") for word in args["forbidden_words"]
     ),
@@ -152,10 +171,10 @@ CHECKS: dict[str, Callable[[str, Args], bool]] = {
         len(text.strip()) > 1 and text.strip().startswith('"') and text.strip().endswith('"')
     ),
     "change_case:capital_word_frequency": lambda text, args: compare(
-        sum(word.isupper() for word in words(text)), args["capital_relation"], args["capital_frequency"]
+        capital_words(text), args["capital_relation"], args["capital_frequency"]
     ),
-    "change_case:english_capital": lambda text, args: text.isupper(),
-    "change_case:english_lowercase": lambda text, args: text.islower(),
+    "change_case:english_capital": lambda text, args: in_english(text.isupper(), text),
+    "change_case:english_lowercase": lambda text, args: in_english(text.islower(), text),
     "punctuation:no_comma": lambda text, args: "," not in text,
 }
 
@@ -177,7 +196,7 @@ def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]
     if unknown:
         raise ValueError(f"there is no check for {', '.join(unknown)}")
     # Rows of the hub have every argument of every instruction, most of them null.
-    given = [{key: value for key, value in (args or {}).items() if value is not None} for args in sample["kwargs"]]
+    given = [{key: value for key, value in (args or {}).items() if value} for args in sample["kwargs"]]
     strict = [follows(name, answer, args) for name, args in zip(names, given, strict=True)]
     loose = [
         any(follows(name, each, args) for each in variants(answer)) for name, args in zip(names, given, strict=True)

@@ -1,30 +1,50 @@
-"""The chosen solution in both orders of the two solutions."""
+"""The chosen solution in both orders of the two solutions: its letter as the chosen definition reads it.
+
+Source: inspect-ai 0.3, `multiple_choice` and `choice`: the last line "ANSWER: X", else the last "ANSWER: X" in the text, with
+a case of its own for letters in bold, in formulas and in parentheses. lighteval 0.13, `exact_match`: the answer
+without blanks around it is the letter.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+LIGHTEVAL = "<< config.definition >>" == "lighteval"
+UNWRAPPED = (
+    (re.compile(r"\$\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\$"), r"\1"),
+    (re.compile(r"\*\*\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\*\*"), r"\1"),
+    (re.compile(r"(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:,|\.|\n|\Z))", re.IGNORECASE), r"\1\2\3"),
+)
+ON_A_LINE = re.compile(r"^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", re.IGNORECASE | re.MULTILINE)
+ANYWHERE = re.compile(r"ANSWER\s*:\s*([A-Za-z\d ,]+)(?:[^\w]|\n|$|\.)", re.IGNORECASE)
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-def chosen(answer: str) -> str | None:
-    """A or B at the beginning of the answer; `None`: neither."""
-    found = re.match(r"[\s*_`(]*([AB])(?!\w)", answer, re.IGNORECASE)
-    return found.group(1).upper() if found else None
+
+def letter_of(answer: str, num_choices: int) -> str | None:
+    """The one letter that the answer states; `None`: none, several, or one beyond the choices."""
+    for wrapper, content in UNWRAPPED:
+        answer = wrapper.sub(content, answer)
+    stated = ON_A_LINE.findall(answer) or ANYWHERE.findall(answer)
+    if not stated:
+        return None
+    tokens = [token for token in stated[-1].strip().rstrip(".").upper().split(",") if token]
+    return tokens[0] if len(tokens) == 1 and tokens[0] in list(LETTERS[:num_choices]) else None
 
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
-    said = {
-        name: chosen(output.output.choices[0].message.content)
-        for name, output in solver_output.solver_outputs.items()
+    answers = {
+        name: output.output.choices[0].message.content for name, output in solver_output.solver_outputs.items()
     }
-    as_given = said["as_given"] == "AB"[sample["label"]]
-    swapped = said["swapped"] == "BA"[sample["label"]]
+    letters = {name: answer.strip() if LIGHTEVAL else letter_of(answer, 2) for name, answer in answers.items()}
+    as_given = letters["as_given"] == "AB"[sample["label"]]
+    swapped = letters["swapped"] == "BA"[sample["label"]]
     return {
         "scores": {
             "is_correct": as_given,
             "is_correct_swapped": swapped,
             "is_correct_in_both": as_given and swapped,
-            "took_same_position": said["as_given"] is not None and said["as_given"] == said["swapped"],
+            "took_same_position": letters["as_given"] in ("A", "B") and letters["as_given"] == letters["swapped"],
         },
-        "metadata": {"predicted": said, "ground_truth": "AB"[sample["label"]]},
+        "metadata": {"predicted": letters, "ground_truth": "AB"[sample["label"]]},
     }
