@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,51 @@ from tests.support.commands import TASKS, Finished, Run
 from tests.support.endpoint import Endpoint
 
 # The same examples in every run: whether a change is sound must not depend on chance. `make fuzz` looks for new ones.
-settings.register_profile("repeatable", derandomize="AIGO_FUZZ_EXAMPLES" not in os.environ)
+settings.register_profile("repeatable", deadline=None, derandomize="AIGO_FUZZ_EXAMPLES" not in os.environ)
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """What is loaded is no garbage: looking for some among a million objects, now and later, takes a tenth of all time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        # What tests load later, torch and whole engines, would be looked at again and again; what is young is looked at as ever.
+        gc.set_threshold(*gc.get_threshold()[:2], 100)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module stay in one process, where it is made once, and so do those that load lighteval.
+
+    `tryfirst`: before xdist looks.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
+            definitions = item._fixtureinfo.name2fixturedefs.values()
+            if "lighteval" in item.nodeid:
+                item.add_marker(pytest.mark.xdist_group("lighteval"))
+            elif any(each[-1].scope in ("class", "module") for each in definitions):
+                item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
     """Secrets of one test are ordinary texts in the next."""
     yield
-    if (secrets := sys.modules.get("aigo_bridge.secrets")) is not None:
+    if (secrets := sys.modules.get("aigo_bridge.redaction.secrets")) is not None:
         secrets.KNOWN.forget()
 
 
 @pytest.fixture
-def own_heap() -> Iterator[None]:
+def own_heap() -> None:
     """For tests that limit CPU time: collecting garbage among what other tests have loaded (torch …) is not counted."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
@@ -61,20 +87,21 @@ def aigo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
+@pytest.fixture(scope="session", autouse=True)
+def servers() -> Iterator[None]:
+    """Processes that fork for commands are started when a test first needs one."""
+    yield
+    if (forked := sys.modules.get("tests.support.forked")) is not None:
+        forked.stop()
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Run:
     """A command of the test environment in a process of its own, in an empty folder."""
-    binaries = Path(sys.executable).parent
+    from tests.support.forked import finished
 
     def run(name: str, *args: object, cwd: Path = tmp_path, timeout: float = 120, **env: str) -> Finished:
-        done = subprocess.run(
-            [str(binaries / name), *map(str, args)],
-            cwd=cwd,
-            env={**os.environ, **env},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        done = finished([name, *args], cwd=cwd, env={**os.environ, **env}, timeout=timeout)
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -49,7 +49,9 @@ def test_every_core_module_works_without_an_engine() -> None:
 
 
 def test_reading_an_inspect_log_does_not_load_inspect() -> None:
-    assert "inspect_ai" not in loaded_after("import aigo_inspect.evidence, aigo_inspect.logs")
+    assert "inspect_ai" not in loaded_after(
+        "import aigo_inspect.running.evidence, aigo_inspect.importing.api"
+    )
 
 
 def test_no_module_is_called_utils() -> None:

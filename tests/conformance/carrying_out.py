@@ -12,6 +12,8 @@ from tests.conformance.features import Ready
 from tests.conformance.ledger import known_gap
 
 from aigo_bridge.errors import BridgeError
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.verification.verifying import Materials, verify
 
 
 def faults(
@@ -32,6 +34,7 @@ def faults(
         made = make()
         try:
             outcome = outcome_on(engine, made.plan, out, **made.settings)
+            found += [f"{engine}: {line}" for line in unproved(made.plan, out / engine / "result.json")]
             if made.again is not None:
                 second = made.again(out / engine / "result.json")
                 outcome = outcome_on(engine, second.plan, out, **second.settings)
@@ -52,3 +55,14 @@ def faults(
     for other in others:
         found += [f"{first} | {other}: {each}" for each in differences(outcomes[first], outcomes[other])]
     return found
+
+
+def unproved(plan: TaskPlan, result: Path) -> list[str]:
+    """What `verify` finds in a result that nobody has altered, with the task at hand and its scorers run again."""
+    if plan.origin is None:
+        return []
+    materials = Materials(
+        plan.origin.task, dict(plan.origin.datasets), root=plan.origin.root, rerun_scorers=True
+    )
+    levels = verify(result, materials).levels
+    return [f"{level.name}: {finding}" for level in levels for finding in level.findings]

@@ -11,11 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.engine import Engine, Evidence, RunSettings
-from aigo_bridge.engines import load_engine, require_exact
-from aigo_bridge.evaluate import check_models, write_result
-from aigo_bridge.plan import TaskPlan
-from aigo_bridge.results.trials import TrialRecord
+from tests.support.jobs import job_and_settings, run_job
+
+from aigo_bridge.engine.protocol import Evidence
+from aigo_bridge.engine.registry import load_engine, require_exact
+from aigo_bridge.evaluation.task import check_models
+from aigo_bridge.evaluation.writing import write_result
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.results.records import TrialRecord
 
 ENGINES = ("inspect", "lighteval")
 
@@ -36,20 +39,16 @@ def outcome_on(engine: str, made: TaskPlan, out: Path, **settings: Any) -> dict[
     Raises:
         BridgeError: the engine refuses the plan or the settings.
     """
-    return outcome_with(load_engine(engine), made, RunSettings(out=out / engine, **settings))
+    loaded = load_engine(engine)
+    require_exact(loaded.gaps(made), engine=engine)
+    check_models(job_and_settings(made, out, **settings)[0])
+    log = run_job(loaded, made, out / engine, **settings)
+    return comparable(loaded.read(log.path), out / engine / "result.json", made)
 
 
-def outcome_with(engine: Engine, made: TaskPlan, settings: RunSettings) -> dict[str, Json]:
-    """As `outcome_on`, with an engine and settings that are there already."""
-    require_exact(engine.gaps(made), engine=engine.name)
-    check_models(made, settings)
-    log = engine.run(made, settings)
-    return comparable(engine.read(log.path), settings.out / "result.json", planned=len(made.samples))
-
-
-def comparable(evidence: Evidence, result: Path, *, planned: int | None = None) -> dict[str, Json]:
+def comparable(evidence: Evidence, result: Path, made: TaskPlan) -> dict[str, Json]:
     """A run's evidence, and the result log that is written of it, without what may differ."""
-    written = write_result(evidence, result, engine="any", planned=planned)
+    written = write_result(evidence, result, engine="any", planned=len(made.samples), own=made)
     return {
         "status": evidence.execution.status,
         "models": dict(evidence.models),

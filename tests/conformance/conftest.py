@@ -14,4 +14,4 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
         await anyio.lowlevel.checkpoint()
 
     monkeypatch.setattr("inspect_ai.model._retry._sleep", at_once)
-    monkeypatch.setattr("aigo_lighteval.models.FIRST_WAIT", 0.0)
+    monkeypatch.setattr("aigo_bridge.execution.progress.FIRST_WAIT", 0.0)

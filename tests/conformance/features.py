@@ -11,7 +11,7 @@ They stand in `features/*.yaml`, several to a file. Each document has
   random weights, of the kind that tells likelihoods,
 - `snippets`: `worker` where the author's Python runs as it does for users, in a process of its own; elsewhere it runs in this process,
 - `prices: true`: the model has a price,
-- `config`, `config_spec`, `options` (run settings), `num_samples`, `subsampling`,
+- `config`, `config_spec`, `options` (of the job and of the run), `num_samples`, `subsampling`,
 - `again`: a second run in the same folder, which is the one that is expected: `model` and `options` of its own, `stored: true` to score the
   first run's outputs with `scorers`,
 - `expect`: what any engine must come to; see `expecting.py`.
@@ -29,9 +29,9 @@ from typing import Any
 
 import yaml
 
-from aigo_bridge.evaluate import plan
+from aigo_bridge.evaluation.task import plan
 from aigo_bridge.jsonl_spec import to_aigo, validate_file, write_aigo
-from aigo_bridge.plan import PlanOrigin, TaskPlan
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 
 FOLDER = Path(__file__).parent / "features"
 
@@ -106,8 +106,8 @@ def features() -> tuple[Feature, ...]:
 def ready(feature: Feature, folder: Path) -> Ready:
     """Write a feature's files and plan its task."""
     document = feature.document
-    folder.mkdir(parents=True, exist_ok=True)
-    task = _write_records(document["jsonl"], folder) if "jsonl" in document else _write_task(document, folder)
+    _write(files_of(document), folder)
+    task = _convert_records(folder / "records.jsonl", folder) if "jsonl" in document else folder / "task.yaml"
     made = plan(
         PlanOrigin(
             str(task),
@@ -116,9 +116,7 @@ def ready(feature: Feature, folder: Path) -> Ready:
             subsampling=document.get("subsampling"),
         )
     )
-    models = {
-        key: _script(rules, folder / f"{key}.rules") for key, rules in document.get("models", {}).items()
-    }
+    models = {key: f"scripted/{folder / key}.rules" for key in document.get("models", {})}
     settings: dict[str, Any] = {"model_map": models, "max_connections": 1, **document.get("options", {})}
     if made.calls_model:
         settings["model"] = _model(document, folder)
@@ -136,30 +134,49 @@ def _again(feature: Feature, change: Mapping[str, Any], folder: Path, result: Pa
     stored = result.with_name("stored.tasklog.json")
     shutil.copyfile(result, stored)
     definition = {**document["definition"], "scorers": change["scorers"]}
-    task = _write_task({**document, "definition": definition}, folder / stored.parent.name)
-    return Ready(plan(PlanOrigin(str(task), stored=str(stored))), {"model_map": {}})
+    again = folder / stored.parent.name
+    _write(_task_files({**document, "definition": definition}), again)
+    return Ready(plan(PlanOrigin(str(again / "task.yaml"), stored=str(stored))), {"model_map": {}})
+
+
+def files_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """The files of a feature by name, but for a model with weights: its task or its records, its rows, its models."""
+    files: dict[str, str] = {}
+    if "jsonl" in document:
+        files["records.jsonl"] = _lines(document["jsonl"])
+    else:
+        files |= _task_files(document)
+    files |= {f"{key}.rules": _rules(rules) for key, rules in document.get("models", {}).items()}
+    if "model_file" in document:
+        files["model.yaml"] = yaml.safe_dump(document["model_file"])
+    elif "model" in document:
+        files["model.rules"] = _rules(document["model"])
+    return files
 
 
 def _model(document: Mapping[str, Any], folder: Path) -> str:
     if "model_file" in document:
-        path = folder / "model.yaml"
-        path.write_text(yaml.safe_dump(document["model_file"]), encoding="utf-8")
-        return str(path)
+        return str(folder / "model.yaml")
     if "tiny_model" in document:
         from tests.support.tiny_model import save_tiny_model
 
         return f"transformers/{save_tiny_model(folder / 'model')}"
-    return _script(document["model"], folder / "model.rules")
+    return f"scripted/{folder / 'model.rules'}"
 
 
-def _write_task(document: Mapping[str, Any], folder: Path) -> Path:
+def _write(files: Mapping[str, str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _task_files(document: Mapping[str, Any]) -> dict[str, str]:
+    files: dict[str, str] = {}
     definition = dict(document["definition"])
     if definition.get("type") != "system_task":
         rows = document.get("rows")
         file = document.get("rows_file", {"name": "rows.jsonl", "text": None})
-        text = _lines(rows) if rows is not None else file["text"]
-        (folder / file["name"]).write_text(text, encoding="utf-8")
+        files[file["name"]] = _lines(rows) if rows is not None else file["text"]
         definition.setdefault("dataset", {"key": "rows"})
     if "ask" in document:
         message = {"role": "user", "content": document["ask"]}
@@ -174,20 +191,16 @@ def _write_task(document: Mapping[str, Any], folder: Path) -> Path:
         "config_spec": document.get("config_spec", []),
         "definition": definition,
     }
-    path = folder / "task.yaml"
-    path.write_text(yaml.safe_dump(task, allow_unicode=True, sort_keys=False), encoding="utf-8")
-    return path
+    return {**files, "task.yaml": yaml.safe_dump(task, allow_unicode=True, sort_keys=False)}
 
 
-def _write_records(records: Sequence[Mapping[str, Any]], folder: Path) -> Path:
-    source = folder / "records.jsonl"
-    source.write_text(_lines(records), encoding="utf-8")
+def _convert_records(source: Path, folder: Path) -> Path:
     tasks, errors = validate_file(source)
     assert not errors, errors
     return write_aigo(to_aigo(tasks, key="feature"), folder / "task")
 
 
-def _script(rules: Sequence[Mapping[str, Any]] | Mapping[str, Any], path: Path) -> str:
+def _rules(rules: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> str:
     if isinstance(rules, Mapping):
         rules = [
             {"default": True, "reply": reply}
@@ -195,8 +208,7 @@ def _script(rules: Sequence[Mapping[str, Any]] | Mapping[str, Any], path: Path) 
             else {"match": {"exact": text}, "reply": reply}
             for text, reply in rules.items()
         ]
-    path.write_text(_lines(rules), encoding="utf-8")
-    return f"scripted/{path}"
+    return _lines(rules)
 
 
 def _lines(values: Sequence[Mapping[str, Any]]) -> str:

@@ -30,7 +30,15 @@ class KnownGap:
 LEDGER: tuple[KnownGap, ...] = (
     KnownGap(
         engine="lighteval",
-        features=("scorers: code_exec", "task: humaneval", "task: mbpp"),
+        features=(
+            "solvers: agent_solver",
+            "scorers: code_exec",
+            "task: ctf-small",
+            "task: handoff-small",
+            "task: humaneval",
+            "task: mbpp",
+            "task: repair-small",
+        ),
         kind="never",
         reason="has no sandbox",
         says="this engine has no sandbox",

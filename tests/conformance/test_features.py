@@ -12,7 +12,7 @@ from tests.conformance.carrying_out import faults
 from tests.conformance.features import Feature, features, ready
 
 from aigo_bridge.snippets import run_in_process
-from aigo_bridge.spec import metrics, scorers, solvers, task, trials
+from aigo_bridge.spec import metric, scorer, solvers, task
 from aigo_bridge.spec.base import SpecModel
 
 FEATURES = features()
@@ -28,12 +28,12 @@ def test_a_feature_is_the_same_everywhere(feature: Feature, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("part", "of_it"),
     [
-        (solvers.Solver, "type"),
+        (solvers.SOLVERS, "type"),
         (solvers.MessageBuilder, "type"),
         (solvers.InputBuilder, "type"),
-        (scorers.Scorer, "type"),
-        (metrics.Metric, "type"),
-        (trials.Aggregator, "function"),
+        (scorer.SCORERS, "type"),
+        (metric.METRICS, "type"),
+        (task.Aggregator, "function"),
         (task.Definition, "type"),
     ],
     ids=["solver", "message builder", "input builder", "scorer", "metric", "aggregator", "definition"],
@@ -60,7 +60,7 @@ def named(value: Any, key: str) -> Iterator[Any]:
 
 def kinds(part: Any, of_it: str) -> Iterator[str]:
     """What tells the members of a union from each other."""
-    for member in get_args(part):
+    for member in part.values() if isinstance(part, dict) else get_args(part):
         if isinstance(member, type) and issubclass(member, SpecModel):
             yield from get_args(member.model_fields[of_it].annotation)
         else:

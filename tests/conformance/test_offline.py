@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.conformance.features import features, ready
 from tests.support.commands import REPOSITORY
+from tests.support.plugins import NOTHING_REGISTERED
 
 pytestmark = pytest.mark.xdist_group("lighteval")
 
@@ -48,22 +49,24 @@ WATCH = """
 RUN = """
     import json
     from pathlib import Path
-    from aigo_bridge.engine import RunSettings
-    from aigo_bridge.engines import load_engine
-    from aigo_bridge.evaluate import plan, run
-    from aigo_bridge.plan import PlanOrigin
+    from aigo_bridge.engine.protocol import Job, RunSettings
+    from aigo_bridge.engine.registry import load_engine
+    from aigo_bridge.evaluation.task import plan, run
+    from aigo_bridge.plan.plan import PlanOrigin
 
     statuses = {}
     for engine in ("inspect", "lighteval"):
         made = plan(PlanOrigin(sys.argv[1]))
-        settings = RunSettings(out=Path(sys.argv[2]) / engine, model=sys.argv[3], model_map=json.loads(sys.argv[4]))
-        statuses[engine] = run(made, load_engine(engine), settings).execution.status
+        job = Job(made, sys.argv[3], json.loads(sys.argv[4]))
+        settings = RunSettings(out=Path(sys.argv[2]) / engine)
+        statuses[engine] = run(job, load_engine(engine), settings).status
     print(json.dumps({"reached": reached, "statuses": statuses}))
 """
 
 
 def watched(program: str, *args: str, folder: Path) -> Any:
     """What a program prints as its last line, with its network watched, in a folder without caches."""
+    path = os.pathsep.join([str(REPOSITORY), NOTHING_REGISTERED])
     settings = {
         name: value
         for name, value in os.environ.items()
@@ -72,7 +75,7 @@ def watched(program: str, *args: str, folder: Path) -> Any:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(WATCH) + textwrap.dedent(program), *args],
         cwd=folder,
-        env={**settings, "HOME": str(folder), "HF_HOME": str(folder / "hf"), "PYTHONPATH": str(REPOSITORY)},
+        env={**settings, "HOME": str(folder), "HF_HOME": str(folder / "hf"), "PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=170,

@@ -21,7 +21,7 @@ MODEL = ("--model", f"scripted/{CAPITALS / 'answers.jsonl'}")
 @pytest.fixture
 def another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """lighteval's model says something else to one question."""
-    from aigo_lighteval.calling import ScriptedCaller
+    from aigo_lighteval.models.calling import ScriptedCaller
 
     attempt = ScriptedCaller.attempt
 
@@ -114,13 +114,14 @@ def test_a_system_has_metrics_and_no_samples(aigo: Run) -> None:
 def test_after_an_interruption_no_other_engine_is_begun(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aigo_bridge import evaluate
+    from aigo_bridge.evaluation import task as evaluate
+
+    run_ready = evaluate.run_ready
 
     def stopped(*args: Any) -> Any:
-        outcome = evaluate.run(*args)
-        return replace(outcome, execution=replace(outcome.execution, status="cancelled"))
+        return replace(run_ready(*args), status="cancelled")
 
-    monkeypatch.setattr("aigo_bridge.cli.parity.run", stopped)
+    monkeypatch.setattr("aigo_bridge.evaluation.running.run_ready", stopped)
 
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out")
 

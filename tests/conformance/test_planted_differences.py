@@ -20,17 +20,17 @@ from tests.conformance.features import Feature, features, ready
 from tests.conformance.random_plans import documents
 
 from aigo_bridge.dtypes import ModelResponse
-from aigo_bridge.engine import Evidence
+from aigo_bridge.engine.protocol import Evidence
 from aigo_bridge.errors import SampleError
-from aigo_bridge.models import ModelRequest
-from aigo_bridge.results.trials import TrialRecord
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.snippets import run_in_process
 
 pytestmark = pytest.mark.xdist_group("lighteval")
 
 MODELS = {
-    "inspect": ("aigo_inspect.models", "InspectModel"),
-    "lighteval": ("aigo_lighteval.models", "HostedModel"),
+    "inspect": ("aigo_inspect.models.models", "InspectModel"),
+    "lighteval": ("aigo_lighteval.models.models", "HostedModel"),
 }
 ENGINES = {
     "inspect": ("aigo_inspect.engine", "InspectEngine"),

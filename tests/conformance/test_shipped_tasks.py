@@ -9,8 +9,8 @@ from tests.conformance.carrying_out import faults
 from tests.conformance.features import Ready
 from tests.support.commands import TASKS
 
-from aigo_bridge.evaluate import plan
-from aigo_bridge.plan import PlanOrigin
+from aigo_bridge.evaluation.task import plan
+from aigo_bridge.plan.plan import PlanOrigin
 
 CONFIG = {"uniqueness-task": {"field": "email"}}
 """Values for parameters that have no default."""
@@ -20,13 +20,18 @@ DATA = {"uniqueness-task": {"contacts": str(TASKS / "uniqueness-task" / "contact
 NAMES = sorted(folder.name for folder in TASKS.iterdir() if (folder / "task.yaml").is_file())
 
 
-@pytest.mark.xdist_group("lighteval")
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_evidence(name: str, tmp_path: Path) -> None:
+def shipped(name: str) -> Ready:
+    """A shipped task with the answers that lie beside it."""
     folder = TASKS / name
     made = plan(PlanOrigin(str(folder), CONFIG.get(name, {}), DATA.get(name, {})))
     model = f"scripted/{folder / 'answers.jsonl'}" if made.calls_model else None
     judges = dict.fromkeys(made.model_keys, f"scripted/{folder / 'judge.jsonl'}")
     assert made.entity == "system" or made.samples
-    settings = {"model": model, "model_map": judges, "max_connections": 1}
-    assert faults(f"task: {name}", lambda: Ready(made, settings), tmp_path) == []
+    return Ready(made, {"model": model, "model_map": judges, "max_connections": 1})
+
+
+@pytest.mark.xdist_group("lighteval")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_evidence(name: str, tmp_path: Path) -> None:
+    made = shipped(name)
+    assert faults(f"task: {name}", lambda: made, tmp_path) == []

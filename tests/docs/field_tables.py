@@ -22,7 +22,8 @@ from tests.support.commands import REPOSITORY
 from tests.support.pages import Page, Section
 
 from aigo_bridge import dtypes, spec
-from aigo_bridge.dtypes.descriptions import description
+from aigo_bridge.spec.base import OneOf
+from aigo_bridge.spec.schema import description
 
 BEGIN, END = "<!-- fields: {} -->", "<!-- end of fields -->"
 _TABLE = re.compile(r"<!-- fields: (\w+) -->\n(.*?)<!-- end of fields -->", re.DOTALL)
@@ -88,7 +89,11 @@ PAGES = (TASK_FORMAT, TASKLOG)
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for argument in get_args(annotation):
+    arguments = get_args(annotation)
+    if choice := next((argument for argument in arguments if isinstance(argument, OneOf)), None):
+        yield from choice.types.values()
+        return
+    for argument in arguments:
         yield from _models(argument)
 
 

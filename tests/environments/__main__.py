@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.environments import oldest
+from tests.environments import lock, oldest
 from tests.environments.installing import FOLDER, CommandError, Environment, Tools, tools
 from tests.environments.verbs import Check, checks, copy_inputs, problems
 
@@ -35,9 +35,9 @@ def environments() -> list[Environment]:
     return [
         Environment("lighteval", ("lighteval",)),
         *reversed(oldest_ones),
+        # Extras without lighteval, which brings most of them, are tried where they are added to what is there already.
+        Environment("editable", ("openai", "parquet", "stats"), editable=True),
         Environment("core"),
-        Environment("parquet", ("parquet",)),
-        Environment("editable", ("openai",), editable=True),
         *(Environment(version, python=python) for version, python in _pythons().items()),
     ]
 
@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--write-oldest", action="store_true", help="find the oldest versions anew, run nothing"
     )
+    parser.add_argument("--write-lock", action="store_true", help="find the files anew, run nothing")
     given = parser.parse_args(arguments)
     known = environments()
     chosen = [each for each in known if not given.names or each.name in given.names]
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             f"no environment {', '.join(sorted(unknown))}; there are {', '.join(e.name for e in known)}"
         )
-    if not given.write_oldest and (outdated := oldest.outdated()):
+    if not (given.write_oldest or given.write_lock) and (outdated := oldest.outdated()):
         names = ", ".join(path.name for path in outdated)
         print(f"{names}: not made from the requirements of pyproject.toml; run: make oldest")
         return 1
@@ -80,8 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="environments-") as name:
         folder = Path(name)
         made = tools(folder, with_uv=not given.pip)
-        if given.write_oldest:
-            oldest.write(made)
+        if given.write_oldest or given.write_lock:
+            (oldest if given.write_oldest else lock).write(made)
             return 0
         print(f"{time.monotonic() - began:5.0f} s  wheel and tools", flush=True)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

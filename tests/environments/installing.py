@@ -48,7 +48,7 @@ class Environment:
     @property
     def has(self) -> frozenset[str]:
         """Extras whose packages are there, those that another extra brings included."""
-        brought = {"parquet", "huggingface", "openai"} if "lighteval" in self.extras else set()
+        brought = {"parquet", "huggingface", "openai", "stats"} if "lighteval" in self.extras else set()
         return frozenset({*self.extras, *brought})
 
 

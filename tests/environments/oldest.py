@@ -12,13 +12,13 @@ from pathlib import Path
 from tests.environments.installing import FOLDER, KNOWN, Tools, call, pip_settings, project, uv_settings
 
 FILES = {
-    "oldest.txt": ("parquet", "huggingface", "openai", "anthropic"),
+    "oldest.txt": ("parquet", "huggingface", "openai", "anthropic", "stats"),
     # Apart, because lighteval asks for newer releases of some packages of the core.
     "oldest-lighteval.txt": ("parquet", "huggingface", "openai", "anthropic", "lighteval"),
 }
 """File → the extras that it is for."""
 
-_MADE_FROM = "# for "
+MADE_FROM = "# for "
 
 
 def write(tools: Tools) -> None:
@@ -52,7 +52,7 @@ def made_from(extras: tuple[str, ...]) -> list[str]:
     """The requirements that a file answers, as lines of its head."""
     declared = project()
     groups = [declared["dependencies"], *(declared["optional-dependencies"][extra] for extra in extras)]
-    return [f"{_MADE_FROM}{requirement}" for group in groups for requirement in group]
+    return [f"{MADE_FROM}{requirement}" for group in groups for requirement in group]
 
 
 def outdated() -> list[Path]:
@@ -61,6 +61,6 @@ def outdated() -> list[Path]:
         FOLDER / name
         for name, extras in FILES.items()
         if not (FOLDER / name).is_file()
-        or [line for line in (FOLDER / name).read_text().splitlines() if line.startswith(_MADE_FROM)]
+        or [line for line in (FOLDER / name).read_text().splitlines() if line.startswith(MADE_FROM)]
         != made_from(extras)
     ]

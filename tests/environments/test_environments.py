@@ -7,13 +7,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.environments import oldest
+from tests.environments import lock, oldest
 from tests.environments.installing import REPOSITORY, pip_settings, uv_settings
 from tests.environments.verbs import Check, checks, problems
 
 from aigo_bridge.cli import VERBS
 
-EXTRAS = ("parquet", "huggingface", "openai", "lighteval")
+EXTRAS = ("parquet", "huggingface", "openai", "lighteval", "stats", "attest")
 
 
 @pytest.mark.parametrize("all_of_them", [True, False])
@@ -22,13 +22,29 @@ def test_every_verb_is_run_whatever_is_installed(all_of_them: bool) -> None:
         has = frozenset(extra for extra, there in zip(EXTRAS, chosen, strict=True) if there)
         commands = [shlex.split(check.command) for check in checks(has, all_of_them=all_of_them)]
 
-        assert {words[1] for words in commands if words[0] == "aigo-bridge"} >= set(VERBS)
+        own = [words for words in commands if "aigo-bridge" in words]
+        assert {words[words.index("aigo-bridge") + 1] for words in own} >= set(VERBS)
         assert any("inspect" in words and "eval" in words for words in commands)
 
 
 def test_the_oldest_versions_answer_the_requirements_of_today() -> None:
     """Else: `make oldest`."""
     assert oldest.outdated() == []
+
+
+def test_the_lock_has_the_known_versions_and_answers_the_requirements_of_today() -> None:
+    """Else: `make lock`."""
+    assert lock.problems() == []
+
+
+def test_the_lock_names_files_and_no_place() -> None:
+    lines = [line for line in lock.LOCK.read_text("utf-8").splitlines() if not line.startswith("#")]
+    pinned = [number for number, line in enumerate(lines) if "==" in line]
+
+    assert lock.UNHASHED not in lock.versions("\n".join(lines))
+    assert len(pinned) > 100
+    assert all(lines[number + 1].strip().startswith("--hash=sha256:") for number in pinned)
+    assert not [line for line in lines if "/" in line]
 
 
 def test_uv_takes_packages_from_where_pip_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

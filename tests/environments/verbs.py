@@ -22,6 +22,8 @@ SECONDS = 300
 PYARROW = "pip install 'pyarrow"
 LIGHTEVAL = "'lighteval==0.13.*'"
 DATASETS = "pip install 'datasets"
+SCIPY = "pip install 'scipy"
+CRYPTOGRAPHY = "pip install 'cryptography"
 
 _SCRIPTED = "--model scripted/examples/capitals/answers.jsonl"
 _TASKS = "tasks/aigo_tasks"
@@ -55,6 +57,8 @@ def checks(has: frozenset[str], *, all_of_them: bool) -> list[Check]:
     found = [
         *_looking(),
         *_running(has),
+        *_statistics(has),
+        *_proving(has),
         *_importing(has),
         *_passing_on(has),
         *_of_inspect(),
@@ -71,6 +75,14 @@ def _looking() -> Iterator[Check]:
     yield Check("aigo-bridge validate examples tasks", ("files are valid",))
     yield Check("aigo-bridge explain examples/capitals -n 1", ("What is the capital of", "string_equals"))
     yield Check("aigo-bridge upgrade examples/capitals/task.yaml", ("key: capitals",))
+    yield Check(
+        "aigo-bridge init project --template chat", ("aigo-bridge run run.yaml",), writes="project/run.yaml"
+    )
+    yield Check(
+        "cd project && aigo-bridge run run.yaml", ("policy passed",), writes="project/out/report.html"
+    )
+    yield Check("cd project && aigo-bridge new task mine && aigo-bridge validate .", ("4 files are valid",))
+    yield Check("aigo-bridge new --help", ("task|scorer|dataset",))
 
 
 def _running(has: frozenset[str]) -> Iterator[Check]:
@@ -80,6 +92,17 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
     )
     yield Check("aigo-bridge validate out", (": a valid tasklog",))
     yield Check(f'python -c "{_API}"', ("success 4 samples",))
+    yield Check(
+        f"{run} examples/capitals {_SCRIPTED} --record c.cassette --out taped",
+        ("4 of 4 samples scored",),
+        writes="c.cas*",
+    )
+    yield Check(f"{run} examples/capitals --replay c.cassette --out played", (_ACCURACY,))
+    parity = "aigo-bridge parity examples/capitals --replay c.cassette"
+    if "lighteval" in has:
+        yield Check(parity, ("the engines agree on 4 samples",), writes="parity/parity.json")
+    else:
+        yield Check(parity, ("lighteval",), 2, asks_for=LIGHTEVAL)
     judge = f"--model-map 'openai$gpt-4-1-nano=scripted/{_TASKS}/hp-trivia/judge.jsonl'"
     answers = f"--model scripted/{_TASKS}/hp-trivia/answers.jsonl"
     yield Check(
@@ -115,11 +138,79 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
             yield Check(command, (f"{provider.upper()}_API_KEY",), 2)
         else:
             yield Check(command, code=2, asks_for=f"pip install {provider}")
+    yield Check("aigo-bridge show out/capitals.tasklog.json --worst 1", ("Sydney", "string_equals"))
+    yield from _tables(has)
+    yield Check("aigo-bridge report out", ("report.html",), writes="report.html")
+    # Until it is told to end.
+    view = "timeout --foreground --preserve-status -s INT 20 aigo-bridge view out"
+    yield Check(view, ("view http://127.0.0.1:",))
+    yield Check(
+        f"{run} examples/capitals {_SCRIPTED} --report --out page", writes="page/report.html", further=True
+    )
+    yield Check(
+        f"{run} examples/capitals {_SCRIPTED} --shard 1/1 --out parts",
+        ("shard 1/1: complete",),
+        writes="parts/shard-1-of-1/shard.json",
+    )
+    yield Check("aigo-bridge merge parts --out merged", (_ACCURACY,))
     yield Check("aigo-bridge score examples/capitals out/capitals.tasklog.json --out again", (_ACCURACY,))
     yield Check(
         "aigo-bridge generate inputs/generated.yaml --model-map w=scripted/inputs/writer.jsonl --out made.jsonl",
         ("2 rows in made.jsonl",),
     )
+
+
+def _statistics(has: frozenset[str]) -> Iterator[Check]:
+    log, again = "out/capitals.tasklog.json", "again/capitals.tasklog.json"
+    for command, shown in (
+        (f"stats {log}", "[0.3006, 0.9544]"),
+        (f"compare {log} {again}", "4 samples are in both"),
+        (f"check {log} --rule 'Accuracy >= 0.7'", "held"),
+        ("power --rates 0.80,0.83", "samples needed"),
+    ):
+        if "stats" in has:
+            yield Check(f"aigo-bridge {command}", (shown,))
+        else:
+            yield Check(f"aigo-bridge {command}", code=2, asks_for=SCIPY)
+
+
+def _proving(has: frozenset[str]) -> Iterator[Check]:
+    result, proved = "out/capitals.tasklog.json", "digests proved"
+    yield Check(f"aigo-bridge verify {result} --task examples/capitals --rerun-scorers", (proved,), 3)
+    if "attest" in has:
+        yield Check(f"aigo-bridge attest {result} --new-key key.pem", writes="out/capitals.intoto.json")
+        signed = f"aigo-bridge verify {result} --key key.pub.pem"
+        yield Check(signed, (proved, "signature proved"), 3, further=True)
+    else:
+        yield Check(f"aigo-bridge attest {result} --new-key key.pem", code=2, asks_for=CRYPTOGRAPHY)
+    yield Check(f"aigo-bridge bundle {result} -o capitals.zip", writes="capitals.zip")
+
+
+def _tables(has: frozenset[str]) -> Iterator[Check]:
+    yield Check(
+        "aigo-bridge table out/capitals.tasklog.json -o out.csv", ("out.csv: 4 rows",), writes="out.csv"
+    )
+    mean = 'aigo-bridge sql "select avg(value) as mean from scores" out/capitals.tasklog.json'
+    for extra, command, shows, package in (
+        (
+            "parquet",
+            "aigo-bridge table out/capitals.tasklog.json -o out.parquet",
+            "out.parquet: 4 rows",
+            "pyarrow",
+        ),
+        ("xlsx", "aigo-bridge table out/capitals.tasklog.json -o out.xlsx", "out.xlsx", "xlsxwriter"),
+        (
+            "plot",
+            "aigo-bridge plot out/capitals.tasklog.json -o out.svg --chart tokens",
+            "chart out.svg",
+            "vl-convert-python",
+        ),
+        ("sql", mean, "mean 0.75", "duckdb"),
+    ):
+        if extra in has:
+            yield Check(command, (shows,))
+        else:
+            yield Check(command, code=2, asks_for=f"pip install '{package}")
 
 
 def _importing(has: frozenset[str]) -> Iterator[Check]:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EvidenceError
-from aigo_inspect.importing import ImportSettings, import_file
-from aigo_inspect.logs import import_log
+from aigo_inspect.importing.api import import_log
+from aigo_inspect.importing.importing import ImportOptions, import_file
 
 EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "30"))
 """A long run sets the variable."""
@@ -132,7 +132,7 @@ def outcome(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.eval"
         path.write_bytes(data)
-        result = import_file(path, Path(folder) / "r", ImportSettings(redact=False))
+        result = import_file(path, Path(folder) / "r", ImportOptions(redact=False))
         if result.output is None:
             assert result.exit_code == 3
             return

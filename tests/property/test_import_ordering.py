@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import Trace
-from aigo_inspect.ordering import derived_items, ordered_by_span
-from aigo_inspect.typed import Typed
+from aigo_inspect.mapping.conversation import derived_items
+from aigo_inspect.mapping.spans import ordered_by_span
+from aigo_inspect.mapping.traces import Typed
 
 SPANS = ["a", "b", "c", None]
 messages = st.integers(0, 5).map(

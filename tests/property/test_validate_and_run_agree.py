@@ -11,12 +11,12 @@ from tests.property.mutated_tasks import Project, projects
 from typer.testing import CliRunner
 
 from aigo_bridge.cli import app
+from aigo_bridge.engine.protocol import contradictions, likelihood_gaps
 from aigo_bridge.errors import DatasetError, Issue, SpecError, TemplateError, UsageError
-from aigo_bridge.evaluate import plan
-from aigo_bridge.gaps import contradictions, likelihood_gaps
-from aigo_bridge.plan import PlanOrigin, TaskPlan
+from aigo_bridge.evaluation.task import plan
+from aigo_bridge.evaluation.validation import validate
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.reading import kind_of
-from aigo_bridge.validation import validate
 
 EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "120"))
 RUNS = max(5, EXAMPLES // 25)

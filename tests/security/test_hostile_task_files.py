@@ -10,9 +10,13 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from pydantic import BaseModel
 
+from aigo_bridge.access.grants import Grants, granting
+from aigo_bridge.cli.failing import render_issues
 from aigo_bridge.errors import SpecError
-from aigo_bridge.reading import read_any, read_task, render_issues
+from aigo_bridge.reading import read
+from aigo_bridge.spec import TaskSpec
 
 pytestmark = pytest.mark.usefixtures("own_heap")
 
@@ -24,7 +28,7 @@ def message_of(path: Path, root: Path | None = None) -> str:
     """All messages, given within two seconds."""
     start = time.process_time()
     with pytest.raises(SpecError) as caught:
-        read_task(path, root=root, env={})
+        read(TaskSpec, path, root=root, env={})
     assert time.process_time() - start < 2
     assert len(str(caught.value)) < 20_000
     return "\n".join(issue.message for issue in caught.value.issues)
@@ -95,7 +99,7 @@ def test_millions_of_keys(tmp_path: Path) -> None:
 def test_a_hundred_thousand_issues_are_a_bounded_message(tmp_path: Path) -> None:
     start = time.process_time()
     with pytest.raises(SpecError) as caught:
-        read_task(written(tmp_path, f"{HEAD}tags: [{'1,' * 90_000}]\n{TAIL}"), env={})
+        read(TaskSpec, written(tmp_path, f"{HEAD}tags: [{'1,' * 90_000}]\n{TAIL}"), env={})
     assert time.process_time() - start < 4
     assert len(caught.value.issues) <= 1001
     assert "more" in caught.value.issues[-1].message
@@ -121,7 +125,7 @@ def test_nothing_outside_the_root_folder_is_read(inside: str, verb: str, tmp_pat
     (folder / "linked").symlink_to(tmp_path)
     path = written(folder, HEAD + verb.format(inside) + "\n" + TAIL)
     with pytest.raises(SpecError) as caught:
-        read_task(path, env={})
+        read(TaskSpec, path, env={})
     text = render_issues(caught.value.issues)
     assert "leads out of the root folder" in text
     assert "--root" in text
@@ -132,13 +136,16 @@ def test_a_wider_root_allows_it(tmp_path: Path) -> None:
     (tmp_path / "shared.md").write_text("shared", encoding="utf-8")
     (tmp_path / "task").mkdir()
     path = written(tmp_path / "task", f"{HEAD}long_description: !include ../shared.md\n{TAIL}")
-    assert read_task(path, root=tmp_path, env={}).spec.long_description == "shared"
+    assert read(TaskSpec, path, root=tmp_path, env={}).spec.long_description == "shared"
 
 
 def test_the_variable_in_a_path_cannot_lead_out(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEAD}tags: {{$ref: $OUT}}\n{TAIL}")
-    with pytest.raises(SpecError, match="leads out of the root folder"):
-        read_task(path, env={"OUT": "/etc/passwd"})
+    with (
+        granting(Grants(variables=frozenset({"OUT"}))),
+        pytest.raises(SpecError, match="leads out of the root"),
+    ):
+        read(TaskSpec, path, env={"OUT": "/etc/passwd"})
 
 
 def test_references_in_a_circle(tmp_path: Path) -> None:
@@ -243,7 +250,7 @@ def test_absurd_snippets(snippet: str, tmp_path: Path) -> None:
 def test_text_that_steers_a_terminal_is_made_visible(tmp_path: Path) -> None:
     text = HEAD.replace("key: a", 'key: "\\e[2J\\x07\\u202eabc"') + "\u202e: 1\n" + TAIL
     with pytest.raises(SpecError) as caught:
-        read_task(written(tmp_path, text), env={})
+        read(TaskSpec, written(tmp_path, text), env={})
     for format_ in ("rich", "github"):
         shown = render_issues(caught.value.issues, format_)
         assert not any(letter in shown for letter in "\x1b\x07\u202e")
@@ -254,7 +261,7 @@ def test_a_secret_from_the_environment_is_never_shown(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SpecError) as caught:
-        read_any(path, env={"KEY": "sk very secret"})
+        read(BaseModel, path, env={"KEY": "sk very secret"})
     for issue in caught.value.issues:
         assert "sk very secret" not in repr(issue)
 
@@ -262,7 +269,7 @@ def test_a_secret_from_the_environment_is_never_shown(tmp_path: Path) -> None:
 def test_a_valid_secret_is_not_in_the_repr_of_the_specification(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text("key: m\ndisplay_name: M\nconfig: {url: u, api_key: $KEY}\n", encoding="utf-8")
-    document = read_any(path, env={"KEY": "sk-very-secret"})
+    document = read(BaseModel, path, env={"KEY": "sk-very-secret"})
     assert "sk-very-secret" not in repr(document.spec)
 
 
@@ -276,10 +283,11 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
         import resource, sys
         from pathlib import Path
         from aigo_bridge.errors import SpecError
-        from aigo_bridge.reading import read_task
+        from aigo_bridge.reading import read
+        from aigo_bridge.spec import TaskSpec
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         try:
-            read_task(Path({str(path)!r}), env={{}})
+            read(TaskSpec, Path({str(path)!r}), env={{}})
         except SpecError as error:
             print(error.issues[0].message)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

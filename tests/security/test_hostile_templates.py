@@ -1,6 +1,7 @@
 """Templates that try to get out, to fill the memory or never to end: an error each, soon, with bounded memory.
 
-All of them run in one process whose address space is limited; what it reports is checked case by case.
+All of them are asked for in one process whose address space is limited; what it reports is checked case by case. Those that never
+end are ended in the process that renders them, here after a quarter of the usual time.
 """
 
 from __future__ import annotations
@@ -129,6 +130,19 @@ NEVER_ENDS = [
     "{% for x in [[]] recursive %}{{ loop([[]]) }}{% endfor %}",
 ]
 
+ENDED_BY_THE_KERNEL = [
+    "{{ 5 | round(-99999999) }}",
+    "{{ 5 | round(-99999999, 'floor') }}",
+    "{{ hexadecimal | int(base=16) // hexadecimal[:2000000] | int(base=16) == 1 }}",
+    "{{ hexadecimal | int(base=16) % hexadecimal[:2000000] | int(base=16) == 1 }}",
+    "{{ hexadecimal | int(base=16) is divisibleby(hexadecimal[:2000000] | int(base=16)) }}",
+    "{{ letters.strip('b' * 200000 ~ 'a-') }}",
+    "{% set n = namespace(x=[1]) %}{% for i in range(30) %}{% set n.x = (n.x, n.x) %}{% endfor %}{{ n.x == n.x[:1] * 2 }}",
+    "{{ collisions | unique | list | length }}",
+    "{{ (letters * 40) | title | length }}{{ (letters * 40) | title | length }}",
+    "{% macro f(x) %}{{ x == x }}{% endmacro %}{% for i in range(99999) %}{{ f(letters ~ i) }}{% endfor %}",
+]
+
 TOO_LARGE = [
     "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
     "{{ " + "[" * 20_000 + "]" * 20_000 + " }}",
@@ -162,26 +176,34 @@ ADAPTERS = [
     "{{ model.parse_file('/etc/hostname') }}",
 ]
 
-CASES = [("sample", source) for source in REACHES_OUT + FILLS_MEMORY + NEVER_ENDS + TOO_LARGE] + [
-    ("adapter", source) for source in ADAPTERS
+NOT_NUMBERS = [
+    "{{ 1e400 }}",
+    "{{ -1e999 }}",
+    "{{ [1, 1e309] }}",
+    "{{ 1e308 * 10 }}",
+    "{{ 1e308 + 1e308 }}",
+    "{{ 1e308 / 1e-10 }}",
+    "{{ 0x" + "f" * 4_000 + " }}",
 ]
 
+CASES = [
+    ("sample", source)
+    for source in REACHES_OUT + FILLS_MEMORY + NEVER_ENDS + ENDED_BY_THE_KERNEL + TOO_LARGE + NOT_NUMBERS
+] + [("adapter", source) for source in ADAPTERS]
+
 RUNNER = """
-import datetime, json, resource, sys, time, warnings
+import datetime, json, os, resource, sys, time, warnings
 warnings.simplefilter("ignore")
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), int(sys.argv[1])))
-from pydantic import BaseModel
+from aigo_bridge.dtypes import ChatCompletionInputMessage
 from aigo_bridge.errors import TemplateError
-from aigo_bridge.templates import AdapterTemplate, SampleTemplate
+from aigo_bridge.templates import AdapterTemplate, SampleTemplate, rendering
 
-class Model(BaseModel):
-    x: int = 1
-
-def function():
-    return "called"
-
-variables = {"sample": {"question": "q"}, "model": Model(), "function": function, "body": {},
-             "date": datetime.date(2020, 1, 1)}
+rendering.CPU_SECONDS = 0.5
+variables = {"sample": {"question": "q"}, "model": ChatCompletionInputMessage(role="user", content="hi"),
+             "function": os.getcwdb, "body": {}, "date": datetime.date(2020, 1, 1),
+             "hexadecimal": "f" * 4_000_000, "letters": "a-" * 500_000,
+             "collisions": [(2**61 - 1) * number for number in range(60_000)]}
 for kind, source in json.load(sys.stdin):
     started = time.process_time()
     try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
+
+from tests.support.forked import start
 
 TASK = """
 key: loops
@@ -27,7 +28,7 @@ definition:
         import os
         def compute_scores(sample, solver_output):
             if sample["question"] == "loop":
-                open(sample["mark"], "w").write(str(os.getpid()))
+                open("mark", "w").write(str(os.getpid()))
                 while True: pass
             return {"one": 1.0}
       metrics: [{type: mean, key: one, field: one, name: one}]
@@ -35,28 +36,27 @@ definition:
 
 
 def test_a_run_with_a_looping_snippet_ends_when_it_is_interrupted(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
     (tmp_path / "task.yaml").write_text(TASK)
-    rows = "".join(f'{{"question": "{text}", "mark": "{mark}"}}\n' for text in ("quick", "loop"))
+    rows = "".join(f'{{"question": "{text}"}}\n' for text in ("quick", "loop"))
     (tmp_path / "rows.jsonl").write_text(rows)
     (tmp_path / "model.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     command = [
-        *(str(Path(sys.executable).parent / "aigo-bridge"), "run", "task.yaml"),
+        *("aigo-bridge", "run", "task.yaml"),
         *("--model", "scripted/model.jsonl", "--out", "out"),
     ]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    # Its workers have their folders there, the only ones that a snippet can write to.
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = start(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
-    while not mark.exists() or not mark.read_text():
+    while not (marks := [mark for mark in tmp_path.glob("aigo-snippet-*/mark") if mark.read_text()]):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    worker = int(mark.read_text())
-    start = time.monotonic()
+    worker = int(marks[0].read_text())
+    began = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - began < 5
     assert list(tmp_path.rglob("*.tasklog.json"))
     assert not alive(worker)
 

@@ -305,6 +305,49 @@ def test_keys_in_rows_and_answers(aigo: Run, keys: dict[str, str], tmp_path: Pat
     assert_unwritten(tmp_path, done.out, done.err)
 
 
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_keys_in_logs_of_inspects_own_command_line(
+    command: Run, keys: dict[str, str], tmp_path: Path, form: str
+) -> None:
+    write_task(tmp_path, f"{{{{ sample.q }}}} {KEY}")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"default": True, "reply": f"{OTHER} {KEY}"}) + "\n")
+    task = ("aigo_bridge/task", "-T", "task=task.yaml", "--model", "scripted/a.jsonl")
+
+    done = command("inspect", "eval", *task, "--log-format", form, "--log-dir", "logs", "--display", "none")
+
+    assert done.code == 0, done.err
+    assert_unwritten(tmp_path / "logs")
+    assert len(list((tmp_path / "logs").glob(f"*.{form}"))) == 1
+
+
+def test_a_finished_log_that_holds_a_key_is_written_anew(tmp_path: Path) -> None:
+    """Whoever wrote it there: what Inspect writes is cleaned as it is written, and looked at once more when it is whole."""
+    import inspect_ai._util.zipfile  # noqa: F401  # teaches zipfile Zstandard
+
+    from aigo_bridge.redaction.secrets import KNOWN
+    from aigo_inspect.models.secrets import clean_log
+
+    path = tmp_path / "a.eval"
+    members = {
+        "header.json": {"status": "success"},
+        "samples/1_epoch_1.json": {"input": f"it is {KEY}", "n": 2.5},
+    }
+    with zipfile.ZipFile(path, "w", 93) as log:
+        for name, content in members.items():
+            log.writestr(name, json.dumps(content))
+    before = path.read_bytes()
+
+    assert not clean_log(path)
+    assert path.read_bytes() == before
+    KNOWN.learn([KEY])
+    assert clean_log(path)
+
+    with zipfile.ZipFile(path) as log:
+        assert {info.filename: info.compress_type for info in log.infolist()} == dict.fromkeys(members, 93)
+        assert json.loads(log.read("header.json")) == members["header.json"]
+        assert json.loads(log.read("samples/1_epoch_1.json")) == {"input": "it is [secret]", "n": 2.5}
+
+
 def test_ordinary_values_spoil_nothing(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that are named like secrets and hold words, numbers, names of fields or of files."""
     capitals = REPOSITORY / "examples" / "capitals"

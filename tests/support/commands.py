@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from tests.support.plugins import hide_benchmarks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TASKS = REPOSITORY / "tasks" / "aigo_tasks"
+hide_benchmarks()
+ENVIRONMENT = dict(os.environ)
+"""That of the tests, before any of them or what they load has changed it."""
 
 
 @dataclass(frozen=True)

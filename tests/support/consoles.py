@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.support.forked import finished
+
+_PLAIN = re.compile(
+    r"(?P<words>aigo-bridge (?:[^][|&;<>()$`\\\\*?~#{}!\"']|'[^']*')*?)(?: > (?P<file>[\w.]+))?"
+)
+"""A command of this project in whose words a shell would change nothing, and the file that its output goes to."""
 
 _LASTING = ("source ", "export ")
 """Commands that change the shell, and so everything that is typed later."""
@@ -29,6 +38,8 @@ class Reader:
         outside = [
             each for each in os.environ["PATH"].split(os.pathsep) if each != str(Path(sys.executable).parent)
         ]
+        # Where a reader has activated nothing, that the shell finds the command is what is tried.
+        self._forked = {**os.environ, **env} if activated else None
         self._env = {**os.environ, **env, "PATH": path + os.pathsep.join(outside)}
         self._elsewhere = elsewhere or {}
         self._lasting: list[str] = []
@@ -39,6 +50,14 @@ class Reader:
             command = command.replace(text, own)
         if command.startswith(_LASTING):
             self._lasting.append(command)
+        plain = _PLAIN.fullmatch(command)
+        if plain is not None and self._forked is not None and not self._lasting:
+            done = finished(shlex.split(plain["words"]), cwd=self._folder, env=self._forked)
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
+            if plain["file"] is None:
+                return done.stdout
+            (self._folder / plain["file"]).write_text(done.stdout, encoding="utf-8")
+            return ""
         script = "\n".join(["set -eo pipefail", *self._lasting, command])
         done = subprocess.run(
             ["bash", "-c", script],

@@ -13,11 +13,12 @@ import pytest
 import yaml
 from tests.support.commands import TASKS, Run
 
-from aigo_bridge.evaluate import plan
+from aigo_bridge.evaluation.task import plan
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan
-from aigo_bridge.plan import PlanOrigin, plan_from_header
-from aigo_inspect.reading import open_log
+from aigo_bridge.plan.logged_plan import logged_plan
+from aigo_bridge.plan.plan import PlanOrigin
+from aigo_inspect.logs.reader import open_log
 
 Load = Callable[[Path], dict[str, Any]]
 NOTE = "sample data, not the benchmark"
@@ -43,7 +44,7 @@ def mmlu(tmp_path: Path) -> Path:
         "split": "train",
         "load_dataset_kwargs": {
             "data_files": str(folder / "rows.jsonl"),
-            "cache_dir": str(tmp_path / "cache"),
+            "cache_dir": str(folder / "cache"),
         },
     }
     (folder / "dataset.yaml").write_text(
@@ -137,21 +138,31 @@ def test_a_log_of_any_engine_carries_it() -> None:
     header = made.header()
 
     assert made.tags[-1] == NOTE
-    assert plan_from_header(header).tags == made.tags
+    assert logged_plan(header).tags == made.tags
     # Logs of earlier releases say nothing of tags.
     del header["dataset"]["tags"]
-    assert NOTE not in plan_from_header(header).tags
+    assert NOTE not in logged_plan(header).tags
 
 
-@pytest.mark.parametrize("form", [[], ["--native"]])
-def test_a_task_that_is_handed_over_keeps_it(aigo: Run, tmp_path: Path, form: list[str]) -> None:
-    done = aigo("export", "aigo_tasks/mmlu", "--to", "inspect", "--out", "over", *form)
+def test_a_task_that_is_handed_over_keeps_it(aigo: Run, tmp_path: Path) -> None:
+    done = aigo("export", "aigo_tasks/mmlu", "--to", "inspect", "--out", "over")
 
     assert done.code == 0, done.err
     assert f"Its rows: {NOTE}." in (tmp_path / "over" / "README.md").read_text("utf-8")
-    if not form:
-        folder = tmp_path / "over" / "mmlu"
-        assert packed_plan(folder, read_manifest(folder).config).tags[-1] == NOTE
+    folder = tmp_path / "over" / "mmlu"
+    assert packed_plan(folder, read_manifest(folder).config).tags[-1] == NOTE
+
+
+def test_a_task_as_plain_code_keeps_it(aigo: Run, tmp_path: Path, mmlu: Path) -> None:
+    """With a scorer that has a form there: authors' Python has none."""
+    task = mmlu / "task.yaml"
+    scorer = "  scorers:\n    - {type: string_equals, ground_truth: \"{{ 'ABCD'[sample.answer] }}\"}\n"
+    task.write_text(task.read_text("utf-8").partition("  scorers:\n")[0] + scorer, "utf-8")
+
+    done = aigo("export", mmlu, "--to", "inspect", "--out", "over", "--native")
+
+    assert done.code == 0, done.err
+    assert f"Its rows: {NOTE}." in (tmp_path / "over" / "README.md").read_text("utf-8")
 
 
 def test_the_list_marks_it_and_names_the_way_out(aigo: Run) -> None:

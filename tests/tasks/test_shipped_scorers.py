@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
-from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.support.commands import TASKS
 
 
@@ -18,9 +16,7 @@ def scorer(name: str, file: str = "scorer.py") -> dict[str, Any]:
 
 
 LETTER = scorer("arc")["letter_of"]
-GSM8K = scorer("gsm8k")
 MATH = scorer("math-500")
-DROP = scorer("drop")
 SQUAD = scorer("squad-v2")
 IFEVAL = scorer("ifeval")
 PRO = scorer("mmlu-pro")
@@ -30,49 +26,25 @@ PRO = scorer("mmlu-pro")
     ("answer", "letter"),
     [
         ("ANSWER: B", "B"),
-        ("**Answer:** (c)", "C"),
-        ("ANSWER: $\\boxed{\\text{D}}$", "D"),
-        ("Answer: A\nOn second thought:\nANSWER: C", "C"),
-        (" (b). ", "B"),
-        ("3", "3"),
-        ("答案\nANSWER：A", "A"),
+        ("**Answer:** (c)", None),
+        ("Answer: (c)", "C"),
+        ("ANSWER: A\nOn second thought:\nANSWER: C", "C"),
+        ("ANSWER: A. On second thought: ANSWER: C", "A"),
+        ("So it is **ANSWER: D**", "D"),
+        ("ANSWER: A,", "A"),
+        ("ANSWER: A, B", None),
+        ("ANSWER: E", None),
+        ("ANSWER: 3", None),
+        ("答案\nANSWER：A", None),
         ("", None),
-        ("I can't answer a question like this.", None),
-        ("Answer: a hen", None),
+        ("B", None),
         ("Answer: Apples", None),
         ("The answer is B", None),
-        ("A or B", None),
     ],
 )
-def test_a_letter_is_stated_or_stands_alone(answer: str, letter: str | None) -> None:
-    assert LETTER(answer) == letter
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("#### 1,234", "1234"),
-        ("1 then #### -5 then #### 7 of 9", "7"),
-        ("it costs $3.50.", "3.50"),
-        ("between 3-5", "5"),
-        ("−4 degrees", "-4"),
-        ("about .5 litres", "0.5"),
-        ("room 12a", "12"),
-    ],
-)
-def test_the_final_number_is_found(text: str, value: str) -> None:
-    found = GSM8K["marked"](text) if "####" in text else GSM8K["last"](text)
-    assert found == Decimal(value)
-
-
-def test_a_mark_without_a_number_is_no_strict_answer() -> None:
-    assert GSM8K["marked"]("I think 5 ####") is None
-    assert GSM8K["last"]("no number at all") is None
-
-
-@given(st.integers(-(10**9), 10**9))
-def test_thousands_separators_do_not_change_a_number(number: int) -> None:
-    assert GSM8K["last"](f"So it is {number:,}.") == number
+def test_a_letter_is_stated_behind_its_mark(answer: str, letter: str | None) -> None:
+    """As Inspect reads it; `test_published_choices.py` holds both against each other."""
+    assert LETTER(answer, 4) == letter
 
 
 @pytest.mark.parametrize(
@@ -85,15 +57,13 @@ def test_thousands_separators_do_not_change_a_number(number: int) -> None:
         (r"10\%", "10"),
         (r"x=7", "7"),
         (r"12\text{ cm}", "12"),
-        ("12,345", "12345"),
+        (r"12,\!345", "12,345"),
         (r"90^\circ", "90"),
-        (r"-\frac{2}{4}", "-0.5"),
-        (r"\text{Monday}", "Monday"),
     ],
 )
-def test_mathematical_answers_are_equal_after_normalisation(left: str, right: str) -> None:
-    assert MATH["equal"](left, right)
-    assert MATH["equal"](right, left)
+def test_mathematical_answers_are_equal_as_texts_after_normalisation(left: str, right: str) -> None:
+    assert MATH["same_text"](left, right)
+    assert MATH["same_text"](right, left)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +71,19 @@ def test_mathematical_answers_are_equal_after_normalisation(left: str, right: st
     [
         ("(1,2)", "[1,2]"),
         ("2", "-2"),
-        (r"\frac{1}{0}", "1"),
-        ("1,2", "12"),
+        ("5.0", "5"),
+        ("12,345", "12345"),
+        ("1+x", "x+1"),
+        (r"\text{Monday}", "Monday"),
+        ("a/b", r"\frac{a}{b}"),
+        (r"\frac", r"\frac "),
         (r"2\sqrt{3}", r"3\sqrt{2}"),
         ("", "0"),
     ],
 )
-def test_different_answers_stay_different(left: str, right: str) -> None:
-    assert not MATH["equal"](left, right)
+def test_different_texts_stay_different(left: str, right: str) -> None:
+    """Also where a computer algebra system would call them equal."""
+    assert not MATH["same_text"](left, right)
 
 
 @pytest.mark.parametrize(
@@ -118,47 +93,11 @@ def test_different_answers_stay_different(left: str, right: str) -> None:
         (r"\fbox{7}", "7"),
         (r"$\boxed 5$", "5"),
         (r"\boxed{never closed", None),
-        ("Final answer is $3$.", "3"),
         ("3", None),
     ],
 )
 def test_the_last_box_counts(text: str, answer: str | None) -> None:
-    assert MATH["final_answer"](text) == answer
-
-
-@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_spans_are_aligned_as_well_as_possible(table: list[list[float]]) -> None:
-    """No assignment of rows to three columns is better."""
-    from itertools import permutations
-
-    columns = [list(column) for column in zip(*table, strict=True)]
-    small, large = (table, columns) if len(table) <= 3 else (columns, table)
-    width = len(large)
-    best = max(
-        sum(row[position] for row, position in zip(small, chosen, strict=True))
-        for chosen in permutations(range(width), len(small))
-    )
-    assert DROP["aligned"](table) == pytest.approx(best)
-
-
-@pytest.mark.parametrize(
-    ("said", "wanted", "exact", "f1"),
-    [
-        (["The 3 goals"], ["3"], 0.0, 0.67),
-        (["3.0"], ["3"], 1.0, 1.0),
-        (["4"], ["3 goals"], 0.0, 0.0),
-        (["b", "a"], ["a", "b"], 0.0, 0.5),
-        (["x", "y"], ["y", "x"], 1.0, 1.0),
-        (["x"], ["x", "y"], 0.0, 0.5),
-        ([""], ["x"], 0.0, 0.0),
-    ],
-)
-def test_drop_scores_bags_of_words(said: list[str], wanted: list[str], exact: float, f1: float) -> None:
-    """`a` is an article and vanishes, as in the official script: a span of it is empty, and so is no word of it shared."""
-    if said == ["b", "a"]:
-        assert DROP["normalised"]("a") == ""
-        return
-    assert DROP["exact_and_f1"](said, wanted) == (exact, f1)
+    assert MATH["boxed"](text) == answer
 
 
 def test_squad_f1_counts_repeated_words_once_for_each() -> None:
@@ -222,8 +161,8 @@ def test_squad_f1_counts_repeated_words_once_for_each() -> None:
             "OK, NASA went",
             "OK then",
         ),
-        ("change_case:english_capital", {}, "ÄPFEL 3", "Äpfel"),
-        ("change_case:english_lowercase", {}, "äpfel, 3", "Äpfel"),
+        ("change_case:english_capital", {}, "THE WEATHER IS FINE TODAY", "DAS WETTER IST HEUTE SCHÖN"),
+        ("change_case:english_lowercase", {}, "the weather is fine today", "das wetter ist heute schön"),
         ("punctuation:no_comma", {}, "a; b", "a, b"),
     ],
 )
@@ -250,3 +189,20 @@ def test_all_kinds_of_instruction_have_a_check() -> None:
 )
 def test_a_chain_of_thought_is_read_as_the_official_code_does(answer: str, letter: str | None) -> None:
     assert PRO["extract"](answer) == letter
+
+
+SHARED = ("letter_of", "UNWRAPPED", "ON_A_LINE", "ANYWHERE", "LETTERS", "block", "END", "FENCED", "LIGHTEVAL")
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_tasks_share_is_the_same_in_each(name: str) -> None:
+    """A snippet is one text, and a task a folder that is copied whole: so copies stand in several, and may not part."""
+    texts = [
+        ast.dump(node)
+        for path in sorted(TASKS.glob("*/*.py"))
+        for node in ast.parse(path.read_text("utf-8")).body
+        if name
+        in (getattr(node, "name", None), *(getattr(each, "id", "") for each in getattr(node, "targets", ())))
+    ]
+    assert len(texts) > 1
+    assert len(set(texts)) == 1

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.evaluate import plan
-from aigo_bridge.plan import PlanOrigin, TaskPlan
+from aigo_bridge.evaluation.task import plan
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 
 Rows = list[dict[str, Any]]
 MakePlan = Callable[..., TaskPlan]

@@ -9,13 +9,13 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aigo_bridge.cli.failing import ExitCode, reported
-from aigo_bridge.cli.monitor import failure_line
+from aigo_bridge.cli.failing import reported
 from aigo_bridge.cli.outcomes import metric_names, metric_problems
-from aigo_bridge.cli.progress import progress
+from aigo_bridge.cli.progress import failure_line, progress
 from aigo_bridge.cli.terminal import one_line, printable
-from aigo_bridge.engine import Progress
+from aigo_bridge.engine.protocol import Progress
 from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.results.assembling import MetricRow
 
 
@@ -76,7 +76,7 @@ def test_every_issue_is_shown_with_its_line(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_errors_without_a_place_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as caught, reported(ExitCode.NOT_RIGHT):
+    with pytest.raises(typer.Exit) as caught, reported(ExitCode.FAILED):
         raise UsageError("say which model")
     assert caught.value.exit_code == 1
     assert capsys.readouterr().err == "error: say which model\n"

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from aigo_bridge.datasets import load_file, matches
 from aigo_bridge.datasets.filtering import CompiledFilter, Semantics
 from aigo_bridge.errors import DatasetError, TemplateError
-from aigo_bridge.spec.filters import Filter
+from aigo_bridge.spec.base import Filter
 
 FILTER: TypeAdapter[Filter] = TypeAdapter(Filter)
 NAN = float("nan")

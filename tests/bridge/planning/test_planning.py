@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from aigo_bridge.errors import BridgeError, DatasetError, EvidenceError, Issue, SpecError, UsageError
-from aigo_bridge.plan import PlanOrigin, TaskPlan, plan_from_header
-from aigo_bridge.planning import plan_origin
-from aigo_bridge.planning_checks import definition_issues
+from aigo_bridge.plan.logged_plan import LoggedPlan, is_intact, logged_plan
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
+from aigo_bridge.planning.checks import definition_issues
+from aigo_bridge.planning.planning import plan_origin
+from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.spec import BenchmarkDefinition
 
 TASK = """\
@@ -114,21 +116,11 @@ def test_an_included_file_is_part_of_the_digest(tmp_path: Path) -> None:
     assert plan(tmp_path / "a/task.yaml").digest != plan(tmp_path / "b/task.yaml").digest
 
 
-def test_a_plan_comes_back_from_its_header(tmp_path: Path) -> None:
+def test_what_a_log_says_of_a_plan_comes_back_from_its_header(tmp_path: Path) -> None:
     made = plan(write(tmp_path, TASK + JUDGE), config={"tone": "warm"}, num_samples=1)
-    back = plan_from_header(json.loads(json.dumps(made.header())))
-    assert back.samples == ()
-    for name in (
-        "task",
-        "definition",
-        "config",
-        "dataset",
-        "num_trials",
-        "num_samples",
-        "model_keys",
-        "digest",
-    ):
-        assert getattr(back, name) == getattr(made, name), name
+    back = logged_plan(json.loads(json.dumps(made.header())))
+    assert back == LoggedPlan.of(made)
+    assert back.damage == ()
 
 
 @pytest.mark.parametrize(
@@ -138,17 +130,65 @@ def test_a_plan_comes_back_from_its_header(tmp_path: Path) -> None:
         {"format": None},
         {"task": None},
         {"task": {}},
-        {"config": {}},
         {"config": None},
         {"dataset": {"key": "q"}},
         {"dataset": "q"},
-        {"model_keys": None},
+        {"num_trials": "2"},
+        {"outline": {}},
+        {"cache": "never"},
     ],
 )
 def test_a_damaged_header_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
     header = {**plan(write(tmp_path)).header(), **change}
     with pytest.raises(EvidenceError, match="the log's plan"):
-        plan_from_header(header)
+        logged_plan(header)
+
+
+CODE = """\
+      metrics:
+        - {type: python, key: own, compute_metrics_snippet: "def compute_metrics(scores): return {}"}
+  actions:
+    - {key: skip, action: exclude_from_metrics, filter: {op: is_true, expression: "{{ sample.answer }}"}}
+"""
+
+
+def test_what_a_log_is_read_with_has_no_code_and_no_template(tmp_path: Path) -> None:
+    header = json.loads(json.dumps(plan(write(tmp_path, TASK + CODE)).header()))
+
+    outline = logged_plan(header).outline
+
+    assert (outline.needs_code, outline.rules) == (True, ("skip",))
+    assert "def " not in repr(outline)
+    assert "{{" not in repr(outline)
+
+
+def edited(header: dict[str, Any]) -> dict[str, Any]:
+    return {**header, "task": {**header["task"], "description": "another"}}
+
+
+def test_an_edited_plan_is_told(tmp_path: Path) -> None:
+    header = plan(write(tmp_path)).header()
+
+    (problem,) = logged_plan(edited(header)).damage
+
+    assert "its digest is" in problem
+    assert not is_intact(edited(header))
+
+
+def test_a_plan_that_was_written_without_a_secret_is_not_called_edited(tmp_path: Path) -> None:
+    header = plan(write(tmp_path)).header()
+    header["config"] = {**header["config"], "key": MASK}
+    assert logged_plan(header).damage == ()
+
+
+def test_a_plan_of_an_older_release_is_read_where_nothing_has_to_be_filled_in(tmp_path: Path) -> None:
+    made = plan(write(tmp_path))
+    header = json.loads(json.dumps(made.header()))
+    del header["outline"]
+    assert logged_plan(header).outline == made.outline
+    header["task"]["definition"]["scorers"][0]["display_name"] = "<< config.column >>"
+    with pytest.raises(EvidenceError, match="placeholders"):
+        logged_plan(header)
 
 
 def test_planning_again_from_the_plans_origin_gives_the_same_plan(tmp_path: Path) -> None:
@@ -232,7 +272,7 @@ def test_a_bound_definition_is_checked_as_a_whole() -> None:
             {"type": "string_equals", "key": "a", "ground_truth": "{{ solver_outputs }}"},
             {
                 "type": "model_as_a_judge_scorer",
-                "key": "a",
+                "key": "b",
                 "model_key": "m",
                 "user_prompt": "{{ messages }}{{ trace }}",
                 "score_min": 5,
@@ -244,7 +284,6 @@ def test_a_bound_definition_is_checked_as_a_whole() -> None:
     assert [(issue.path, issue.message) for issue in found] == [
         (("definition", "solver", "input_builder", "template"), "`trace` is not defined here"),
         (("definition", "scorers", 0, "ground_truth"), "`solver_outputs` is not defined here"),
-        (("definition", "scorers", 1, "key"), "scorer key 'a' is used twice, first by scorers[0]"),
         (
             ("definition", "scorers", 1, "score_min"),
             "score_min is 5.0, expected a number below score_max (1.0)",

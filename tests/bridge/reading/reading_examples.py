@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+from pydantic import BaseModel
+
 from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.reading import Dialect, read_any
+from aigo_bridge.reading import Dialect, read
 
 HERE = "⟦"
 """In a broken text: where the issue must point to."""
@@ -19,6 +21,7 @@ SINGLE_TURN = dedent(
     long_description: "# Capitals"
     tasks: [chat_completion]
     tags: [geography, quiz]
+    needs: network
     config_spec:
       - {type: dataset, key: dataset_key, display_name: Data, default_value: capitals}
       - {type: model, key: judge, display_name: Judge, default_value: null, usage: judge_model, description: Who judges}
@@ -258,6 +261,31 @@ GROUPED = dedent(
     """
 )
 
+AGENT = dedent(
+    """\
+    key: repair
+    display_name: Repair
+    description: ""
+    definition:
+      dataset: {key: rows}
+      solver:
+        type: agent_solver
+        name: engineer
+        input_builder:
+          type: chat_completion
+          input_messages: [{role: user, content: "{{ sample.issue }}"}]
+        tools: [bash, python, text_editor]
+        agents:
+          - name: reviewer
+            description: Reads code.
+            prompt: Look at the code and say what is wrong.
+            tools: [bash]
+        files: files
+        output_files: [module.py]
+        message_limit: 20
+    """
+)
+
 SYSTEM = dedent(
     """\
     key: https
@@ -292,7 +320,8 @@ DATASET = dedent(
 SOURCES = {
     "url": "{type: url, url: 'https://example.org/x.csv', filters: []}",
     "folder": "{type: folder, directory_path: ./docs, extension: md, filters: []}",
-    "huggingface": "{type: huggingface, path: a/b, split: test, load_dataset_kwargs: {revision: main}, filters: []}",
+    "huggingface": "{type: huggingface, path: a/b, split: test, load_dataset_kwargs: {revision: main}, filters: [], num_rows: 2,"
+    f" digest: {'ab' * 32}}}",
     "inspect_ai": "{type: inspect_ai, path: ./logs, limit: 10}",
     "claude_code": "{type: claude_code, path: ./s, session_id: x, from_time: 2024-01-01, to_time: '2024-02-01T00:00:00', limit: 5}",
     "langsmith": "{type: langsmith, project: p, dataset: d, api_key: k, api_url: u, filter: f, from_time: 1700000000, to_time: null, limit: 1, tags: [a]}",
@@ -537,6 +566,7 @@ EXAMPLES = {
     "pass_through": PASS_THROUGH,
     "python_solver": PYTHON_SOLVER,
     "grouped": GROUPED,
+    "agent": AGENT,
     "system": SYSTEM,
     "dataset": DATASET,
     "generated": GENERATED,
@@ -579,7 +609,7 @@ def issues_of(
     path = folder / name
     path.write_text(text, encoding="utf-8")
     try:
-        return list(read_any(path, dialect=dialect, env={}).issues)
+        return list(read(BaseModel, path, dialect=dialect, env={}).issues)
     except SpecError as error:
         return list(error.issues)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 from tests.bridge.reading.reading_examples import write
 
 from aigo_bridge.errors import SpecError
-from aigo_bridge.reading import Dialect, read_any, recognise, validate_paths
+from aigo_bridge.reading import Dialect, read, recognise, validate_paths
 
 NAMED = "key: x\ndisplay_name: X\ndescription: ''\n"
 
@@ -92,7 +93,7 @@ def test_a_name_tells_what_the_keys_do_not(
 def test_and_what_is_missing_in_it(file: str, text: str, message: str, tmp_path: Path) -> None:
     write(tmp_path, {file: text})
     with pytest.raises(SpecError) as caught:
-        read_any(tmp_path / file, env={})
+        read(BaseModel, tmp_path / file, env={})
     assert message in "\n".join(issue.message for issue in caught.value.issues)
 
 

@@ -21,9 +21,9 @@ from tests.bridge.reading.reading_examples import (
     write,
 )
 
-from aigo_bridge.reading import read_any, read_run, read_task
-from aigo_bridge.reading.kinds import MODELS
-from aigo_bridge.spec import SpecModel, TaskSpec, validate_task
+from aigo_bridge.reading import read
+from aigo_bridge.reading.kinds import KINDS
+from aigo_bridge.spec import RunSpec, SpecModel, TaskSpec
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -52,7 +52,7 @@ def test_every_connection_of_a_model_is_valid(connection: str, tmp_path: Path) -
 
 
 def test_a_run_file_takes_in_every_kind_of_entity(tmp_path: Path) -> None:
-    run = read_run(write(tmp_path, RUN_FILES) / "run.yaml", env={})
+    run = read(RunSpec, write(tmp_path, RUN_FILES) / "run.yaml", env={})
     assert [task.key for task in run.spec.tasks] == ["capital-quiz", "other-task"]
     assert len(run.spec.models) == 2
     assert run.spec.policies[0].key == "gate"
@@ -75,8 +75,8 @@ def test_the_examples_use_every_field_of_every_model(tmp_path: Path) -> None:
     for index, text in enumerate(texts):
         path = tmp_path / f"{index}.yaml"
         path.write_text(text, encoding="utf-8")
-        used |= set(_fields_set(read_any(path, env={}).spec))
-    used |= set(_fields_set(read_run(write(tmp_path, RUN_FILES) / "run.yaml", env={}).spec))
+        used |= set(_fields_set(read(BaseModel, path, env={}).spec))
+    used |= set(_fields_set(read(RunSpec, write(tmp_path, RUN_FILES) / "run.yaml", env={}).spec))
     fields = {
         (model.__name__, name)
         for model in _models()
@@ -117,24 +117,24 @@ def _fields_set(value: Any) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["single_turn", "multi_turn", "pass_through", "python_solver", "grouped", "system"]
+    "name", ["single_turn", "multi_turn", "pass_through", "python_solver", "grouped", "agent", "system"]
 )
 def test_reading_a_written_specification_is_the_identity(name: str, tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     path.write_text(EXAMPLES[name], encoding="utf-8")
-    spec = read_task(path, env={}).spec
+    spec = read(TaskSpec, path, env={}).spec
     again = tmp_path / "again.json"
     again.write_text(spec.model_dump_json(exclude_unset=True), encoding="utf-8")
-    assert read_task(again, env={}).spec == spec
+    assert read(TaskSpec, again, env={}).spec == spec
     full = tmp_path / "full.json"
     full.write_text(spec.model_dump_json(), encoding="utf-8")
-    assert read_task(full, env={}).spec == spec
+    assert read(TaskSpec, full, env={}).spec == spec
 
 
 def test_data_is_what_the_specification_was_made_from(tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     path.write_text(EXAMPLES["single_turn"], encoding="utf-8")
-    document = read_task(path, env={})
-    assert validate_task(document.data) == document.spec
+    document = read(TaskSpec, path, env={})
+    assert TaskSpec.model_validate(document.data) == document.spec
     assert isinstance(document.spec, TaskSpec)
-    assert MODELS["task"] is TaskSpec
+    assert KINDS["task"].spec is TaskSpec

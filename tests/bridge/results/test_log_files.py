@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 import pytest
@@ -20,8 +19,8 @@ from tests.bridge.results.logs import frame, sample, text_of_log, whole
 
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.results import json_stream, read_log, write_log
-from aigo_bridge.results.json_stream import JsonStream, JsonSyntaxError, Piece
+from aigo_bridge.results import SamplePart, read_log, write_log
+from aigo_bridge.results.json_pieces import JsonSyntaxError, Piece, pieces
 
 SUFFIXES = [".json", ".json.gz", ".json.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst"]
 ODD_TEXTS = ["é\n\u2028😀", "a" * 3000, '}, {"sample_id":', "]}", '"\\', "\x00"]
@@ -428,17 +427,6 @@ def test_memory_does_not_grow_with_the_number_of_samples(tmp_path: Path) -> None
     assert many[1] < 1.2 * few[1]
 
 
-class Trickle(io.RawIOBase):
-    """A file that hands out a few bytes at a time."""
-
-    def __init__(self, data: bytes, step: int):
-        self._data = io.BytesIO(data)
-        self._step = step
-
-    def read(self, size: int = -1) -> bytes:
-        return self._data.read(min(size, self._step))
-
-
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -451,16 +439,15 @@ VALUES = st.recursive(
 )
 
 
-class TestJsonStream:
+class TestPieces:
     @settings(max_examples=150)
-    @given(value=VALUES, step=st.integers(1, 9), indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
+    @given(value=VALUES, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
     def test_pieces_put_together_are_the_document(
-        self, value: Any, step: int, indent: int | None, ascii_only: bool
+        self, value: Any, indent: int | None, ascii_only: bool
     ) -> None:
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
-        stream = JsonStream(as_file(Trickle(text, step)), opened=lambda path: len(path) < 3)
 
-        assert assembled(list(stream.pieces())) == value
+        assert assembled(list(pieces(text, opened=lambda path: len(path) < 3))) == value
 
     @settings(max_examples=150)
     @given(
@@ -471,37 +458,31 @@ class TestJsonStream:
     ) -> None:
         text = json.dumps(rows).encode()
         cut = data.draw(st.integers(0, len(text) - 1))
-        stream = JsonStream(as_file(Trickle(text[:cut], 7)), opened=lambda path: path == ())
 
         found: list[Any] = []
         with pytest.raises(JsonSyntaxError) as error:
-            found.extend(piece.value for piece in stream.pieces() if piece.path)
+            found.extend(
+                piece.value for piece in pieces(text[:cut], opened=lambda path: path == ()) if piece.path
+            )
 
         assert found == rows[: len(found)]
         assert error.value.offset <= cut
 
     def test_offsets_are_those_of_the_values(self) -> None:
         text = ' {"ä": [ {"x": 1},\n {"x": 2} ] }'.encode()
-        stream = JsonStream(as_file(Trickle(text, 3)), opened=lambda path: len(path) < 2)
-        for piece in stream.pieces():
+        for piece in pieces(text, opened=lambda path: len(path) < 2):
             if not piece.opened:
                 assert text[piece.offset :].startswith(b'{"x"')
 
     def test_an_element_that_only_seems_to_end_is_read_as_a_whole(self) -> None:
         rows = [{"a": 1}, {"a": [{"b": 1}, {"a": 2}]}, {"a": [[{"x": 0}, {"a": 3}]]}, {"a": 4}]
-        stream = JsonStream(as_file(Trickle(json.dumps(rows).encode(), 1000)), opened=lambda path: path == ())
-        assert [piece.value for piece in stream.pieces() if piece.path] == rows
+        found = pieces(json.dumps(rows).encode(), opened=lambda path: path == ())
+        assert [piece.value for piece in found if piece.path] == rows
 
-    def test_elements_larger_than_a_chunk(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(json_stream, "CHUNK", 16)
-        rows = [{"a": "x" * size, "b": [{"a": "]"}] * 5} for size in (1, 100, 5, 1000, 3)]
-        stream = JsonStream(io.BytesIO(json.dumps(rows).encode()), opened=lambda path: path == ())
-        assert [piece.value for piece in stream.pieces() if piece.path] == rows
-
-
-def as_file(file: Any) -> BinaryIO:
-    stream: BinaryIO = file
-    return stream
+    def test_elements_that_are_larger_than_those_before(self) -> None:
+        rows = [{"a": "x" * size, "b": [{"a": "]"}] * 5} for size in (1, 100, 5, 1 << 20, 3)]
+        found = pieces(json.dumps(rows).encode(), opened=lambda path: path == ())
+        assert [piece.value for piece in found if piece.path] == rows
 
 
 def assembled(pieces: list[Piece]) -> Any:
@@ -517,3 +498,69 @@ def assembled(pieces: list[Piece]) -> Any:
         else:
             here[key] = value
     return root[0]
+
+
+STRICT_AND_LENIENT = [
+    {"x": 1},
+    {"evidence": {"y": 1}},
+    {"evidence": {"runs": [{"index": 0, "metrics": [], "samples": [sample("r")]}]}},
+    {"evidence": {"runs": None, "errors": []}},
+    {"evidence": {"metrics": [float("nan")]}},
+]
+"""What else may stand in a log; only the one with null is read at once."""
+
+
+@pytest.mark.parametrize("more", STRICT_AND_LENIENT)
+def test_a_log_has_the_same_parts_whatever_else_stands_in_it(tmp_path: Path, more: dict[str, Any]) -> None:
+    samples = [sample(index, text) for index, text in enumerate(ODD_TEXTS)]
+    log = whole(samples=samples)
+    log = {**log, **more, "evidence": {**log["evidence"], **more.get("evidence", {})}}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(log))
+
+    *first, last = [part for part in read_log(path).parts() if getattr(part, "run", None) is None]
+
+    assert [part.value for part in first] == samples
+    assert [part.path for part in first if isinstance(part, SamplePart)] == [
+        ("evidence", "samples", index) for index in range(len(samples))
+    ]
+    evidence = {**log["evidence"], "samples": []}
+    if evidence.get("runs"):
+        evidence["runs"] = [{**run, "samples": []} for run in evidence["runs"]]
+    assert repr(last.value | {"evidence": sorted(last.value["evidence"].items())}) == repr(
+        {key: last.value[key] for key in last.value} | {"evidence": sorted(evidence.items())}
+    )
+    assert {key: repr(value) for key, value in last.value.items() if key != "evidence"} == {
+        key: repr(value) for key, value in log.items() if key != "evidence"
+    }
+
+
+@pytest.mark.parametrize("bad", [b'"\xff"', b"1e", b'"\n"', b"[1 2]", b"{,}"])
+def test_a_fault_that_only_its_sample_shows_is_told_with_its_place(tmp_path: Path, bad: bytes) -> None:
+    path = tmp_path / "a.json"
+    write_log(path, [sample(1), sample(2)], finish=frame())
+    data = path.read_bytes().replace(b'"sample_id":2', b'"sample_id":' + bad, 1)
+    path.write_bytes(data)
+
+    found: list[Any] = []
+    with pytest.raises(EvidenceError) as error:
+        found.extend(read_log(path).raw_samples())
+
+    assert found == [sample(1)]
+    assert error.value.issues[0].path == ("evidence", "samples", 1)
+    assert abs(int(str(error.value).split("at byte ")[1].split()[0].rstrip(":,.")) - data.index(bad)) < 12
+
+
+@pytest.mark.parametrize("suffix", [".json.gz", ".json.zst"])
+def test_a_compressed_log_that_is_damaged_gives_its_samples_first(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    samples = [sample(index, f"{index * 7919 % 10007:05d}" * 200) for index in range(400)]
+    write_log(path, samples, finish=frame())
+    path.write_bytes(path.read_bytes()[:-2000])
+
+    found: list[Any] = []
+    with pytest.raises(EvidenceError, match=r"cut off|cannot decompress"):
+        found.extend(read_log(path).raw_samples())
+
+    assert found == samples[: len(found)]
+    assert len(found) > 50

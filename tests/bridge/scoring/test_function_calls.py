@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import FunctionCall, SolverTrace, Trace
 from aigo_bridge.errors import SampleError
-from aigo_bridge.models import Model
-from aigo_bridge.plan import Sample
+from aigo_bridge.models.protocol import Model
+from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.function_calls import Call, FunctionCallCoverage, is_subsequence, match
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorers import FunctionCallCoverageScorer
 

@@ -19,11 +19,11 @@ from aigo_bridge.dtypes import (
     Trace,
 )
 from aigo_bridge.errors import SampleError
-from aigo_bridge.models import Model, ModelRequest
-from aigo_bridge.plan import Sample
+from aigo_bridge.models.protocol import Model, ModelRequest
+from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
-from aigo_bridge.scoring.outcome import Outcome
+from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items
 from aigo_bridge.spec.scorers import (

@@ -22,13 +22,13 @@ from aigo_bridge.dtypes import (
     Trace,
 )
 from aigo_bridge.errors import SampleError, SpecError
-from aigo_bridge.models import Model, ModelRequest
-from aigo_bridge.plan import Sample
+from aigo_bridge.models.protocol import Model, ModelRequest
+from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judge_replies import UnreadableReplyError
 from aigo_bridge.scoring.judges import JudgeError
-from aigo_bridge.scoring.outcome import Outcome
-from aigo_bridge.scoring.rag_claims import CLAIMS_PER_CALL, VERDICTS, read_claims, read_labels
+from aigo_bridge.scoring.rag_checker import CLAIMS_PER_CALL, VERDICTS, read_claims, read_labels
+from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items
 from aigo_bridge.spec.scorers import RagCheckerScorer

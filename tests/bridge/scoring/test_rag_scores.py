@@ -56,9 +56,9 @@ def test_without_claims_there_is_no_score(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", get_args(RagScore))
-@pytest.mark.parametrize("no_chunks", [None, [], [[], []]])
+@pytest.mark.parametrize("no_chunks", [[], [[], []]])
 def test_without_chunks_there_are_only_the_scores_that_need_none(
-    name: str, no_chunks: list[list[bool]] | None
+    name: str, no_chunks: list[list[bool]]
 ) -> None:
     found = Entailments(EXAMPLE.target_in_response, EXAMPLE.response_in_target, no_chunks, no_chunks)
     expected = BY_HAND[name] if name in ("recall", "precision", "f1_score") else None

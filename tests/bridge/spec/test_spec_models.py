@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from textwrap import dedent
 from typing import Any
 
 import jsonschema
@@ -10,7 +13,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from aigo_bridge import spec
-from aigo_bridge.spec import TaskSpec, has_marker, is_whole_marker, json_schema, validate_task
+from aigo_bridge.spec import TaskSpec, has_marker, is_whole_marker, json_schema
+from aigo_bridge.spec.schema import unwrapped
 from aigo_bridge.spec.scorers import ModelAsAJudgeScorer
 
 TASK: dict[str, Any] = {
@@ -29,7 +33,7 @@ TASK: dict[str, Any] = {
 
 
 def test_defaults_are_those_of_the_format() -> None:
-    task = validate_task(TASK)
+    task = TaskSpec.model_validate(TASK)
     definition: Any = task.definition
     assert (definition.type, definition.evaluates, definition.actions, definition.trials) == (
         "benchmark_task",
@@ -48,22 +52,22 @@ def test_defaults_are_those_of_the_format() -> None:
 
 
 def test_a_task_without_a_solver_evaluates_a_data_set() -> None:
-    definition: Any = validate_task({**TASK, "definition": {"scorers": []}}).definition
+    definition: Any = TaskSpec.model_validate({**TASK, "definition": {"scorers": []}}).definition
     assert definition.evaluates == "dataset"
 
 
 def test_specifications_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        validate_task(TASK).key = "other"  # type: ignore[misc]  # that is the point
+        TaskSpec.model_validate(TASK).key = "other"  # type: ignore[misc]  # that is the point
 
 
 def test_a_field_that_waits_for_a_parameter_keeps_its_text_and_gets_its_type_afterwards() -> None:
     text = yaml.safe_dump(TASK).replace(
         "user_prompt: p", "user_prompt: p\n    score_max: '<< config.high >>'"
     )
-    before: Any = validate_task(yaml.safe_load(text)).definition
+    before: Any = TaskSpec.model_validate(yaml.safe_load(text)).definition
     assert before.scorers[0].score_max == "<< config.high >>"
-    after: Any = validate_task(yaml.safe_load(text.replace("<< config.high >>", "5"))).definition
+    after: Any = TaskSpec.model_validate(yaml.safe_load(text.replace("<< config.high >>", "5"))).definition
     assert after.scorers[0].score_max == 5.0
     assert isinstance(after.scorers[0].score_max, float)
 
@@ -116,6 +120,29 @@ def test_every_kind_has_a_json_schema_with_a_meaning_for_every_field(kind: type[
             assert known, f"{name}.{field} has no description"
 
 
+def test_a_paragraph_of_a_docstring_is_one_line_of_the_schema_lists_and_code_stand_as_they_are() -> None:
+    text = """
+    A paragraph
+    in two lines.
+
+    - an item
+      that goes on
+    - another:
+    ```
+    one
+    two
+    ```
+    The end
+    of it.
+    """
+    assert unwrapped(text) == (
+        "A paragraph in two lines.\n\n- an item\n  that goes on\n- another:\n```\none\ntwo\n```\nThe end of it."
+    )
+    definitions = json_schema(TaskSpec)["$defs"]
+    description = definitions["StringEqualsMCQAScorer"]["description"]
+    assert [len(line) > 100 for line in description.split("\n")] == [False, False, True]
+
+
 def test_the_schema_accepts_what_the_models_accept_and_refuses_a_misspelt_key() -> None:
     validator = jsonschema.Draft202012Validator(json_schema(TaskSpec))
     validator.validate(TASK)
@@ -128,3 +155,17 @@ def test_the_schema_accepts_what_the_models_accept_and_refuses_a_misspelt_key() 
 def test_the_schema_lets_a_part_stand_in_another_file() -> None:
     validator = jsonschema.Draft202012Validator(json_schema(TaskSpec))
     validator.validate({**TASK, "definition": {**TASK["definition"], "scorers": [{"$ref": "s.yaml"}]}})
+
+
+def test_every_field_is_known_before_a_task_is_read() -> None:
+    """Hints for misspelt keys look at annotations, and models are built on first use."""
+    code = """
+        from aigo_bridge import spec
+
+        models = [spec.SpecModel]
+        for model in models:
+            models += model.__subclasses__()
+            for name, field in model.model_fields.items():
+                assert "ForwardRef" not in repr(field.annotation), f"{model.__name__}.{name}"
+    """
+    subprocess.run([sys.executable, "-c", dedent(code)], check=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from tests.support.plugins import NOTHING_REGISTERED
 
 ANSWERS = (
     "ANSWER: B",
@@ -145,3 +147,9 @@ def benchmarks(tmp_path: Path) -> Path:
         "".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8"
     )
     return folder
+
+
+@pytest.fixture
+def inspect_evals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmarks that inspect-evals registers are there."""
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != NOTHING_REGISTERED])

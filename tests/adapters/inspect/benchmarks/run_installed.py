@@ -66,6 +66,12 @@ def all_rows() -> None:
         for n, a in enumerate("1212")
     ]
     rows("allenai/winogrande", {"train": gaps, "validation": gaps}, "winogrande_xl")
+    subjects = ("abstract_algebra", "anatomy", "anatomy", "virology")
+    known = [
+        {"question": f"Which is {n}?", "subject": subject, "choices": ["0", "1", "2", "3"], "answer": n}
+        for n, subject in enumerate(subjects)
+    ]
+    rows("cais/mmlu", {"test": known, "dev": known}, "all")
     ends = [
         {"ctx": f"He takes {n}", "source_id": f"s{n}", "endings": ["a", "b", "c", "d"], "label": str(n)}
         for n in range(4)
@@ -91,7 +97,11 @@ RUNS: dict[str, list[str]] = {
     "winogrande": ["-T", "fewshot=2"],
     "hellaswag": [],
     "truthfulqa": ["-T", "target=mc2", "-T", "shuffle_choices=false"],
+    "mmlu_0_shot": [],
 }
+
+CONVERTED = ("mmlu_0_shot",)
+"""Those with a solver of their own, which also run as AI GO tasks."""
 
 
 def main() -> None:
@@ -127,6 +137,14 @@ def main() -> None:
         done = CliRunner().invoke(app, arguments)
         entries = json.loads(done.stdout) if done.exit_code in (0, 1) and done.stdout else []
         summaries[name] = {"code": done.exit_code, "err": done.stderr[-2000:], "outcomes": entries}
+    for name in CONVERTED:
+        CliRunner().invoke(
+            app, ["convert", f"inspect:inspect_evals/{name}", "--to", "aigo", "-o", f"aigo-{name}"]
+        )
+        arguments = ["run", f"aigo-{name}", "--model", "scripted/answers.jsonl", "--json"]
+        done = CliRunner().invoke(app, [*arguments, "--out", str(Path.cwd() / f"out-aigo-{name}")])
+        entries = [json.loads(done.stdout)] if done.exit_code in (0, 1) and done.stdout else []
+        summaries[f"aigo-{name}"] = {"code": done.exit_code, "err": done.stderr[-2000:], "outcomes": entries}
     Path("summaries.json").write_text(json.dumps(summaries), encoding="utf-8")
 
 

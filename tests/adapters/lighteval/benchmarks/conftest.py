@@ -13,7 +13,9 @@ from unittest import mock
 
 import pytest
 
-from aigo_bridge.benchmarks import BenchmarkOutcome, BenchmarkRun, load_benchmarks
+from aigo_bridge.engine.engine import BenchmarkRun
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.registry import load_benchmarks
 
 Splits = Mapping[str, list[dict[str, Any]]]
 ROWS: Mapping[str, Any] = json.loads((Path(__file__).parent / "rows.json").read_text("utf-8"))
@@ -30,7 +32,7 @@ class Native:
 
 def rows_of(task: str) -> Splits:
     """The splits of a task."""
-    from aigo_lighteval.native_registry import select
+    from aigo_lighteval.benchmarks.tasks import select
 
     rows = ROWS[task]
     if isinstance(rows, dict):
@@ -72,7 +74,7 @@ def scripted(tmp_path: Path) -> Callable[[Mapping[str, str]], str]:
     return make
 
 
-def run(task: str, out: Path, model: str, data: Path | None = None, **rest: Any) -> list[BenchmarkOutcome]:
+def run(task: str, out: Path, model: str, data: Path | None = None, **rest: Any) -> list[Outcome]:
     """`aigo-bridge run lighteval:…` without its command line."""
     request = BenchmarkRun(task=task, out=out, model=model, data_dir=data, **rest)
     return load_benchmarks("lighteval").run(request)
@@ -109,7 +111,7 @@ def native(task: str, splits: Splits, model: Any, shots: int = 0) -> tuple[Nativ
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 
-    from aigo_lighteval.native_registry import built_in
+    from aigo_lighteval.benchmarks.tasks import built_in
 
     config = built_in().configs[task]
     with only(config, splits):

@@ -10,9 +10,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.engine import ImportOptions
-from aigo_bridge.importing.report import ImportReport
-from aigo_lighteval.importing import run_import
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_lighteval.importing.importing import run_import
 
 Json = dict[str, Any]
 DATE = "2026-01-02T03-04-05.000678"
@@ -145,6 +145,7 @@ def write_run(
 def imported(location: Path | str, out: Path, **options: Any) -> tuple[int, list[ImportReport]]:
     """Exit code and reports of an import."""
     reports: list[ImportReport] = []
+    options["bounds"] = DEFAULT_BOUNDS.changed(options.get("bounds", {}))
     code = run_import([str(location)], out, ImportOptions(**options), reports.append)
     return code, reports
 

@@ -1,0 +1,44 @@
+"""Ids of samples that look like keys: once they are taken out, different samples have the same name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from inspect_ai import Task
+from inspect_ai import eval as inspect_eval
+from inspect_ai.dataset import Sample
+from tests.support.commands import Run
+
+TOKENS = [f"ghp_{first * 3}8k2Lm4Qz7Rt1Vx9Bn3Ws6Yd0Hf5Jg2Kp4" for first in "abc"]
+
+
+@pytest.mark.parametrize("log_format", ["eval", "json"])
+def test_samples_that_become_one_are_told(
+    aigo: Run, tmp_path: Path, log_format: Literal["eval", "json"]
+) -> None:
+    """They were trials of one sample, without a word, and every number of samples was wrong."""
+    task = Task(dataset=[Sample(input="q", id=token) for token in TOKENS])
+    inspect_eval(
+        task, model="mockllm/model", log_dir=str(tmp_path / "logs"), display="none", log_format=log_format
+    )
+
+    done = aigo("import", tmp_path / "logs", "--out", tmp_path / "out")
+
+    assert done.code == 3
+    assert (
+        "3 or more samples have ids that are alike once what looks like a key is taken out of them"
+        in done.out
+    )
+    whole = aigo("import", tmp_path / "logs", "--out", tmp_path / "whole", "--no-redact")
+    assert whole.code == 0
+    assert "3 samples" in whole.out
+
+
+def test_one_id_like_a_key_is_told_as_redacted_only(aigo: Run, tmp_path: Path) -> None:
+    task = Task(dataset=[Sample(input="q", id=name) for name in (TOKENS[0], "b")])
+    inspect_eval(task, model="mockllm/model", log_dir=str(tmp_path / "logs"), display="none")
+    done = aigo("import", tmp_path / "logs", "--out", tmp_path / "out")
+    assert done.code == 0
+    assert "2 samples" in done.out

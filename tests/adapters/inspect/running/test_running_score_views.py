@@ -1,0 +1,344 @@
+"""What Inspect's viewer and its tables show of our runs: input, target, answer, explanation, numbers with their standard errors."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from inspect_ai.analysis import evals_df, samples_df
+from inspect_ai.log import EvalSample, read_eval_log
+from tests.bridge.jsonl_spec.jsonl_records import record
+from tests.support.commands import Finished, Run
+
+import aigo_bridge
+from aigo_bridge.evaluation.writing import write_result
+from aigo_bridge.execution.program import Failure
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_inspect.running.codec import name_values, outcomes_of, score_fields
+from aigo_inspect.running.evidence import read
+from aigo_inspect.running.translate import native_samples
+
+HEAD = """key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+"""
+SINGLE = """  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages:
+        - {role: system, content: "Be brief."}
+        - {role: user, content: "{{ sample.q }}"}
+"""
+TURNS = """  solver:
+    type: multi_turn_solver
+    message_builders:
+      - {type: chat_message, role: user, content: "First {{ sample.q }}"}
+      - {type: generate}
+      - {type: chat_message, role: user, content: "Then {{ sample.q }}"}
+      - {type: generate}
+"""
+RECORDED = "  solver: {type: pass_through_solver, trace_column: trace}\n"
+CODE = """  solver:
+    type: python
+    run_solver_snippet: |
+      async def run_solver(sample, model, trace):
+          raise ValueError("never")
+"""
+GROUP = """  solver:
+    type: grouped_single_turn_solver
+    input_builder: {type: generic, template: '[{"messages": [{"role": "user", "content": "a"}]}]'}
+"""
+SCORERS = """  scorers:
+    - {type: string_equals, key: equal, ground_truth: "{{ sample.a }}"}
+    - {type: string_equals_mcqa, key: letter, ground_truth_choice: "{{ sample.a[:1] }}", choices: [A, B]}
+    - {type: bleu, key: bleu, ground_truth: "{{ sample.a }}"}
+    - type: model_as_a_judge_classifier
+      key: judged
+      model_key: judge
+      user_prompt: "{{ solver_output.output }}"
+      correct_labels: [good]
+      incorrect_labels: [bad]
+    - type: labeler_via_model
+      key: labelled
+      model_key: judge
+      user_prompt: "{{ solver_output.output }}"
+    - type: python
+      key: mine
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            return {"long": len(solver_output.output.choices[0].message.content) > 2}
+    - type: python
+      key: pair
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            return {"one": 1, "two": "b"}
+"""
+EQUAL = '  scorers:\n    - {type: string_equals, key: equal, ground_truth: "{{ sample.a }}"}\n'
+ROWS = [{"q": "one?", "a": "Apple"}, {"q": "two?", "a": "Berry"}, {"q": "three?", "a": "Berry"}]
+
+
+def run(aigo: Run, folder: Path, task: str, *rows: dict[str, Any], **options: Any) -> Finished:
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows or ROWS))
+    (folder / "t.yaml").write_text(HEAD + task)
+    (folder / "m.jsonl").write_text('{"default": true, "reply": "Apple"}\n')
+    (folder / "j.jsonl").write_text(
+        '{"default": true, "reply": "{\\"reasoning\\": \\"It is round.\\", \\"prediction\\": \\"good\\"}"}\n'
+    )
+    arguments = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    return aigo("run", "t.yaml", "--out", "out", *arguments)
+
+
+def samples_of(folder: Path) -> tuple[str, list[EvalSample]]:
+    (log,) = (folder / "out").glob("*.eval")
+    return str(log), read_eval_log(str(log)).samples or []
+
+
+MODEL = {"model": "scripted/m.jsonl"}
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Inspect's use of pandas
+def test_every_score_has_its_answer_and_says_why(aigo: Run, tmp_path: Path) -> None:
+    done = run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
+    assert done.code == 0, done.err
+    log, (first, second, _) = samples_of(tmp_path)
+    assert not isinstance(first.input, str)
+    assert [(message.role, message.text) for message in first.input] == [
+        ("system", "Be brief."),
+        ("user", "one?"),
+    ]
+    assert first.target == ["Apple", "A"]
+    shown = {key: (score.value, score.answer, score.explanation) for key, score in second.scores.items()}  # type: ignore[union-attr]
+    assert shown == {
+        "equal": (0.0, "Apple", "differs from the ground truth, 'Berry'"),
+        "letter": (0.0, "A", "right: 'B' of A, B"),
+        "bleu": (pytest.approx(0.0), "Apple", "differs from the ground truth, 'Berry'"),
+        "judged": (1.0, "Apple", "judge: good; It is round."),
+        "labelled": ("good", "Apple", "judge: good; It is round."),
+        "mine": (True, "Apple", "long: True"),
+        "pair": ({"one": 1, "two": "b"}, "Apple", "one: 1, two: 'b'"),
+    }
+    table = samples_df(log).sort_values("id", ignore_index=True)
+    assert list(table["score_equal"]) == [1.0, 0.0, 0.0]
+    assert table["input"][0] == "system:\nBe brief.\n\n\nuser:\none?\n"
+    assert table["target"][1] == "Berry,B"
+    row = evals_df(log).iloc[0]
+    third = pytest.approx(1 / 3)
+    error = pytest.approx(math.sqrt((1 / 3) / 3))
+    assert (row["score_headline_metric"], row["score_headline_value"]) == ("accuracy", third)
+    assert row["score_headline_stderr"] == error
+    assert (row["score_letter_accuracy"], row["score_letter_stderr"]) == (third, error)
+    assert row["score_judged_stderr"] == 0.0
+
+
+def test_evidence_knows_nothing_of_it(aigo: Run, tmp_path: Path) -> None:
+    run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
+    result = orjson.loads((tmp_path / "out" / "t.tasklog.json").read_bytes())
+    trial = result["evidence"]["samples"][1]["trials"][0]
+    scores = {score["scorer_key"]: score for score in trial["scores"]}
+    assert trial["sample"]["data"] == ROWS[1]
+    assert scores["equal"]["values"] == {"is_correct": 0.0}
+    assert scores["equal"]["metadata"] == {"answer_gt": "Berry", "answer_pred": "Apple"}
+    assert scores["mine"]["values"] == {"long": True}
+    assert "metadata" not in scores["mine"]
+    events = [
+        event["data"]["score"]
+        for event in trial["solver"]["output"]["trace"]["events"]
+        if event.get("name") == "score"
+    ]
+    assert events[0]["value"] == {"is_correct": 0.0}
+    assert '"aigo_bridge":' not in (tmp_path / "out" / "t.tasklog.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("task", "rows", "options", "asked"),
+    [
+        (TURNS + EQUAL, ROWS[:1], MODEL, "First one?"),
+        (CODE + EQUAL, ROWS[:1], MODEL, '{"q": "one?", "a": "Apple"}'),
+        (GROUP + EQUAL.replace("ground_truth", "value: x, ground_truth"), ROWS[:1], MODEL, '{"q": "one?", "a": "Apple"}'),
+        (EQUAL.replace("ground_truth", "value: x, ground_truth"), ROWS[:1], {}, '{"q": "one?", "a": "Apple"}'),
+        (SINGLE.replace("sample.q", "1 / sample.n") + EQUAL, [{"n": 0, "a": "Apple"}], MODEL, '{"n": 0, "a": "Apple"}'),
+        (SINGLE.partition("        - {role: system")[0] + '        - {role: user, content: "{{ sample.q }}"}\n' + EQUAL, ROWS[:1], MODEL, "one?"),
+    ],
+)  # fmt: skip
+def test_the_input_is_what_is_asked_first_or_the_row(
+    aigo: Run, tmp_path: Path, task: str, rows: list[dict[str, Any]], options: dict[str, str], asked: str
+) -> None:
+    run(aigo, tmp_path, task, *rows, **options)
+    _, (sample,) = samples_of(tmp_path)
+    assert (sample.input, sample.target) == (asked, "Apple")
+
+
+def test_a_recorded_conversation_is_shown_up_to_its_answer(aigo: Run, tmp_path: Path) -> None:
+    def said(role: str, text: str) -> dict[str, Any]:
+        kind = {"assistant": {"type": "output_text", "annotations": []}}.get(role, {"type": "input_text"})
+        return {
+            "type": "message",
+            "id": "",
+            "status": "completed",
+            "role": role,
+            "content": [{**kind, "text": text}],
+        }
+
+    trace = [said("system", "s"), said("user", "u"), said("assistant", "Apple"), said("user", "more")]
+    run(aigo, tmp_path, RECORDED + EQUAL, {"trace": trace, "a": "Apple"}, {"trace": "broken", "a": "x"})
+    _, (first, second) = samples_of(tmp_path)
+    assert not isinstance(first.input, str)
+    assert [(message.role, message.text) for message in first.input] == [("system", "s"), ("user", "u")]
+    assert second.input == '{"trace": "broken", "a": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("truth", "target"),
+    [
+        ("{{ sample.none }}", ""),
+        ("{{ solver_output.output }}", ""),
+        ("{{ sample.a }}!", "Apple!"),
+        ("yes", "yes"),
+    ],
+)
+def test_the_target_is_known_from_the_row_or_empty(
+    aigo: Run, tmp_path: Path, truth: str, target: str
+) -> None:
+    run(
+        aigo,
+        tmp_path,
+        SINGLE + EQUAL.replace("{{ sample.a }}", truth),
+        {"q": "x", "a": "Apple", "none": None},
+        **MODEL,
+    )
+    _, (sample,) = samples_of(tmp_path)
+    assert sample.target == target
+
+
+def test_the_targets_of_task_records_are_known(tmp_path: Path) -> None:
+    records = [record(task_id="a", targets=["41"]), record(task_id="b", targets=["x", "y"])]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+
+    samples = native_samples(aigo_bridge.plan_task(path))
+
+    assert [sample.target for sample in samples] == ["41", ["x", "y"]]
+    assert "17 + 24" in str(samples[0].input)
+
+
+def test_failed_scorers_say_why(aigo: Run, tmp_path: Path) -> None:
+    run(
+        aigo,
+        tmp_path,
+        SINGLE + EQUAL.replace("sample.a", "sample.none"),
+        {"q": "x", "a": "Apple", "none": None},
+        **MODEL,
+    )
+    _, (sample,) = samples_of(tmp_path)
+    score = (sample.scores or {})["equal"]
+    assert math.isnan(score.value)  # type: ignore[arg-type]
+    assert score.answer == "Apple"
+    assert "is null in this sample" in str(score.explanation)
+
+
+def test_trials_and_rules_are_in_the_numbers_shown(aigo: Run, tmp_path: Path) -> None:
+    more = (
+        "  trials: {num_trials: 2}\n  actions:\n    - key: out\n      action: exclude_from_metrics\n"
+        '      filter: {op: equals, expression: "{{ sample.q }}", value: "three?"}\n'
+    )
+    done = run(aigo, tmp_path, SINGLE + EQUAL + more, **MODEL)
+    assert done.code == 0, done.err
+    log, samples = samples_of(tmp_path)
+    assert sum(sample.scores["equal"].value for sample in samples if sample.scores) == 2.0  # type: ignore[misc]
+    row = evals_df(log).iloc[0]
+    assert (row["score_equal_accuracy"], row["score_equal_stderr"]) == (0.5, 0.5)
+    reductions = read_eval_log(log).reductions or []
+    assert [each.value for each in reductions[0].samples] == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome({"is_correct": 1.0}, {"a": 1}),
+        Outcome({"label": "x"}),
+        Outcome({"x": True}),
+        Outcome({"x": 3, "y": "z"}, {"k": [1]}),
+        Outcome({"x": None}),
+        Outcome({"x": [1]}),
+        Outcome({}),
+        Outcome({"x": 1}, {"aigo_bridge": {"name": "mine"}}),
+        Outcome({"name": 1.5, "values": 2}),
+    ],
+)
+def test_scores_come_back_as_they_were(outcome: Outcome) -> None:
+    fields = orjson.loads(orjson.dumps(score_fields(outcome, "said")))
+    assert outcomes_of(fields) == {None: outcome}
+
+
+def test_scores_of_older_logs_are_read() -> None:
+    """They have every value under its name."""
+    assert outcomes_of({"value": {"is_correct": 1.0}, "metadata": {"a": 1}}) == {
+        None: Outcome({"is_correct": 1.0}, {"a": 1})
+    }
+    failed = Failure("score", "E", "why")
+    assert outcomes_of(score_fields(failed)) == {None: failed}
+    events: list[dict[str, Any]] = [{"event": "score", "score": {"value": {"x": 1}, "metadata": None}}]
+    name_values(events)
+    assert events == [{"event": "score", "score": {"value": {"x": 1}, "metadata": None}}]
+
+
+def test_evidence_of_an_older_log_is_the_same(aigo: Run, tmp_path: Path) -> None:
+    """An older log of the same run: the row as input, no target, values under their names."""
+    run(aigo, tmp_path, SINGLE + EQUAL, **MODEL)
+    (log,) = (tmp_path / "out").glob("*.eval")
+    from inspect_ai.log import write_eval_log
+
+    native = read_eval_log(str(log))
+    for sample in native.samples or []:
+        sample.input, sample.target = json.dumps(sample.metadata), ""
+        score = (sample.scores or {})["equal"]
+        score.value = {"is_correct": score.value}  # type: ignore[dict-item]
+        score.answer = score.explanation = None
+        score.metadata = {
+            name: value for name, value in (score.metadata or {}).items() if name != "aigo_bridge"
+        }
+    older = tmp_path / "older.eval"
+    write_eval_log(native, str(older))
+
+    write_result(read(older), tmp_path / "older.tasklog.json", engine="inspect")
+
+    def scores(path: Path) -> Any:
+        evidence = orjson.loads(path.read_bytes())["evidence"]
+        trials = [trial for sample in evidence["samples"] for trial in sample["trials"]]
+        return evidence["metrics"], [(trial["sample"], trial["scores"]) for trial in trials]
+
+    assert scores(tmp_path / "older.tasklog.json") == scores(tmp_path / "out" / "t.tasklog.json")
+
+
+def test_a_system_task_asks_nothing(aigo: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "key: s\ndisplay_name: S\ndescription: ''\ndefinition:\n  type: system_task\n  compute_evidence_snippet: |\n"
+        "    def compute_evidence():\n        return {'metrics': {'one': {'value': 1.5}}}\n"
+    )
+    done = aigo("run", "s.yaml", "--out", "out")
+    assert done.code == 0, done.out + done.err
+    _, (sample,) = samples_of(tmp_path)
+    assert sample.input == "(nothing is asked: the task's own code computes its metrics)"
+
+
+@pytest.mark.parametrize(("value", "kept"), [("float('inf')", None), ("float('nan')", None), ("2**70", 2**70), ("'C'", "C"), ("None", None)])  # fmt: skip
+def test_odd_scores_that_stand_by_themselves_come_back(
+    aigo: Run, tmp_path: Path, value: str, kept: Any
+) -> None:
+    """Infinity, texts that Inspect has a number for, integers beyond its floats."""
+    scorer = (
+        "  scorers:\n    - type: python\n      key: odd\n      metrics: [{type: frequency, field: x}]\n      compute_scores_snippet: |\n"
+        f"        def compute_scores(sample, solver_output):\n            return {{'x': {value}}}\n"
+    )
+    run(aigo, tmp_path, SINGLE + scorer, *ROWS[:1], **MODEL)
+    (sample,) = json.loads((tmp_path / "out" / "t.tasklog.json").read_text())["evidence"]["samples"]
+    (score,) = sample["trials"][0]["scores"]
+    assert score["values"] == {"x": kept}
+    assert score.get("metadata", {}).get("not_finite") == ({"x": "inf"} if "inf" in value else None)

@@ -1,0 +1,487 @@
+"""What goes wrong in lighteval, or with what it is given, is put right, told, or refused; never a wrong number."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.adapters.lighteval.benchmarks.conftest import Splits, alone, rows_of, run
+from tests.support.commands import Run
+
+from aigo_bridge.errors import EngineError, UsageError
+from aigo_lighteval.benchmarks.faults import mend_metrics
+
+Scripted = Callable[[Mapping[str, str]], str]
+DataDir = Callable[[Splits], Path]
+
+CUSTOM = '''\
+"""Tasks of somebody's own."""
+
+import numpy as np
+from lighteval.metrics.metrics import Metrics
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SampleLevelMetricGrouping
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+
+class Length(SampleLevelComputation):
+    def compute(self, doc=None, model_response=None, responses=None, docs=None, **kwargs):
+        if docs is not None:
+            return [{"a": 1.0, "b": 2.0} for _ in docs]
+        if "odd" in model_response.text[0]:
+            raise ZeroDivisionError("an odd answer")
+        return None if "silent" in model_response.text[0] else len(model_response.text[0])
+
+
+def prompt(row, task_name):
+    if row["q"] == "left out":
+        return None
+    return Doc(query=row["q"], choices=[row["a"]], gold_index=0, specific={"kind": row.get("kind")})
+
+
+def metric(name, batched=False):
+    make = SampleLevelMetricGrouping if batched else SampleLevelMetric
+    return make(
+        metric_name=["a", "b"] if batched else name,
+        higher_is_better={"a": True, "b": True} if batched else True,
+        category=SamplingMethod.GENERATIVE,
+        sample_level_fn=Length(),
+        corpus_level_fn={"a": np.mean, "b": np.mean} if batched else np.mean,
+        batched_compute=batched,
+    )
+
+
+def task(name, metrics, **rest):
+    return LightevalTaskConfig(
+        name=name,
+        prompt_function=prompt,
+        hf_repo="nowhere",
+        hf_subset="default",
+        metrics=metrics,
+        **{"evaluation_splits": ["test"], "hf_avail_splits": ["test"], **rest},
+    )
+
+
+TASKS_TABLE = [
+    task("own:length", [metric("length"), Metrics.exact_match], evaluation_splits=["test", "more"]),
+    task("own:grouped", [metric("x", batched=True)]),
+    task("own:translated", [Metrics.chrf, Metrics.ter, Metrics.bleu]),
+    task("own:few", [Metrics.exact_match], generation_size=-1),
+]
+'''
+
+
+@pytest.fixture
+def custom(tmp_path: Path) -> Path:
+    """A file of tasks."""
+    path = tmp_path / "own_tasks.py"
+    path.write_text(CUSTOM)
+    return path
+
+
+def samples(outcome: Any) -> list[Any]:
+    found: list[Any] = json.loads(outcome.result.read_text("utf-8"))["evidence"]["samples"]
+    return found
+
+
+def test_a_failed_call_or_metric_fails_its_document_only(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    test = [{"q": f"q{n}", "a": "four", "kind": kind} for n, kind in enumerate([1, "text", None])]
+    more = [{"q": "left out", "a": ""}, {"q": "unknown", "a": "x"}, {"q": "q4", "a": "x"}]
+    model = scripted({"q0": "four", "q1": "fives", "q2": "odd", "q4": "x"})
+
+    (outcome,) = run(f"{custom}@own:length", tmp_path / "out", model, data_dir({"test": test, "more": more}))
+
+    assert (outcome.num_planned, outcome.num_failed) == (5, 2)
+    assert [first.sample_id for first in outcome.first_errors] == ["2", "4"]
+    assert outcome.first_errors[0].error.message == "length: an odd answer"
+    values = {row.name: row.value for row in outcome.metrics}
+    assert values["length"] == pytest.approx((4 + 5 + 1) / 3)
+    assert values["em"] == pytest.approx(2 / 3)
+    assert {row.num_scored for row in outcome.metrics} == {3}
+    assert not outcome.passed(0)
+    assert outcome.passed(2)
+    found = samples(outcome)
+    # Numbers go on from split to split, and a row without a document leaves its number out.
+    assert [sample["sample_id"] for sample in found] == ["0", "1", "2", "4", "5"]
+    (failed,) = found[3]["trials"]
+    assert [error["stage"] for error in failed["errors"]] == ["solver"]
+    assert failed["scores"] == []
+    (scored,) = found[2]["trials"]
+    assert [error["error_type"] for error in scored["errors"]] == ["ZeroDivisionError"]
+    assert [sample["trials"][0]["sample"]["data"].get("specific") for sample in found[:2]] == [
+        {"kind": 1},
+        {"kind": "text"},
+    ]
+
+
+def test_failures_are_in_the_files_of_a_run_too(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir, aigo: Run
+) -> None:
+    test = [{"q": f"q{n}", "a": "four"} for n in range(3)]
+    model = scripted({"q0": "four", "q2": "odd"})
+    splits = {"test": test, "more": []}
+    (outcome,) = run(f"{custom}@own:length", tmp_path / "out", model, data_dir(splits))
+
+    done = aigo("import", outcome.native_log, "--out", tmp_path / "back")
+
+    assert (done.code, outcome.num_failed) == (0, 2)
+    assert "3 samples in 3 trials, 2 failed" in done.out
+    (written,) = (tmp_path / "back").glob("*.tasklog.json")
+    back = json.loads(written.read_text("utf-8"))["evidence"]
+    assert back["failures"] == {"num_errors": 2, "num_total": 3}
+    errors = [sample["trials"][0]["errors"] for sample in samples(outcome)]
+    assert [len(found) for found in errors] == [0, 1, 1]
+    assert [sample["trials"][0]["errors"] for sample in back["samples"]] == errors
+
+
+def test_files_of_a_run_are_results_of_lighteval(
+    custom: Path, tmp_path: Path, aigo: Run, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = [{"q": f"q{n}", "a": "x", "kind": kind} for n, kind in enumerate([1, "text", None])]
+    model = scripted({"q0": "x", "q1": "", "q2": "x"})
+
+    done = aigo(
+        *("run", f"lighteval:{custom}@own:length", "--model", model, "--out", "out", "--json"),
+        *("--data-dir", data_dir({"test": rows, "more": []})),
+    )
+
+    assert done.code == 0, done.err
+    (summary,) = done.json
+    assert summary["samples"] == {
+        "planned": 3,
+        "completed": 3,
+        "failed": 0,
+        "missing": 0,
+        "stopped": 0,
+        "unscored": 0,
+    }
+    assert aigo("validate", summary["result"]).code == 0
+    again = aigo("import", summary["native_log"], "--out", "again")
+    assert again.code == 0, again.out
+    (imported,) = Path("again").glob("*.tasklog.json")
+    own, other = (json.loads(Path(path).read_text("utf-8")) for path in (summary["result"], imported))
+    assert own["evidence"]["metrics"] == other["evidence"]["metrics"]
+    assert [[trial["scores"] for trial in sample["trials"]] for sample in own["evidence"]["samples"]] == [
+        [trial["scores"] for trial in sample["trials"]] for sample in other["evidence"]["samples"]
+    ]
+
+
+def test_metrics_are_called_the_same_in_every_process() -> None:
+    from lighteval.tasks.tasks.math import TASKS_TABLE
+
+    config = copy.deepcopy(TASKS_TABLE[0])
+    before = [metric.metric_name for metric in config.metrics]
+    mend_metrics(config)
+
+    assert any(" at 0x" in name for name in before)
+    assert [name for metric in config.metrics if " at 0x" in (name := metric.metric_name)] == []
+
+
+def test_translations_are_measured_over_all_documents(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    import sacrebleu
+
+    said = {"q0": "the cat sat down", "q1": "a dog", "q2": "rain fell over the sea"}
+    golds = ["the cat sat", "some dogs ran away", "snow fell on the hill"]
+    rows = [{"q": name, "a": gold} for name, gold in zip(said, golds, strict=True)]
+
+    (outcome,) = run(f"{custom}@own:translated", tmp_path / "out", scripted(said), data_dir({"test": rows}))
+
+    answers = list(said.values())
+    assert {row.name: row.value for row in outcome.metrics} == pytest.approx(
+        {
+            "chrf": sacrebleu.corpus_chrf(answers, [golds]).score,
+            "ter": sacrebleu.corpus_ter(answers, [golds]).score,
+            "bleu": sacrebleu.corpus_bleu(answers, [golds]).score,
+        }
+    )
+
+
+def test_a_document_is_never_its_own_example(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = [{"q": f"q{n}", "a": f"a{n}"} for n in range(4)]
+
+    (outcome,) = run(
+        f"{custom}@own:few|3",
+        tmp_path / "out",
+        scripted({f"q{n}": f"a{n}" for n in range(4)}),
+        data_dir({"test": rows}),
+    )
+
+    for sample in samples(outcome):
+        (trial,) = sample["trials"]
+        asked = [
+            "".join(part["text"] for part in item["content"])
+            for item in trial["solver"]["output"]["trace"]["items"]
+        ]
+        assert len(asked) == 8
+        assert len(set(asked[::2])) == 4
+        body = json.loads(trial["solver"]["output"]["direct_ios"][0]["direct_input"]["body"])
+        # A length of -1 is no length.
+        assert "max_tokens" not in body["config"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "spare"),
+    [("random_sampling_from_train", ""), ("random_sampling", " and one to spare"), ("sequential", "")],
+)
+def test_more_examples_than_the_split_has_are_said_in_numbers(
+    selection: str, spare: str, custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    few = f'few_shots_split="train", few_shots_select="{selection}", hf_avail_splits=["test", "train"]'
+    custom.write_text(custom.read_text().replace("generation_size=-1", few))
+    rows = [{"q": f"q{n}", "a": "x"} for n in range(3)]
+    splits = {"test": rows, "train": rows}
+    with pytest.raises(UsageError) as caught:
+        run(f"{custom}@own:few|9", tmp_path / "out", scripted({"q": "a"}), data_dir(splits))
+    assert str(caught.value) == f"task 'own:few' asks for 9 examples{spare}, its split 'train' has 3"
+
+
+def test_too_few_examples_are_refused(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = [{"q": f"q{n}", "a": "x"} for n in range(3)]
+    with pytest.raises(UsageError, match=r"3 examples were asked for, 3 documents have fewer \(down to 2\)"):
+        run(f"{custom}@own:few|3", tmp_path / "out", scripted({"q": "a"}), data_dir({"test": rows}))
+
+
+def test_metrics_that_lighteval_takes_apart_wrongly_are_refused(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    with pytest.raises(UsageError, match="takes apart wrongly"):
+        run(f"{custom}@own:grouped", tmp_path / "out", scripted({"q": "a"}))
+
+
+def test_code_that_a_model_wrote_is_not_run_without_a_sandbox(tmp_path: Path, scripted: Scripted) -> None:
+    from aigo_lighteval.benchmarks.tasks import built_in
+
+    names = [name for name in built_in().configs if name.startswith(("lcb:", "slr_bench"))]
+    assert len(names) > 20
+    for name in names:
+        with pytest.raises(UsageError, match="runs code that a model wrote"):
+            run(name, tmp_path / "out", scripted({"q": "a"}))
+
+
+def test_custom_tasks_are_known_beside_built_in_ones(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    folder = data_dir({})
+    for name, splits in (("own_few", {"test": [{"q": "q", "a": "x"}]}), ("gsm8k", rows_of("gsm8k"))):
+        (folder / name).mkdir()
+        for split, rows in splits.items():
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / name / f"{split}.jsonl").write_text(lines)
+    answers = {"q": "x"} | {f"Question: {row['question']}\nAnswer:": "7" for row in rows_of("gsm8k")["test"]}
+
+    outcomes = run(
+        "own:few,gsm8k", tmp_path / "out", scripted(answers), folder, custom_tasks=custom, num_samples=2
+    )
+
+    assert [outcome.task for outcome in outcomes] == ["own:few|0", "gsm8k|0"]
+    assert [outcome.num_samples for outcome in outcomes] == [1, 2]
+    assert [outcome.result.name for outcome in outcomes if outcome.result] == [
+        "own_few.tasklog.json",
+        "gsm8k.tasklog.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("gsm8", "found no benchmark 'gsm8'.*did you mean 'gsm8k'"),
+        ("gsm8k|many", r"expected a task, or TASK\|SHOTS"),
+        ("gsm8k@k=1", "has no metric with a parameter 'k'"),
+        ("gsm8k,gsm8k|0", "more than once"),
+        ("nothing.py@x", "there is no file 'nothing.py'"),
+        ("tiny:gsm8k", "uses the network while it is imported"),
+    ],
+)
+def test_a_task_that_is_not_there_is_told(
+    task: str, message: str, tmp_path: Path, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import urllib.request
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    monkeypatch.setattr("requests.get", unreachable)
+    with pytest.raises(UsageError, match=message):
+        run(task, tmp_path / "out", scripted({"a": "b"}))
+
+
+def test_rows_that_do_not_fit_are_told_with_their_number(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = [{"question": "1+1?", "answer": "2"}, {"query": "1+1?"}]
+    with pytest.raises(UsageError, match=r"row 1 does not fit.*KeyError: 'question'.*columns: query"):
+        run("gsm8k", tmp_path / "out", scripted({"a": "b"}), data_dir({"test": rows}))
+    with pytest.raises(UsageError, match=r"needs its split 'test', expected '.*test\.jsonl'"):
+        run("gsm8k", tmp_path / "out", scripted({"a": "b"}), data_dir({}) / "..")
+
+
+def test_rows_at_the_top_belong_to_no_task_of_several(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    with pytest.raises(UsageError, match="'mmlu:abstract_algebra' needs its split"):
+        run("mmlu", tmp_path / "out", scripted({"a": "b"}), data_dir(rows_of("gsm8k")))
+
+
+def test_a_metric_without_its_data_fails_every_document_and_says_so(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    splits = rows_of("boolq")
+
+    (outcome,) = run(alone("boolq"), tmp_path / "out", scripted({"never": "asked"}), data_dir(splits))
+
+    assert outcome.num_failed == outcome.num_planned == 3
+    assert outcome.metrics == ()
+    assert not outcome.passed(0)
+
+
+def test_options_without_meaning_are_refused_together(tmp_path: Path, scripted: Scripted) -> None:
+    with pytest.raises(UsageError, match=r"(?s)--model-map.*--num-trials.*--cost-limit"):
+        run(
+            *("gsm8k", tmp_path / "out", scripted({"a": "b"})),
+            roles={"grader": "x"},
+            num_trials=2,
+            cost_limit=1.0,
+        )
+
+
+def test_a_document_that_a_metric_gives_no_value_is_in_no_metric(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = {"test": [{"q": f"q{n}", "a": "four"} for n in range(3)], "more": []}
+    model = scripted({"q0": "four", "q1": "silent", "q2": "six"})
+
+    (outcome,) = run(f"{custom}@own:length", tmp_path / "out", model, data_dir(rows))
+
+    assert (outcome.num_planned, outcome.num_failed) == (3, 1)
+    assert outcome.first_errors[0].error.message == "length: the metric gave no value"
+    assert {row.name: row.value for row in outcome.metrics}["length"] == 3.5
+    assert not outcome.passed(0)
+
+
+def test_tasks_are_listed_without_a_network(tmp_path: Path) -> None:
+    """Also where asking one would wait for ever: no socket is opened."""
+    code = (
+        "import socket\n"
+        "def refused(*a, **k): raise AssertionError('a socket was opened')\n"
+        "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused\n"
+        "from aigo_bridge.cli import app\n"
+        "app(['list', 'lighteval', '--json'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = {row["name"]: row for row in json.loads(done.stdout)}
+    assert len(found) > 600
+    assert found["lighteval:mmlu"]["description"].startswith("57 tasks")
+    assert "parameters" in found["lighteval:aime24"]
+    assert "socket was opened" not in done.stderr
+
+
+def test_nothing_of_it_is_for_other_engines(aigo: Run, custom: Path) -> None:
+    done = aigo("run", "inspect:anything", "--data-dir", custom.parent, "--out", "out")
+    assert done.code == 2
+    assert "--data-dir, --custom-tasks: not for benchmarks of inspect" in done.err
+
+
+def test_an_error_of_one_of_several_tasks_leaves_the_others(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aigo_lighteval.benchmarks import run as benchmarks
+    from aigo_lighteval.benchmarks.outcomes import finish
+
+    def failing(pipeline: Any, selected: Any, out: Path) -> Any:
+        if selected.config.name == "own:few":
+            raise EngineError("it broke")
+        return finish(pipeline, selected, out)
+
+    monkeypatch.setattr(benchmarks, "finish", failing)
+    folder = data_dir({})
+    for name in ("own_few", "own_translated"):
+        (folder / name).mkdir()
+        (folder / name / "test.jsonl").write_text('{"q": "q", "a": "x"}\n')
+    broken, sound = run(
+        f"{custom}@own:few,{custom}@own:translated", tmp_path / "out", scripted({"q": "x"}), folder
+    )
+    assert (broken.status, broken.error, broken.passed(0)) == ("error", "it broke", False)
+    assert sound.status == "success"
+
+
+def test_rows_are_read_from_every_kind_of_file_and_from_several(
+    custom: Path, tmp_path: Path, scripted: Scripted
+) -> None:
+    import gzip
+
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "test-00000-of-00002.jsonl.gz").write_bytes(gzip.compress('{"q": "ä", "a": "x"}\n'.encode()))
+    pq.write_table(pa.table({"q": ["q1"], "a": ["x"]}), folder / "test-00001-of-00002.parquet")
+    (folder / "more.csv").write_text('q,a\nq2,x\n"q3",\n')
+    (folder / "testing.jsonl").write_text("another split\n")
+
+    (outcome,) = run(
+        f"{custom}@own:length",
+        tmp_path / "out",
+        scripted(dict.fromkeys(("ä", "q1", "q2", "q3"), "x")),
+        folder,
+    )
+
+    assert outcome.num_failed == 0
+    queries = [sample["trials"][0]["sample"]["data"]["query"] for sample in samples(outcome)]
+    assert queries == ["ä", "q1", "q2", "q3"]
+
+
+def test_parameters_of_metrics_are_set_and_named(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    from aigo_lighteval.benchmarks.tasks import built_in
+
+    before = [metric.metric_name for metric in built_in().configs["aime24"].metrics]
+    splits = rows_of("aime24")
+    prompt = built_in().configs["aime24"].prompt_function
+    asked = {prompt(dict(row), "").query: "The answer is 4." for row in splits["train"]}
+
+    (outcome,) = run("aime24@n=3", tmp_path / "out", scripted(asked), data_dir(splits))
+
+    assert [row.name for row in outcome.metrics if "stderr" not in row.name] == [
+        "pass@k:k=1&n=3",
+        "avg@n:n=3",
+    ]
+    for sample in samples(outcome):
+        assert len(sample["trials"]) == 3
+        for trial in sample["trials"]:
+            (exchange,) = trial["solver"]["output"]["direct_ios"]
+            assert json.loads(exchange["direct_output"]["body"])["text"] == "The answer is 4."
+    assert [metric.metric_name for metric in built_in().configs["aime24"].metrics] == before
+
+
+def test_importing_the_tasks_leaves_the_limit_on_digits() -> None:
+    """A file of lighteval raises it; numbers without end would then be read by everything else in the process."""
+    program = (
+        "import sys; before = sys.get_int_max_str_digits()\n"
+        "from aigo_lighteval.benchmarks.tasks import built_in\n"
+        "assert 'lighteval.tasks.tasks.lcb.main' in {m.__name__ for m in built_in().modules.values()}\n"
+        "assert sys.get_int_max_str_digits() == before\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

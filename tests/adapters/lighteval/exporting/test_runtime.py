@@ -1,0 +1,99 @@
+"""The code of native exports, imported: answers, likelihoods and scores as lighteval sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+
+from aigo_bridge.exporting.runtime import string_equals
+from aigo_bridge.jsonl_spec.conversion import scorer_snippet
+from aigo_lighteval.exporting import native, runtime
+
+TASK: dict[str, Any] = {
+    "export": "abc",
+    "trials": 2,
+    "stop": ["END"],
+    "examples": 0,
+    "asks": "GENERATIVE",
+    "scorers": [
+        {
+            "key": "same",
+            "methods": ["trim"],
+            "settings": {},
+            "metrics": [{"type": "mean", "field": "is_correct", "name": "same.accuracy"}],
+        }
+    ],
+    "aggregators": [{"field": "is_correct", "name": "all", "function": "pass^k", "k": 2}],
+}
+
+
+def doc(*, excluded: bool = False) -> Doc:
+    expected = {"excluded": excluded, "scorers": {"same": {"ground_truth": "x"}}}
+    return Doc("q", ["a", "bb"], 0, id="7", specific={"expected": json.dumps(expected)})
+
+
+def test_answers_end_before_a_stop_sequence() -> None:
+    metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
+    scores = metric.sample_level_fn.compute(doc(), ModelResponse(text=[" x END and on", "y"]))
+
+    assert scores == {"is_correct": 0.5, "all": 0.25}
+    assert metric.corpus_level_fn([scores, None]) == {"same.accuracy": 0.5}
+    assert str(metric.sample_level_fn) == "same of abc"
+
+
+def test_an_excluded_sample_has_no_score() -> None:
+    metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
+
+    assert metric.sample_level_fn.compute(doc(excluded=True), ModelResponse(text=[])) is None
+
+
+def test_too_few_answers_and_other_examples_are_refused() -> None:
+    metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
+    with pytest.raises(ValueError, match="document 7 has 1 answers"):
+        metric.sample_level_fn.compute(doc(), ModelResponse(text=["x"]))
+
+    shown = runtime.scored({**TASK, "examples": 2}, 0, runtime.answers, string_equals)
+    with pytest.raises(ValueError, match=r"put \|2 behind its name"):
+        shown.sample_level_fn.compute(doc(), ModelResponse(text=["x", "x"]))
+
+
+@pytest.mark.parametrize(("by_length", "right"), [(False, 0), (True, 1)])
+def test_the_most_likely_choice_is_the_answer(by_length: bool, right: int) -> None:
+    (weights, _) = runtime.likelihoods(doc(), ModelResponse(logprobs=[-1.0, -1.5]), TASK)
+
+    scores, _ = runtime.most_likely(weights, {"right": right}, by_length)
+
+    assert scores == {"is_correct": 1.0}
+
+
+def test_likelihoods_that_are_missing_are_refused() -> None:
+    with pytest.raises(ValueError, match="document 7 has the likelihoods"):
+        runtime.likelihoods(doc(), ModelResponse(logprobs=[-1.0]), TASK)
+
+
+def test_records_are_scored_by_their_own_rule(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(scorer_snippet())
+    expected = {"metric_name": "exact_match", "post_process": "strip_whitespace", "targets": ["x"]}
+
+    scores, _ = runtime.record_score(tmp_path / "code.py")(" x\n", expected)
+
+    assert scores == {"exact_match": 1.0}
+
+
+def test_rows_of_another_export_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "samples.jsonl").write_text('{"query": "q", "choices": [], "gold_index": 0}\n')
+    prompt = runtime.prompts(tmp_path, TASK)
+
+    assert prompt({"export": "abc", "sample": 0, "__few_shots": False}).query == "q"
+    with pytest.raises(ValueError, match="clear HF_DATASETS_CACHE"):
+        prompt({"export": "other", "sample": 0, "__few_shots": False})
+
+
+def test_every_form_names_code_of_the_runtime_or_a_reason() -> None:
+    for form in native.SCORERS.values():
+        assert bool(form.code) != bool(form.reason)

@@ -1,0 +1,352 @@
+"""Runs on the real lighteval: what its pipeline would do to a task does not happen to ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.commands import Run
+from tests.support.endpoint import Endpoint, completion
+from tests.support.jobs import run_job
+
+from aigo_bridge.engine.protocol import Progress
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.results.records import TrialRecord
+from aigo_lighteval.engine import LightevalEngine
+from aigo_lighteval.running.evidence import block_of
+
+pytestmark = pytest.mark.xdist_group("lighteval")
+
+ASK = """
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}
+"""
+MakePlan = Callable[..., TaskPlan]
+Script = Callable[..., str]
+ECHO = {"match": {"regex": "."}, "reply": "yes"}
+
+
+def ran(made: TaskPlan, out: Path, **settings: Any) -> list[TrialRecord]:
+    engine = LightevalEngine()
+    return list(engine.read(run_job(engine, made, out, **settings).path).trials())
+
+
+def scores(records: list[TrialRecord]) -> dict[Any, Any]:
+    return {record.sample_id: dict(record.scores[0].values) if record.scores else None for record in records}
+
+
+def test_rows_keep_their_order_and_their_types(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    """lighteval shuffles documents, its loader guesses types, and Arrow refuses columns of mixed types."""
+    rows: list[dict[str, Any]] = [
+        {"q": f"question {number}", "a": "yes", "mixed": value}
+        for number, value in enumerate(
+            [1, "one", None, {"x": 1}, {}, [1, "a"], "2024-01-01", True, float("nan"), "é😀"]
+        )
+    ]
+    records = ran(make_plan(rows), tmp_path / "out", model=script(ECHO))
+    assert [record.sample_id for record in records] == list(range(10))
+    kept = [record.data["mixed"] for record in records]
+    assert kept[8] != kept[8]  # NaN stays one
+    assert kept[:8] + kept[9:] == [row["mixed"] for row in rows[:8] + rows[9:]]
+
+
+def test_scores_are_ours_not_lightevals(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    """Its exact match strips both sides, scores empty answers 0, and takes reasoning tags out of texts first."""
+    rows = [{"q": "padded", "a": "a"}, {"q": "empty", "a": ""}, {"q": "tags", "a": "<think>b</think>a"}]
+    model = script(
+        {"match": {"exact": "padded"}, "reply": " a\n"},
+        {"match": {"exact": "empty"}, "reply": ""},
+        {"match": {"exact": "tags"}, "reply": "<think>b</think>a"},
+    )
+    assert scores(ran(make_plan(rows), tmp_path / "out", model=model)) == {
+        0: {"is_correct": 0.0}, 1: {"is_correct": 1.0}, 2: {"is_correct": 1.0},
+    }  # fmt: skip
+
+
+def test_a_failed_sample_is_an_error_of_its_own(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    """One exception in a model or a metric ends lighteval's whole run."""
+    rows = [{"q": "good", "n": 1}, {"q": "bad", "n": 1}, {"q": "unscorable", "n": 0}]
+    model = script({"match": {"exact": "bad"}, "reply": {"error": "no"}}, ECHO)
+    equals = '\n  scorers: [{type: string_equals, ground_truth: "{{ sample.n // sample.n }}"}]\n'
+    records = ran(make_plan(rows, ASK + equals), tmp_path / "out", model=model)
+    assert scores(records) == {0: {"is_correct": 0.0}, 1: None, 2: None}
+    assert [(error.error_type, error.stage and error.stage.value) for error in records[1].errors] == [
+        ("RuntimeError", "solver")
+    ]
+    assert [error.stage and error.stage.value for error in records[2].errors] == ["score"]
+
+
+def test_changed_answers_are_not_taken_from_a_cache(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    made = make_plan([{"q": "same", "a": "yes"}])
+    assert scores(ran(made, tmp_path / "out", model=script(ECHO))) == {0: {"is_correct": 1.0}}
+    changed = script({"default": True, "reply": "no"})
+    assert scores(ran(made, tmp_path / "out", model=changed)) == {0: {"is_correct": 0.0}}
+
+
+def test_no_rows_are_no_error(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    """A data set of rows that a filter has emptied: lighteval refuses a task without documents."""
+    made = make_plan([{"q": "one", "a": "yes"}])
+    assert ran(replace(made, samples=()), tmp_path / "out", model=script(ECHO)) == []
+
+
+def test_a_name_of_any_length_and_kind(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    made = make_plan([{"q": "one", "a": "yes"}], key="a-" + "b" * 200)
+    folder = tmp_path / "x" / ".." / "deep"
+    (tmp_path / "x").mkdir()
+    folder.mkdir()
+    (folder / "m.jsonl").write_text(json.dumps(ECHO))
+    records = ran(made, tmp_path / "out", model=f"scripted/{folder}/m.jsonl")
+    assert len(records) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"task", "x", "deep", "out"}
+
+
+def test_several_trials_stand_in_one_document(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    made = replace(make_plan([{"q": "one", "a": "yes"}, {"q": "two", "a": "no"}]), num_trials=3)
+    records = ran(made, tmp_path / "out", model=script(ECHO))
+    assert [(record.sample_id, record.index) for record in records] == [
+        (n, t) for n in (0, 1) for t in range(3)
+    ]
+
+
+def test_progress_counts_every_trial(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    made = make_plan([{"q": "good", "a": "yes"}, {"q": "bad", "a": "yes"}])
+    model = script({"match": {"exact": "bad"}, "reply": {"error": "no"}}, ECHO)
+    ran(made, tmp_path / "out", model=model, on_progress=seen.append)
+    assert [(each.done, each.total) for each in seen] == [(0, 2), (1, 2), (2, 2)]
+    assert seen[-1].failed == 1
+
+
+def test_lightevals_own_results_show_our_metrics(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    engine = LightevalEngine()
+    made = make_plan([{"q": "good", "a": "yes"}, {"q": "also", "a": "no"}])
+    log = run_job(engine, made, tmp_path / "out", model=script(ECHO))
+    found = json.loads(log.path.read_bytes())
+    assert found["results"]["aigo-t|0"] == {"string_equals.accuracy": 0.5}
+    assert "0x" not in json.dumps(found["config_tasks"])
+
+
+def test_details_of_a_conversation_show_what_was_asked_first(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    turns = '[{type: chat_message, role: user, content: "{{ sample.q }}"}, {type: generate}, {type: chat_message, role: user, content: Sure?}, {type: generate}]'
+    task = f"""
+  solver: {{type: multi_turn_solver, message_builders: {turns}}}
+  scorers: [{{type: string_equals, ground_truth: "yes"}}]
+"""
+    made = make_plan([{"q": "one"}, {"q": "two"}], task)
+
+    records = ran(made, tmp_path / "out", model=script(ECHO))
+
+    assert scores(records) == {0: {"is_correct": 1.0}, 1: {"is_correct": 1.0}}
+    (file,) = (tmp_path / "out" / "details").rglob("*.parquet")
+    docs = [row["doc"] for row in pq.read_table(file).to_pylist()]
+    assert [doc["query"] for doc in docs] == ["one", "two"]
+    assert [(doc["use_logits"], doc["original_query"]) for doc in docs] == [(False, None)] * 2
+
+
+def test_limits_end_a_sample(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    made = make_plan([{"q": "slow", "a": "yes"}, {"q": "fast", "a": "yes"}])
+    slow = script({"match": {"exact": "slow"}, "reply": {"text": "yes", "delay": 30}}, ECHO)
+    records = ran(made, tmp_path / "out", model=slow, time_limit=1)
+    assert [[error.error_type for error in record.errors] for record in records] == [["LimitExceeded"], []]
+    greedy = script(
+        {"default": True, "reply": {"text": "yes", "usage": {"input_tokens": 50, "output_tokens": 1}}}
+    )
+    records = ran(made, tmp_path / "out", model=greedy, token_limit=50)
+    assert [[error.error_type for error in record.errors] for record in records] == [["LimitExceeded"]] * 2
+
+
+def test_prices_are_not_known(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no prices"):
+        ran(make_plan([{"q": "a", "a": "b"}]), tmp_path / "out", model=script(ECHO), cost_limit=1.0)
+
+
+def test_an_endpoint_is_asked_again_after_transient_failures(
+    make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aigo_bridge.execution.progress.FIRST_WAIT", 0.01)
+    answers = iter(
+        [(503, {"error": "busy"}), (200, completion("yes")), (400, {"error": {"message": "too long"}})]
+    )
+    endpoint.answer = lambda _: next(answers)
+    made = make_plan([{"q": "one", "a": "yes"}, {"q": "two", "a": "yes"}])
+    model_args = {"base_url": endpoint.url, "api_key": "sk-a-secret-key"}
+    records = ran(made, tmp_path / "out", model="openai/gpt-x", model_args=model_args, max_samples=1)
+    assert scores(records) == {0: {"is_correct": 1.0}, 1: None}
+    assert [error.error_type for error in records[1].errors] == ["ModelError"]
+    assert "too long" in records[1].errors[0].message
+    assert endpoint.requests[0]["model"] == "gpt-x"
+    assert endpoint.headers[0]["authorization"] == "Bearer sk-a-secret-key"
+    output: Any = records[0].solver
+    assert [io.direct_output.status_code for io in output.direct_ios] == [200]
+    written = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert b"sk-a-secret-key" not in written
+
+
+def test_connections_are_limited(make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path) -> None:
+    def answer(_: Any) -> tuple[int, dict[str, Any]]:
+        time.sleep(0.02)
+        return 200, completion("yes")
+
+    endpoint.answer = answer
+    made = make_plan([{"q": str(number), "a": "yes"} for number in range(12)])
+    model_args = {"base_url": endpoint.url, "api_key": "k"}
+    ran(made, tmp_path / "out", model="openai/gpt-x", model_args=model_args, max_connections=3)
+    assert endpoint.most_in_flight == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (None, "none was given"),
+        ("gpt-4", "cannot be reached"),
+        ("anthropic/claude", "--engine inspect"),
+        ("vllm/x", "VLLM_BASE_URL"),
+        ("openai/x", "OPENAI_API_KEY"),
+    ],
+)
+def test_models_that_cannot_be_made(
+    model: str | None, message: str, make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VLLM_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match=message):
+        ran(make_plan([{"q": "a", "a": "b"}]), tmp_path / "out", model=model)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_finished_run_is_not_run_again(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    engine, out = LightevalEngine(), tmp_path / "out"
+    made = make_plan([{"q": "one", "a": "yes"}, {"q": "two", "a": "yes"}])
+    model = script(
+        {"match": {"exact": "one"}, "reply": "yes"},
+        {"match": {"exact": "two"}, "times": 1, "reply": {"error": "x"}},
+        ECHO,
+    )
+    first = run_job(engine, made, out, model=model)
+    # Only the failed trial is run again; the rules start afresh, so its answer fails again, then not.
+    model = script(ECHO)
+    second = run_job(engine, made, out, model=model, earlier="resume")
+    assert (second.reused, second.earlier) == (1, first.path)
+    assert scores(list(engine.read(second.path).trials())) == {0: {"is_correct": 1.0}, 1: {"is_correct": 1.0}}
+    third = run_job(engine, made, out, model=model, earlier="resume")
+    assert (third.path, third.reused) == (second.path, 2)
+
+
+def test_outputs_are_scored_again_without_the_model(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    engine = LightevalEngine()
+    made = make_plan([{"q": "one", "a": "yes"}])
+    first = run_job(engine, made, tmp_path / "out", model=script(ECHO))
+    silent = script({"default": True, "reply": {"error": "must not be asked"}})
+    again = run_job(engine, made, tmp_path / "again", model=silent, reuse=first.path)
+    assert again.replayed
+    assert scores(list(engine.read(again.path).trials())) == {0: {"is_correct": 1.0}}
+
+
+def test_missing_details_are_an_error_not_no_samples(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    engine = LightevalEngine()
+    log = run_job(engine, make_plan([{"q": "one", "a": "yes"}]), tmp_path / "out", model=script(ECHO))
+    (details,) = (tmp_path / "out" / "details").rglob("*.parquet")
+    details.write_bytes(details.read_bytes()[:-20])
+    with pytest.raises(EvidenceError, match="details cannot be read"):
+        list(engine.read(log.path).trials())
+    details.unlink()
+    with pytest.raises(EvidenceError, match="details cannot be read"):
+        list(engine.read(log.path).trials())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"aigo_bridge": 3}', '{"aigo_bridge": {"format": 99, "plan": {}}}']
+)
+def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "results_x.json").write_text(text)
+    with pytest.raises(EvidenceError):
+        block_of(tmp_path / "results_x.json")
+
+
+def test_the_command_line_runs_and_shows_the_same_tables(
+    aigo: Run, make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    make_plan([{"q": "good", "a": "yes"}, {"q": "also", "a": "no"}])
+    args = ("run", tmp_path / "task" / "t.yaml", "--model", script(ECHO), "--out", "out")
+    done = aigo(*args, "--engine", "lighteval", "--json")
+    assert done.code == 0, done.err
+    other = aigo("run", *args[1:4], "--out", "other", "--json")
+    assert (
+        [metric["value"] for metric in done.json["metrics"]]
+        == [metric["value"] for metric in other.json["metrics"]]
+        == [0.5]
+    )
+
+
+OFFLINE = """
+    import socket, sys
+    whole = socket.socket.connect
+    def connect(self, address):
+        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1"):
+            print("CONNECTED", address); raise OSError("offline")
+        return whole(self, address)
+    socket.socket.connect = connect
+    def lookup(host, *a, **k):
+        print("LOOKED UP", host); raise OSError("offline")
+    socket.getaddrinfo = lookup
+    from aigo_bridge.cli import main
+    sys.argv = ["aigo-bridge", "run", *sys.argv[1:], "--engine", "lighteval"]
+    main()
+"""
+
+
+def test_nothing_goes_over_the_network(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+    """Neither importing lighteval nor a run: its registry would download a file, and its caches would ask the hub."""
+    make_plan([{"q": "good", "a": "yes"}])
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(OFFLINE), str(tmp_path / "task" / "t.yaml"), "--model", script(ECHO), "-o", "out"],
+        cwd=tmp_path, env={**environment, "HF_HOME": str(tmp_path / "hf")}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "CONNECTED" not in done.stdout
+    assert "LOOKED UP" not in done.stdout
+    assert "1 of 1 samples scored" in done.stdout
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_is_finished_later(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
+    made = make_plan([{"q": "fast", "a": "yes"}, {"q": "slow", "a": "yes"}])
+    model = script({"match": {"exact": "slow"}, "reply": {"text": "yes", "delay": 60}}, ECHO)
+    engine, out = LightevalEngine(), tmp_path / "out"
+
+    timer = threading.Timer(1.0, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
+    timer.start()
+    log = run_job(engine, made, out, model=model)
+    evidence = engine.read(log.path)
+    assert evidence.execution.status == "cancelled"
+    model = script(ECHO)
+    finished = run_job(engine, made, out, model=model, earlier="resume")
+    assert scores(list(engine.read(finished.path).trials())) == {
+        0: {"is_correct": 1.0},
+        1: {"is_correct": 1.0},
+    }

@@ -1,0 +1,76 @@
+"""No file imports itself by way of others, not even where a function or a type checker does the import."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+from tests.architecture.sources import SOURCES, Source
+
+
+def imports(source: Source, modules: Mapping[str, Source]) -> set[str]:
+    """Modules that a module imports, anywhere in it."""
+    wanted = {module for name in _names(source) if (module := _module(name, modules))}
+    return wanted - {source.name}
+
+
+def _names(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = source.package.split(".")
+            base = parts[: len(parts) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{stem}.{alias.name}" for alias in node.names)
+
+
+def _module(name: str, modules: Mapping[str, Source]) -> str | None:
+    """The module of a dotted name, which may name something in it."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def circle(modules: Mapping[str, Source]) -> Sequence[str]:
+    """One circle, where there is any."""
+    graph = TopologicalSorter({name: imports(source, modules) for name, source in modules.items()})
+    try:
+        graph.prepare()
+    except CycleError as error:
+        names: list[str] = error.args[1]
+        return names[::-1]
+    return []
+
+
+class Text(Source):
+    """A module from a text."""
+
+    def __init__(self, name: str, text: str):
+        path = SOURCES["aigo_bridge"].path.with_name("x.py")
+        super().__init__(name, path)
+        self.__dict__["tree"] = ast.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from p import b",
+        "from p.b import name",
+        "from .b import name",
+        "import p.b",
+        "def f():\n    from . import b",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.b import Name",
+    ],
+)
+def test_a_circle_is_seen_wherever_the_import_stands(text: str) -> None:
+    modules = {name: Text(name, "") for name in ("p", "p.c")}
+    modules |= {"p.a": Text("p.a", text), "p.b": Text("p.b", "from p.a import x\nfrom p import c")}
+    assert set(circle(modules)) == {"p.a", "p.b"}
+    assert not circle({**modules, "p.b": Text("p.b", "from p.c import x")})
+
+
+def test_no_circle_of_files() -> None:
+    assert " → ".join(circle(SOURCES)) == ""

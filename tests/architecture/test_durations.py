@@ -1,0 +1,61 @@
+"""The budget of durations: what is over it fails `make durations`, and the committed lists name tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+
+import pytest
+from tests.architecture.sources import ROOT
+from tests.support.durations import BUDGETS, Budgets, Durations, budgets
+
+TABLE = tomllib.loads(BUDGETS.read_text("utf-8"))
+
+
+def exists(test: str) -> bool:
+    """Whether a folder, or a test without its parameters, is there."""
+    path, _, names = test.partition("::")
+    if not names:
+        return (ROOT / path).is_dir()
+    body: list[ast.stmt] = ast.parse((ROOT / path).read_text("utf-8")).body if (ROOT / path).is_file() else []
+    for name in names.split("::"):
+        body = [
+            node
+            for parent in body
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            and parent.name == name
+            for node in [*parent.body, ast.Pass()]
+        ]
+    return bool(body)
+
+
+@pytest.mark.parametrize("test", [*TABLE["slow"], *TABLE["reasons"]])
+def test_what_is_listed_exists(test: str) -> None:
+    assert exists(test)
+
+
+def test_a_test_that_is_gone_is_seen() -> None:
+    assert exists("tests/architecture/test_durations.py::test_a_test_that_is_gone_is_seen")
+    assert not exists("tests/architecture/test_durations.py::test_gone")
+    assert not exists("tests/architecture/test_gone.py::test_gone")
+    assert not exists("tests/gone")
+
+
+def test_every_exception_has_a_reason() -> None:
+    assert all(len(reason.split()) >= 3 for reason in budgets().reasons.values())
+
+
+def test_what_is_over_the_budget_is_told() -> None:
+    plugin = Durations(Budgets(test=20, unit=1, reasons={"a.py::dear": "renders a long film"}))
+    plugin.seconds = {
+        "a.py::dear[x]": 90,
+        "a.py::dear@group": 90,
+        "a.py::long[x]": 21,
+        "a.py::short": 19,
+        "a.py::unit": 2,
+    }
+    plugin.units = {"a.py::unit"}
+    assert list(plugin.over_budget()) == [
+        "a.py::long[x]: 21.0 CPU seconds, expected 20 at most",
+        "a.py::unit: 2.0 CPU seconds, expected 1 at most",
+    ]

@@ -1,0 +1,47 @@
+"""The commands that people and CI run: one set of checks, wherever it is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from importlib.metadata import entry_points
+
+import yaml
+from tests.architecture.sources import ROOT
+from tests.support.plugins import NOTHING_REGISTERED, with_benchmarks
+
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+
+def recipe(target: str) -> list[str]:
+    (lines,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    return [line.strip() for line in lines.splitlines()]
+
+
+def test_commits_are_checked_as_make_check_does() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    hooks = [hook["entry"] for repository in config["repos"] for hook in repository["hooks"]]
+    checks = [line.replace("$(BIN)", ".venv/bin").removesuffix(" .") for line in recipe("check")]
+    plain = [re.sub(r" --(check|force-exclude)\b", "", command) for command in [*checks, *hooks]]
+    assert plain[: len(checks)] == plain[len(checks) :] != []
+
+
+def test_units_need_no_engine_and_every_marker_is_used() -> None:
+    markers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"][
+        "markers"
+    ]
+    left_out = " and ".join(f"not {marker.partition(':')[0]}" for marker in markers)
+    assert f'-m "{left_out}" tests/bridge' in recipe("unit")[0]
+
+
+def test_every_target_is_phony() -> None:
+    targets = set(re.findall(r"^([a-z][\w-]*):", MAKEFILE, re.MULTILINE))
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
+    assert set(phony.split()) == targets
+
+
+def test_tests_and_what_they_start_load_no_benchmarks_of_others_but_where_they_ask_for_them() -> None:
+    assert {entry.name for entry in entry_points(group="inspect_ai")} == {"aigo_bridge"}
+    assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == NOTHING_REGISTERED
+    assert NOTHING_REGISTERED not in with_benchmarks({**os.environ})["PYTHONPATH"]

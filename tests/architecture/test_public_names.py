@@ -1,0 +1,48 @@
+"""The names that `aigo_bridge` promises: all are there, documented, and none is hidden by a room of the same name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import aigo_bridge
+
+NAMES = [name for name in aigo_bridge.__all__ if name != "__version__"]
+
+
+def test_every_name_is_there_and_says_what_it_is() -> None:
+    assert [name for name in NAMES if not inspect.getdoc(getattr(aigo_bridge, name))] == []
+    assert set(NAMES) <= set(dir(aigo_bridge))
+
+
+def test_functions_name_their_arguments_and_errors() -> None:
+    functions = [
+        getattr(aigo_bridge, name) for name in NAMES if inspect.isfunction(getattr(aigo_bridge, name))
+    ]
+    assert len(functions) == 9
+    for function in functions:
+        doc = inspect.getdoc(function) or ""
+        missing = [name for name in inspect.signature(function).parameters if f"{name}:" not in doc]
+        assert (function.__name__, missing) == (function.__name__, [])
+        assert "Raises:\n" in doc, function.__name__
+        assert "```python\n" in doc, function.__name__
+
+
+def test_type_checkers_know_the_same_names() -> None:
+    tree = ast.parse(Path(aigo_bridge.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    homes = {
+        alias.name: str(node.module).removeprefix("aigo_bridge.")
+        for node in imports
+        for alias in node.names
+        if alias.name != "__version__" and str(node.module).startswith("aigo_bridge.")
+    }
+    assert homes == aigo_bridge._HOMES
+    assert sorted(NAMES) == sorted(homes)
+
+
+def test_no_room_has_the_name_of_a_function() -> None:
+    """Once a room is loaded, the package's attribute of that name is the room."""
+    rooms = {path.stem for path in Path(aigo_bridge.__file__).parent.iterdir()}
+    assert rooms.isdisjoint(NAMES)

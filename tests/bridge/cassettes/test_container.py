@@ -1,0 +1,230 @@
+"""The file of a cassette: what a kill, a full disk or a stranger may do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aigo_bridge.cassettes import container
+from aigo_bridge.cassettes.container import CassetteWriter, cassette_lines
+from aigo_bridge.errors import EvidenceError, Issue, UsageError
+
+HEAD = {"cassette": 1}
+
+
+def written(path: Path, count: int, size: int = 0) -> Path:
+    writer = CassetteWriter(path, HEAD)
+    for number in range(count):
+        writer.write(orjson.dumps({"call": number, "text": "x" * size}))
+    writer.close(b'{"end":{}}')
+    return path
+
+
+def lines_of(path: Path) -> tuple[list[Any], list[Issue]]:
+    issues: list[Issue] = []
+    return [line for line, _ in cassette_lines(path, issues.append)], issues
+
+
+def test_lines_come_back_in_their_order(tmp_path: Path) -> None:
+    lines, issues = lines_of(written(tmp_path / "c", 3))
+    assert lines == [HEAD, *({"call": number, "text": ""} for number in range(3)), {"end": {}}]
+    assert issues == []
+
+
+def test_frames_end_and_any_zstd_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "FRAME_BYTES", 1000)
+    path = written(tmp_path / "c", 20, 200)
+    assert path.read_bytes().count(b"\x28\xb5\x2f\xfd") > 3
+    monkeypatch.undo()
+    assert len(lines_of(path)[0]) == 22
+    text = zstandard.ZstdDecompressor().stream_reader(path.read_bytes(), read_across_frames=True).read()
+    assert text.count(b"\n") == 22
+
+
+def test_the_same_lines_may_stand_there_as_they_are(tmp_path: Path) -> None:
+    packed = written(tmp_path / "c", 3)
+    plain = tmp_path / "plain"
+    reader = zstandard.ZstdDecompressor().stream_reader(packed.read_bytes(), read_across_frames=True)
+    plain.write_bytes(reader.read())
+    assert lines_of(plain) == lines_of(packed)
+
+
+WRITE = """
+    import os, signal, sys
+    from pathlib import Path
+    import orjson
+    from aigo_bridge.cassettes.container import CassetteWriter
+    writer = CassetteWriter(Path(sys.argv[1]), {"cassette": 1})
+    for number in range(500):
+        writer.write(orjson.dumps({"call": number, "text": f"answer {number * number}"}))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_kill_9_loses_no_line_and_what_follows_is_appended(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(WRITE), str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    lines, issues = lines_of(path)
+    assert [line["call"] for line in lines[1:]] == list(range(500))
+    assert issues == []
+
+    writer = CassetteWriter(path, HEAD, append=True)
+    writer.write(b'{"call":500}')
+    writer.close(b'{"end":{}}')
+    lines, issues = lines_of(path)
+    assert [line.get("call") for line in lines] == [None, *range(501), None]
+    assert issues == []
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
+
+
+@given(cut=st.integers(1, 400))
+@settings(max_examples=40, deadline=None)
+def test_whatever_is_cut_off_costs_the_lines_it_is_in(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = written(tmp_path_factory.mktemp("c") / "c", 30, 7)
+    path.write_bytes(path.read_bytes()[:-cut])
+    try:
+        lines, _ = lines_of(path)
+    except EvidenceError as error:
+        assert "empty" in str(error)  # noqa: PT017  # nothing is left
+        return
+    assert (
+        lines
+        == [HEAD, *({"call": number, "text": "x" * 7} for number in range(30)), {"end": {}}][: len(lines)]
+    )
+
+
+@given(place=st.integers(min_value=0), byte=st.integers(0, 255))
+@settings(max_examples=60, deadline=None)
+def test_no_altered_byte_passes_for_a_line(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
+) -> None:
+    path = written(tmp_path_factory.mktemp("c") / "c", 5, 9)
+    data = bytearray(path.read_bytes())
+    changed = data[place % len(data)] != byte
+    data[place % len(data)] = byte
+    path.write_bytes(data)
+    known = [HEAD, *({"call": number, "text": "x" * 9} for number in range(5)), {"end": {}}]
+    try:
+        lines, issues = lines_of(path)
+    except EvidenceError:
+        assert changed
+        return
+    assert all(line in known for line in lines)
+    # Where the last frame has no end any more, the line that ends a recording is missing.
+    assert issues or lines == known or known[-1] not in lines
+
+
+def test_an_altered_line_is_told_by_its_number(tmp_path: Path) -> None:
+    good = b'{"cassette":1}'
+    bad = b'{"call":1}'
+    path = tmp_path / "c"
+    path.write_bytes(b"%08x %s\n%08x %s\nnonsense\n" % (zlib.crc32(good), good, zlib.crc32(bad) ^ 1, bad))
+    lines, issues = lines_of(path)
+    assert lines == [HEAD]
+    assert [(issue.line, issue.severity) for issue in issues] == [(2, "warning"), (3, "warning")]
+    assert "altered" in issues[0].message
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "it is empty"),
+        (b'{"evidence": 1}\n', "this is no cassette"),
+        (b'%08x {"cassette":2}\n' % zlib.crc32(b'{"cassette":2}'), "format 2, expected 1"),
+        (zstandard.compress(b"\0" * 1000), "this is no cassette"),
+    ],
+)
+def test_other_files_are_told_as_what_they_are(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "c").write_bytes(content)
+    with pytest.raises(EvidenceError, match=problem):
+        lines_of(tmp_path / "c")
+
+
+def test_no_file_and_a_pipe(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match="there is no such file"):
+        lines_of(tmp_path / "c")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises((EvidenceError, UsageError)):
+        lines_of(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("bound", ["LINE_BYTES", "GROWTH_FROM"])
+def test_a_bomb_is_refused_and_never_unpacked_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    head = b"%08x %s\n" % (zlib.crc32(b'{"cassette":1}'), b'{"cassette":1}')
+    lines = b"x" * (1 << 22) if bound == "LINE_BYTES" else b"x\n" * (1 << 21)
+    (tmp_path / "c").write_bytes(zstandard.compress(head + lines))
+    monkeypatch.setattr(container, bound, 1 << 16)
+    monkeypatch.setattr(container, "GROWTH", 2)
+    with pytest.raises(EvidenceError, match="larger than any cassette"):
+        lines_of(tmp_path / "c")
+
+
+def test_a_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=27)
+    packed = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    (tmp_path / "c").write_bytes(packed.compress(b'{"cassette":1}\n') + packed.flush())
+    with pytest.raises(EvidenceError, match="empty"):
+        lines_of(tmp_path / "c")
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    path = written(tmp_path / "c", 1)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is there already"):
+        CassetteWriter(path, HEAD)
+    assert path.read_bytes() == before
+    with pytest.raises(UsageError, match="cannot be written"):
+        CassetteWriter(tmp_path / "no" / "c", HEAD)
+
+
+def test_two_runs_do_not_write_into_one(tmp_path: Path) -> None:
+    writer = CassetteWriter(tmp_path / "c", HEAD)
+    with pytest.raises(UsageError, match="being written by another run"):
+        CassetteWriter(tmp_path / "c", HEAD, append=True)
+    writer.close()
+
+
+def test_what_is_no_cassette_is_not_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text(json.dumps({"evidence": 1}))
+    with pytest.raises(EvidenceError, match="no cassette"):
+        CassetteWriter(tmp_path / "c", HEAD, append=True)
+    assert (tmp_path / "c").read_text() == '{"evidence": 1}'
+
+
+def test_a_full_disk_is_told_once_and_leaves_whole_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = CassetteWriter(tmp_path / "c", HEAD)
+    writer.write(b'{"call":0}')
+    write: Callable[[int, bytes], int] = os.write
+
+    def full(file: int, data: bytes) -> int:
+        write(file, data[:3])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    writer.write(b'{"call":1}')
+    monkeypatch.undo()
+    writer.write(b'{"call":2}')
+    assert writer.problem == "No space left on device"
+    writer.close()
+    assert [line for line, _ in cassette_lines(tmp_path / "c", lambda issue: None)] == [HEAD, {"call": 0}]

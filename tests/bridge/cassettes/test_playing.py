@@ -1,0 +1,262 @@
+"""Calls past a recorder, and again past a player: which answer belongs to which call, and what is told of others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from aigo_bridge.cassettes.playing import Cassette, Player
+from aigo_bridge.cassettes.recording import Recorder
+from aigo_bridge.cassettes.records import CallOutcome, Failed, request_differences, request_json
+from aigo_bridge.cassettes.tape import Tape, TaskTape, TrialTape
+from aigo_bridge.dtypes import ChatCompletionInput
+from aigo_bridge.errors import Issue, SampleError
+from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
+from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.redaction.secrets import KNOWN
+from aigo_bridge.scoring.likelihoods import Likelihood
+
+
+class Plan:
+    """What a tape looks at of a plan."""
+
+    specification = None
+    digest = "d"
+    num_trials = 2
+
+    def __init__(self, samples: tuple[int, ...] = (1, 2)):
+        self.task = type("Task", (), {"key": "t"})
+        self.samples = [type("Sample", (), {"id": number}) for number in samples]
+
+
+def of_task(tape: Tape, plan: Plan | None = None, models: Mapping[str, str] | None = None) -> TaskTape:
+    return tape.of_task(cast("TaskPlan", plan or Plan()), "inspect", models or {"": "openai/m"})
+
+
+def request(text: str = "q", **options: Any) -> ModelRequest:
+    messages = [{"role": "user", "content": text}]
+    return ModelRequest(ChatCompletionInput.model_validate({"messages": messages}), options)
+
+
+def said(text: str) -> CallOutcome:
+    return CallOutcome(Reply((Choice(text, finish_reason="stop"),), usage=Usage(3, 1), model="m-1"))
+
+
+def text_of(outcome: CallOutcome | None) -> str:
+    assert outcome is not None
+    assert isinstance(outcome.said, Reply)
+    return outcome.said.choices[0].text
+
+
+@contextmanager
+def player_of(path: Path) -> Iterator[Player]:
+    issues: list[Issue] = []
+    cassette = Cassette(path, issues.append)
+    assert issues == []
+    try:
+        yield cassette.player()
+    finally:
+        cassette.close()
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    """The same question in two trials of two samples, with another answer each time, and twice in the last one."""
+    recorder = Recorder(tmp_path / "c")
+    tape = of_task(recorder)
+    for sample, trial, times in ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 2)):
+        asker = TrialTape(tape, sample, trial, "solver")
+        for time in range(times):
+            call = asker.call("", "openai/m", request())
+            assert call.played("solver") is None
+            call.keep(said(f"{sample}.{trial}.{time}"), 5.0, 0.5)
+    recorder.close()
+    assert recorder.num_calls == 5
+    return tmp_path / "c"
+
+
+def test_every_trial_gets_its_own_answers(cassette: Path) -> None:
+    with player_of(cassette) as player:
+        assert player.cassette.is_complete
+        assert player.cassette.models() == {"": "openai/m"}
+        tape = of_task(player)
+        for sample, trial, times in ((2, 1, 2), (1, 1, 1), (2, 0, 1), (1, 0, 1)):
+            asker = TrialTape(tape, sample, trial, "solver")
+            for time in range(times):
+                call = asker.call("", "cassette/openai/m", request())
+                assert text_of(call.played("solver")) == f"{sample}.{trial}.{time}"
+                assert (
+                    text_of(call.played("solver")) == f"{sample}.{trial}.{time}"
+                )  # the same call, tried again
+        assert (player.num_given, player.num_missing, player.num_unasked) == (5, 0, 0)
+
+
+def test_samples_with_other_ids_get_the_answers_in_their_order(cassette: Path) -> None:
+    with player_of(cassette) as player:
+        tape = of_task(player, Plan((7,)))
+        asked = [TrialTape(tape, 7, trial, "solver").call("", "m", request()) for trial in range(2)]
+        assert [text_of(call.played("solver")) for call in asked] == ["1.0.0", "1.1.0"]
+
+
+def test_answers_of_a_trial_of_this_run_are_given_to_no_other(cassette: Path) -> None:
+    with player_of(cassette) as player:
+        tape = of_task(player, Plan((1, 2, 3)))
+        with pytest.raises(SampleError, match="recorded less often than it is asked"):
+            TrialTape(tape, 3, 0, "solver").call("", "m", request()).played("solver")
+        asker = TrialTape(tape, 1, 0, "solver")
+        asker.call("", "m", request()).played("solver")
+        with pytest.raises(SampleError, match="less often"):
+            asker.call("", "m", request()).played("solver")
+        assert player.num_missing == 2
+
+
+def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
+    with player_of(cassette) as player:
+        call = TrialTape(of_task(player), 1, 0, "solver").call("", "m", request("q?", temperature=0.5))
+        with pytest.raises(SampleError) as raised:
+            call.played("score")
+    error = raised.value
+    assert (error.kind, error.stage) == ("NotRecorded", "score")
+    assert error.message == (
+        "this call is not in the cassette (sample 1, solver):"
+        """ /messages/0/content: recorded 'q', asked 'q?'; /options was not recorded, asked is {"temperature":0.5}"""
+    )
+    assert error.hint is not None
+
+
+def test_where_nothing_was_recorded_the_nearest_request_is_told(cassette: Path) -> None:
+    with player_of(cassette) as player:
+        tape = of_task(player)
+        with pytest.raises(SampleError, match=r"the nearest one recorded \(sample 1, solver\) differs"):
+            TrialTape(tape, 9, 0, "solver").call("", "m", request("q now")).played("solver")
+        with pytest.raises(SampleError, match="no call of model 'judge' was recorded"):
+            TrialTape(tape, 1, 0, "solver").call("judge", "m", request()).played("solver")
+
+
+def test_failures_and_likelihoods_and_tool_calls_come_back(tmp_path: Path) -> None:
+    weighed = (Likelihood("a", -1.25, 2, True), Likelihood("b", -0.1, 1, False))
+    tool = Choice(
+        "", tool_calls=(ToolCallReply("c1", "f", '{"a": 1}'),), logprobs=({"token": "t", "logprob": -0.5},)
+    )
+    outcomes = [
+        CallOutcome(Failed("down", "RuntimeError", "wait")),
+        CallOutcome(weighed),
+        CallOutcome(Reply((tool,), raw={"choices": [], "x": 0.1}), native={"inspect": {"choices": []}}),
+        CallOutcome(Reply(value=[[0.1]], raw={"embeddings": [[0.1]]}), "embeddings"),
+    ]
+    recorder = Recorder(tmp_path / "c")
+    for number, outcome in enumerate(outcomes):
+        texts = ["a", "b"] if outcome.said is weighed else None
+        TrialTape(of_task(recorder), number, 0, "s").call("k", "m", request(), texts).keep(outcome, 1.0, 0.0)
+    recorder.close()
+    assert recorder.num_lost == 0
+    with player_of(tmp_path / "c") as player:
+        tape = of_task(player)
+        for number, outcome in enumerate(outcomes):
+            texts = ["a", "b"] if outcome.said is weighed else None
+            call = TrialTape(tape, number, 0, "s").call("k", "m", request(), texts)
+            assert call.played("solver") == outcome
+        assert tape.model_task("k") == "embeddings"
+        assert tape.model_task("") == "chat_completion"
+
+
+def test_what_cannot_be_recorded_is_named_in_the_cassette(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "c")
+    tape = of_task(recorder)
+    TrialTape(tape, 1, 0, "s").call("", "m", request(seed=2**60)).keep(said("x"), 1.0, 0.0)
+    TrialTape(tape, 2, 0, "s").call("", "m", request()).keep(
+        CallOutcome(Reply(value=[math.nan], raw=[math.nan]), "custom"), 1.0, 0.0
+    )
+    TrialTape(tape, 3, 0, "s").call("", "m", request()).keep(said("\ud800"), 1.0, 0.0)
+    TrialTape(tape, 4, 0, "s").native_call("", "m", "it has no form").keep(said("x"), 1.0, 0.0)
+    TrialTape(tape, 5, 0, "s").call("", "m", request()).lose("it was stopped")
+    recorder.close()
+    assert (recorder.num_calls, recorder.num_lost) == (0, 5)
+    with player_of(tmp_path / "c") as player:
+        assert sum(player.cassette.lost.values()) == 5
+        with pytest.raises(SampleError, match="it could not be recorded: it was stopped"):
+            TrialTape(of_task(player), 5, 0, "s").call("", "m", request()).played("solver")
+
+
+def test_a_trial_that_was_begun_anew_has_its_last_answer(tmp_path: Path) -> None:
+    for number in range(2):
+        recorder = Recorder(tmp_path / "c", append=number > 0)
+        TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request()).keep(said(str(number)), 1.0, 0.0)
+        recorder.close()
+    with player_of(tmp_path / "c") as player:
+        assert player.cassette.num_calls == 1
+        assert text_of(TrialTape(of_task(player), 1, 0, "s").call("", "m", request()).played("solver")) == "1"
+
+
+def test_an_answer_is_recorded_once_and_a_later_failure_does_not_undo_it(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "c")
+    call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request())
+    call.keep(said("yes"), 1.0, 0.0)
+    call.keep(CallOutcome(Failed("too many tokens", "X")), 1.0, 0.0)
+    recorder.close()
+    assert recorder.num_calls == 1
+
+
+def test_secrets_are_in_no_cassette_and_requests_are_found_with_other_ones(tmp_path: Path) -> None:
+    KNOWN.learn(["sk-first-0123456789"])
+    recorder = Recorder(tmp_path / "c")
+    call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request("say sk-first-0123456789"))
+    call.keep(said("it is sk-first-0123456789"), 1.0, 0.0)
+    recorder.close()
+    assert recorder.num_redacted == 1
+    with player_of(tmp_path / "c") as player:
+        assert "first" not in str(player.cassette.line(0))
+        KNOWN.learn(["sk-other-9876543210"])
+        again = TrialTape(of_task(player), 1, 0, "s").call("", "m", request("say sk-other-9876543210"))
+        assert text_of(again.played("solver")) == "it is [secret]"
+
+
+def test_lines_that_say_nothing_of_a_cassette_are_told(tmp_path: Path) -> None:
+    from aigo_bridge.cassettes.container import CassetteWriter
+
+    place = b'{"task":"t","sample":1,"trial":0,"by":"s","model_key":"","number":0}'
+    writer = CassetteWriter(tmp_path / "c", {"cassette": 1})
+    writer.write(
+        b'{"call":%b,"request":{},"reply":{"choices":[{"text":1,"run":"x"}]}}' % place,
+        b'{"call":{"task":"t"},"request":{},"error":{"message":"m","kind":"k"}}',
+        b'{"call":%b,"request":{}}' % place,
+        b'{"run":{"task":"t"}}',
+        b'{"other":1}',
+        b"[1]",
+    )
+    writer.close()
+    issues: list[Issue] = []
+    cassette = Cassette(tmp_path / "c", issues.append)
+    assert cassette.num_calls == 0
+    assert len(issues) == 6
+    cassette.close()
+
+
+def test_a_request_says_all_that_a_model_reads_and_no_ids() -> None:
+    content = {
+        "messages": [{"role": "user", "content": "q"}],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "n", "strict": True, "schema": {}},
+        },
+    }
+    asked = ModelRequest(ChatCompletionInput.model_validate(content), {"temperature": 0.0, "seed": None})
+    assert request_json(asked, ["a"]) == {**content, "options": {"temperature": 0}, "continuations": ["a"]}
+
+
+def test_differences_are_few_and_have_their_places() -> None:
+    left = {"a": "x" * 100 + "1", "b": [1, 2], "c": True, "d": 1, "e": {"f": None}}
+    right = {"a": "x" * 100 + "2", "b": [1], "c": 1, "d": 1}
+    assert request_differences(left, right) == [
+        f"/a: recorded {'…' + 'x' * 16 + '1'!r}, asked {'…' + 'x' * 16 + '2'!r}",
+        "/b has 1 entries, recorded were 2",
+        "/c: recorded true, asked 1",
+        "and 1 more differences",
+    ]
+    assert request_differences(left, left) == []

@@ -1,0 +1,81 @@
+"""What all verbs have in common: how much is said, and how wide."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.commands import TASKS, Run
+
+from aigo_bridge.cli import VERBS
+from aigo_bridge.cli.terminal import is_quiet, is_verbose, note
+
+
+@pytest.mark.parametrize(
+    "words", [["-q", "power"], ["power", "-q"], ["--quiet", "power"], ["power", "--quiet"]]
+)
+def test_how_much_is_said_may_stand_anywhere(aigo: Run, words: list[str]) -> None:
+    assert aigo(*words, "--rates", "0.8,0.83").code == 0
+    assert (is_quiet(), is_verbose()) == (True, False)
+    assert aigo("power", "--rates", "0.8,0.83", "-v").code == 0
+    assert (is_quiet(), is_verbose()) == (False, True)
+    assert aigo("power", "--rates", "0.8,0.83").code == 0
+    assert (is_quiet(), is_verbose()) == (False, False)
+
+
+def test_a_value_is_not_taken_for_it(aigo: Run) -> None:
+    assert "-q" in aigo("validate", ".", "--format", "-q").err
+    assert "'-v'" in aigo("validate", "--", "-v").err
+
+
+def test_notes_are_not_for_who_wants_quiet_and_errors_are(
+    aigo: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = aigo("-q", "validate", "nothing.yaml")
+    note("something")
+
+    assert done.code == 2
+    assert "nothing.yaml" in done.err
+    assert capsys.readouterr().err == ""
+    aigo("list", "--help")
+    aigo("schema", "task")
+    note("something")
+    assert capsys.readouterr().err == "something\n"
+
+
+def test_who_wants_more_is_told_which_defaults_count(aigo: Run, tmp_path: Path) -> None:
+    (tmp_path / "aigo-bridge.toml").write_text("[validate]\nstrict = true\n")
+
+    assert aigo("validate", TASKS / "gsm8k", "-v").err == "defaults of aigo-bridge.toml: --strict\n"
+    assert aigo("validate", TASKS / "gsm8k").err == ""
+
+
+@pytest.mark.parametrize("columns", [60, 100, 200])
+def test_help_is_as_wide_as_the_terminal(columns: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from aigo_bridge.cli import app; app(['run', '--help'], prog_name='aigo-bridge')"],
+        env={**os.environ, "COLUMNS": str(columns), "PYTHONUTF8": "1"},
+        capture_output=True, text=True, check=True, encoding="utf-8",
+    )  # fmt: skip
+
+    widest = max(len(line) for line in done.stdout.splitlines())
+    assert min(columns, 120) * 0.8 < widest <= min(columns, 120)
+
+
+def test_words_of_the_engines_are_understood(aigo: Run) -> None:
+    for verb, words in {
+        "run": ("--limit", "--epochs"),
+        "explain": ("--limit",),
+        "export": ("--limit",),
+    }.items():
+        out = aigo(verb, "--help").out
+        assert [word for word in words if word not in out] == []
+
+
+def test_no_verb_has_an_option_of_that_name_for_something_else(aigo: Run) -> None:
+    for verb in VERBS:
+        assert " -q" not in aigo(verb, "--help").out
+        assert " -v" not in aigo(verb, "--help").out

@@ -1,0 +1,133 @@
+"""Defaults for options from a project's settings: they count as if they were typed, and what is typed wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.support.commands import TASKS, Run
+
+from aigo_bridge.cli import VERBS, LazyGroup
+from aigo_bridge.cli.defaults import with_defaults
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    return tmp_path / "aigo-bridge.toml"
+
+
+def test_a_default_counts_as_if_it_was_typed(aigo: Run, settings: Path) -> None:
+    settings.write_text('[list]\njson = true\n[explain]\nnum-samples = 1\n[power]\nrates = "0.8,0.83"\n')
+
+    assert aigo("list").json
+    assert "needed" in aigo("power").out
+
+
+def test_what_is_typed_wins(aigo: Run, settings: Path, tasks: Path) -> None:
+    settings.write_text('[validate]\nformat = "json"\n')
+    task = TASKS / "gsm8k" / "task.yaml"
+
+    assert aigo("validate", task).json
+    for words in (["--format", "rich"], ["--format=rich"]):
+        assert "a valid task" in aigo("validate", task, *words).out
+
+
+def test_repeated_options_are_lists_or_tables(aigo: Run, settings: Path, tmp_path: Path) -> None:
+    settings.write_text('[explain]\ndataset = {rows = "rows.jsonl"}\nconfig = ["a=1", "b=2"]\n')
+
+    done = aigo("explain", TASKS / "uniqueness-task")
+
+    assert done.code == 2
+    assert "'a'" in done.err
+    assert "'b'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[rum]\n", "aigo-bridge.toml:1:2: error: rum: there is no such setting"),
+        ("run = 3\n", "aigo-bridge.toml:1:1: error: run: found 3, expected a table of options"),
+        ("[run]\nmodell = 'm'\n", "2:1: error: run.modell: there is no such option"),
+        ("[run]\nmodell = 'm'\n", "did you mean 'model'?"),
+        ("[run]\nreport = 1\n", "run.report: found 1, expected true or false"),
+        ("[run]\nmodel = true\n", "run.model: found True, expected a text or a number"),
+        ("[run]\nmodel = ['a', 'b']\n", "run.model: found ['a', 'b'], expected one value"),
+        ("[run]\nenv = ['X']\n", "run.env: what allows something is typed, and no default"),
+        ("[run]\nallow = 'network'\n", "run.allow: what allows something is typed"),
+        ("[run]\nallow_url = ['127.0.0.1']\n", "run.allow_url: what allows something is typed"),
+        ("[run]\nroot = '/'\n", "run.root: what allows something is typed"),
+        ("[run]\ncustom-tasks = 'x.py'\n", "run.custom-tasks: what allows something is typed"),
+        ("[run]\nsnippets = 'in-process'\n", "run.snippets: what allows something is typed"),
+        ("[run]\nnetwork = true\n", "run.network: what allows something is typed"),
+        ("[import]\nredact = false\n", "import.redact: what allows something is typed"),
+        ("[run]\nout = '../elsewhere'\n", "run.out: found '../elsewhere', expected a folder of this project"),
+        ("[run]\nengine-option = ['x']\n", "run.engine-option: there is no such option"),
+    ],
+)
+def test_what_cannot_be_a_default_is_told_with_its_place(
+    aigo: Run, settings: Path, text: str, message: str
+) -> None:
+    settings.write_text(text)
+
+    done = aigo("import" if "import" in text else "run", "x")
+
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_all_that_is_wrong_is_told_at_once(aigo: Run, settings: Path) -> None:
+    settings.write_text("[run]\nmodell = 'm'\nreport = 1\n")
+
+    assert "2 errors" in aigo("run", "x").err
+
+
+def test_settings_of_other_verbs_are_not_looked_at(aigo: Run, settings: Path) -> None:
+    settings.write_text("[run]\nmodell = 'm'\n")
+
+    assert aigo("schema", "task").code == 0
+
+
+def test_help_is_there_whatever_the_settings_say(aigo: Run, settings: Path) -> None:
+    settings.write_text("[run")
+
+    assert aigo("run", "--help").code == 0
+    assert aigo("--version").code == 0
+    assert aigo("list").code == 2
+
+
+def test_a_value_that_the_option_refuses_is_told_with_its_place(aigo: Run, settings: Path) -> None:
+    settings.write_text('[run]\nmax-connections = "many"\n')
+
+    done = aigo("run", "x")
+
+    assert done.code == 2
+    assert f"(the default in {settings}:2:1)" in " ".join(done.err.split())
+    assert "the default" not in aigo("run", "x", "--max-connections", "few").err
+
+
+def words(verb: str, *typed: str) -> list[str]:
+    """What a verb is given where so much is typed."""
+    command = LazyGroup(name="aigo-bridge").get_command(None, verb)
+    return with_defaults(SimpleNamespace(meta={}), verb, command, typed, list(VERBS))
+
+
+def test_a_benchmark_is_not_given_what_it_has_nothing_to_do_with(aigo: Run, settings: Path) -> None:
+    settings.write_text('[run]\ncache = "reuse"\nconfig = {a = "1"}\nout = "o"\n')
+
+    assert words("run", "inspect:gsm8k") == ["--out=o", "inspect:gsm8k"]
+    assert words("run", "task.yaml") == ["--cache=reuse", "--config=a=1", "--out=o", "task.yaml"]
+
+
+def test_false_is_the_other_word_of_a_pair(aigo: Run, settings: Path) -> None:
+    settings.write_text("[run]\nnetwork = false\nreport = false\n")
+
+    assert words("run", "t") == ["--no-network", "t"]
+    assert words("run", "t", "--network") == ["t", "--network"]
+    assert words("run", "--", "--network") == ["--no-network", "--", "--network"]
+
+
+def test_a_short_option_with_its_value_is_typed_as_well(aigo: Run, settings: Path) -> None:
+    settings.write_text("[run]\nnum-samples = 3\nout = 'o'\n")
+
+    assert words("run", "t", "-n5", "-o", "x") == ["t", "-n5", "-o", "x"]

@@ -1,0 +1,236 @@
+"""What is said of a run while it goes on: failures once and by number, calls that are made again, what to do when nothing moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from aigo_bridge.cli.progress import Display, Monitor, progress, totals_line
+from aigo_bridge.cli.terminal import set_verbosity
+from aigo_bridge.engine.protocol import Progress, Retry, Totals
+
+
+@dataclass
+class Watched:
+    """A monitor whose clock is set by the test."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    now: float = 0.0
+    lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        options = {"counts": False, **self.options}
+        self.monitor = Monitor(lambda line, _: self.lines.append(line), clock=lambda: self.now, **options)
+
+    def new(self) -> list[str]:
+        """What has been said since this was asked last."""
+        lines = list(self.lines)
+        self.lines.clear()
+        return lines
+
+    def tick(self, seconds: float) -> list[str]:
+        self.now += seconds
+        self.monitor.tick()
+        return self.new()
+
+
+START = Progress(0, 100, 0)
+RETRY = Retry("openai-api/local/m", 1, 4.0, "Error code: 429 - Rate limit reached\nfor requests")
+
+
+def failed(number: int, error: str = "Error code: 401 - wrong key", total: int = 100) -> Progress:
+    return Progress(number, total, number, f"q{number}", error)
+
+
+def test_equal_errors_are_told_once_and_then_by_their_number() -> None:
+    watched = Watched()
+    watched.monitor.report(START)
+    watched.monitor.report(Progress(1, 100, 0, "good"))
+    for number in range(1, 41):
+        watched.monitor.report(replace(failed(number), done=number + 1))
+    watched.monitor.report(replace(failed(41, "another"), done=42))
+    assert watched.new() == ["sample q1: Error code: 401 - wrong key", "sample q41: another"]
+
+    assert watched.tick(10) == ["39 more with the same error as: sample q1: Error code: 401 - wrong key"]
+    assert watched.tick(10) == []
+    watched.monitor.report(replace(failed(42), done=43))
+    watched.monitor.end()
+    assert watched.new() == ["1 more with the same error as: sample q1: Error code: 401 - wrong key"]
+
+
+def test_numbers_of_requests_make_no_new_errors_but_statuses_do() -> None:
+    watched = Watched()
+    for number, error in enumerate(
+        [
+            "401 wrong key (request req_011CabcDEF)",
+            "401 wrong key (request req_022CxyzGHI)",
+            "429 slow (request req_03)",
+        ]
+    ):
+        watched.monitor.report(replace(failed(number + 1, error), failed=number))
+    assert len(watched.new()) == 2
+
+
+def test_errors_of_several_tasks_are_told_apart() -> None:
+    watched = Watched({"several": True})
+    for task in ("a", "a", "b"):
+        watched.monitor.report(replace(failed(1), task=task))
+    assert watched.new() == [
+        "a: sample q1: Error code: 401 - wrong key",
+        "b: sample q1: Error code: 401 - wrong key",
+    ]
+
+
+def test_that_nothing_works_is_said_early() -> None:
+    watched = Watched()
+    for number in range(1, 9):
+        watched.monitor.report(failed(number))
+    first, hint = watched.new()
+    assert first == "sample q1: Error code: 401 - wrong key"
+    assert hint == (
+        "all 5 samples so far failed with this error. Ctrl-C stops and keeps what is finished, --resume then goes on;"
+        " --fail-on-error N stops such a run by itself"
+    )
+
+
+@pytest.mark.parametrize("error", ["another", None])
+def test_a_run_in_which_something_else_happens_is_not_called_hopeless(error: str | None) -> None:
+    watched = Watched()
+    watched.monitor.report(Progress(1, 100, error is not None, "q0", error))
+    for number in range(2, 9):
+        watched.monitor.report(replace(failed(number), failed=number - (error is None)))
+    assert not any("so far failed" in line for line in watched.new())
+
+
+def test_retries_are_lines_now_and_then() -> None:
+    """Not one for each: the first at once, then one in a while, which counts the calls that wait."""
+    watched = Watched({"counts": True})
+    watched.monitor.report(START)
+    watched.new()
+    for number in range(20):
+        watched.monitor.report(replace(START, retry=replace(RETRY, wait=30.0 + number)))
+    assert watched.new() == [
+        "openai-api/local/m: Error code: 429 - Rate limit reached: trying again in 30 s (attempt 2)"
+    ]
+    watched.now += 12
+    watched.monitor.report(replace(START, retry=replace(RETRY, attempt=2, wait=60.0)))
+    (line,) = watched.new()
+    assert line.endswith(
+        "429 - Rate limit reached: trying again in 60 s (attempt 3); 20 other calls wait, too"
+    )
+
+
+def test_a_bar_says_what_is_waited_for() -> None:
+    shown: list[Progress] = []
+    watched = Watched({"show": shown.append})
+    watched.monitor.report(START)
+    assert watched.monitor.waiting() == ""
+    watched.monitor.report(replace(START, retry=RETRY))
+    watched.monitor.report(replace(START, retry=replace(RETRY, wait=9.0)))
+    assert (
+        watched.monitor.waiting() == "2 calls wait, the next 4 s, after: Error code: 429 - Rate limit reached"
+    )
+    watched.now += 5
+    assert (
+        watched.monitor.waiting() == "a call waits, the next 4 s, after: Error code: 429 - Rate limit reached"
+    )
+    watched.now += 5
+    assert watched.monitor.waiting() == ""
+    assert watched.new() == []
+    assert shown == [START]
+
+
+def test_when_nothing_moves_it_is_said_how_to_stop_and_to_go_on() -> None:
+    watched = Watched()
+    watched.monitor.report(START)
+    assert watched.tick(59) == []
+    watched.monitor.report(replace(START, retry=replace(RETRY, wait=90.0)))
+    (line,) = watched.tick(1)
+    assert line.startswith(
+        "no sample has ended for 60 s (0/100): a call waits, the next 89 s, after: Error code: 429 - Rate limit reached."
+        " Ctrl-C stops and keeps what is finished, --resume then goes on;"
+    )
+    assert watched.tick(59) == []
+    assert len(watched.tick(1)) == 1
+    assert watched.tick(119) == []
+    (line,) = watched.tick(1)
+    assert "for 240 s (0/100): answers are waited for." in line
+    watched.monitor.report(Progress(1, 100, 0, "q1"))
+    assert watched.tick(59) == []
+    assert len(watched.tick(1)) == 1
+    watched.monitor.report(Progress(100, 100, 0, "q1"))
+    assert watched.tick(1000) == []
+
+
+def test_runs_that_cannot_be_resumed_are_not_said_to_be() -> None:
+    watched = Watched({"resumable": False})
+    watched.monitor.report(START)
+    (line,) = watched.tick(60)
+    assert "Ctrl-C stops;" in line
+    assert "--resume" not in line
+
+
+@pytest.mark.parametrize(
+    ("totals", "line"),
+    [
+        (Totals(), ""),
+        (Totals({"is_correct": 0.5}), "is_correct 0.5"),
+        (Totals({"a": 2 / 3, "b": 1.0, "c": 0.0, "d": 1.0}), "a 0.667, b 1, c 0, 1 more scores"),
+        (Totals({"x\n\x1b[2J": 1.0}), "x\\x0a\\x1b[2J 1"),
+        (Totals(tokens=0), ""),
+        (Totals(tokens=9_999), "9,999 tokens"),
+        (Totals(tokens=12_345), "12.3k tokens"),
+        (Totals(tokens=1_234_567, cost=0.01234), "1.23M tokens, cost 0.01234"),
+        (Totals(retries=1), "1 retry"),
+        (Totals(retries=3), "3 retries"),
+    ],
+)
+def test_what_a_run_came_to_so_far_in_a_few_words(totals: Totals, line: str) -> None:
+    assert totals_line(totals) == line
+
+
+def test_counts_say_what_the_run_came_to_so_far() -> None:
+    watched = Watched({"counts": True, "totals": True})
+    watched.monitor.report(Progress(100, 100, 1, "q", totals=Totals({"is_correct": 0.25}, 20_000)))
+    assert watched.new() == ["100/100 samples, 1 failed; is_correct 0.25, 20k tokens"]
+
+
+def test_each_sample_and_each_retry_is_a_line_when_that_is_asked_for() -> None:
+    watched = Watched({"each": True})
+    watched.monitor.report(START)
+    watched.monitor.report(Progress(1, 100, 0, "q1"))
+    watched.monitor.report(Progress(2, 100, 0, "q1", trials=True, trial=1))
+    watched.monitor.report(replace(START, retry=RETRY))
+    watched.monitor.report(replace(START, retry=RETRY))
+    assert [line.partition(": ")[0] for line in watched.new()] == [
+        "sample q1",
+        "sample q1, trial 2",
+        "openai-api/local/m",
+        "openai-api/local/m",
+    ]
+
+
+@pytest.mark.parametrize("display", ["rich", "plain", "none"])
+def test_progress_is_shown_as_it_is_asked_for(display: Display, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(display=display) as report:
+        assert (report is None) == (display == "none")
+        if report is not None:
+            report(START)
+            report(Progress(100, 100, 0, "q", totals=Totals({"[red]x": 0.5})))
+    said = capsys.readouterr().err
+    assert ("\x1b[" in said) == (display == "rich")
+    assert ("100/100 samples; [red]x 0.5\n" in said) == (display == "plain")
+    assert ("[red]x 0.5" in said) == (display != "none")
+
+
+def test_who_wants_quiet_has_no_progress() -> None:
+    set_verbosity(quiet=True)
+    try:
+        with progress() as report:
+            assert report is None
+        with progress(display="plain") as report:
+            assert report is not None
+    finally:
+        set_verbosity(quiet=False)

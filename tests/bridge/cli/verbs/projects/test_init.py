@@ -1,0 +1,42 @@
+"""`aigo-bridge init`: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.commands import Run
+
+
+def test_it_says_what_it_wrote_and_what_comes_next(aigo: Run) -> None:
+    done = aigo("init", "my quiz")
+
+    assert done.code == 0, done.err
+    assert "my quiz/run.yaml\n" in done.out
+    assert done.out.endswith("next:\n  cd 'my quiz'\n  aigo-bridge validate .\n  aigo-bridge run run.yaml\n")
+
+
+def test_the_current_folder_is_the_default(aigo: Run, tmp_path: Path) -> None:
+    done = aigo("init", "--template", "jsonl")
+
+    assert done.out.endswith("next:\n  aigo-bridge validate .\n  aigo-bridge run tasks.jsonl\n")
+    assert (tmp_path / "tasks.jsonl").is_file()
+
+
+def test_a_second_time_nothing_is_written(aigo: Run, tmp_path: Path) -> None:
+    aigo("init")
+    (tmp_path / "run.yaml").write_text("mine")
+    (tmp_path / "README.md").unlink()
+
+    done = aigo("init")
+
+    assert done.code == 2
+    assert "run.yaml: error: exists already, and is not written over" in done.err
+    assert (tmp_path / "run.yaml").read_text() == "mine"
+    assert not (tmp_path / "README.md").exists()
+
+
+def test_a_template_that_does_not_exist_is_told(aigo: Run, tmp_path: Path) -> None:
+    done = aigo("init", "--template", "chats")
+
+    assert (done.code, list(tmp_path.iterdir())) == (2, [])
+    assert "--template: found 'chats', expected one of chat, judge, multi-turn" in done.err

@@ -1,0 +1,73 @@
+"""`aigo-bridge new`: parts of the project that one is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.commands import Run
+
+
+@pytest.fixture
+def project(aigo: Run, tmp_path: Path) -> Path:
+    assert aigo("init").code == 0
+    return tmp_path
+
+
+def test_parts_are_valid_and_go_together(aigo: Run, project: Path) -> None:
+    for part, name in [("task", "mine"), ("scorer", "brevity"), ("dataset", "words")]:
+        done = aigo("new", part, name)
+        assert done.code == 0, done.err
+        assert "next:" in done.out
+    task = project / "tasks" / "mine" / "task.yaml"
+    text = task.read_text().replace("dataset: {key: mine}", "dataset: {key: words}")
+    task.write_text(text.replace("  scorers:\n", "  scorers:\n    - {$ref: ../../scorers/brevity.yaml}\n"))
+
+    done = aigo("validate", ".", "--strict")
+
+    assert (done.code, done.out) == (0, "4 files are valid (dataset, run, task)\n")
+
+
+def test_it_is_the_project_of_the_current_folder(
+    aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "tasks" / "capitals")
+
+    assert aigo("new", "dataset", "words").code == 0
+
+    assert (project / "datasets" / "words.yaml").is_file()
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", "é", "-x", "CON", "x" * 101, "a/b"])
+def test_a_name_that_is_no_key_is_refused(aigo: Run, project: Path, name: str) -> None:
+    before = {*project.rglob("*")}
+
+    done = aigo("new", "task", "--", name)
+
+    assert done.code == 2
+    assert "expected letters, digits, - and _" in done.err
+    assert {*project.rglob("*")} == before
+
+
+def test_what_cannot_be_added_is_told(aigo: Run, project: Path) -> None:
+    done = aigo("new", "metric", "mine")
+
+    assert (done.code, done.err) == (2, "error: new: found 'metric', expected task, scorer or dataset\n")
+
+
+def test_a_part_that_exists_is_left_alone(aigo: Run, project: Path) -> None:
+    aigo("new", "scorer", "mine")
+    (project / "scorers" / "mine.py").write_text("mine")
+
+    done = aigo("new", "scorer", "mine")
+
+    assert done.code == 2
+    assert "is not written over" in done.err
+    assert (project / "scorers" / "mine.py").read_text() == "mine"
+
+
+def test_outside_of_a_project_it_is_said_how_to_begin_one(aigo: Run) -> None:
+    done = aigo("new", "task", "mine")
+
+    assert done.code == 2
+    assert "is in no project (`aigo-bridge init` begins one)" in done.err

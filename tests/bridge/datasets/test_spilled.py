@@ -1,0 +1,56 @@
+"""Rows that wait in a file are those that would wait in memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.datasets import Selection, load_file
+from aigo_bridge.datasets.spilled import Mapped, Spilled
+
+
+def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:
+    spilled = Spilled()
+    values = [{"n": n, "text": "ä" * n, "nan": math.inf, "big": 2**70} for n in range(5)]
+    for value in values:
+        spilled.append(value)
+    assert len(spilled) == 5
+    assert list(spilled.read(1, 3)) == values[1:3]
+    assert list(zip(spilled.read(0, 5), spilled.read(0, 5), strict=True)) == [(v, v) for v in values]
+
+
+def test_a_mapped_sequence_is_indexed_as_a_list() -> None:
+    numbers = Mapped(5, lambda start, stop: iter(range(start, stop)))
+    listed = list(range(5))
+    assert list(numbers) == listed
+    assert [numbers[0], numbers[-1]] == [0, 4]
+    for part in (slice(1, 3), slice(3, 1), slice(None, None, 2), slice(-2, None), slice(None, None, -1)):
+        assert numbers[part] == listed[part]
+    with pytest.raises(IndexError):
+        numbers[5]
+    assert list(numbers.mapped(lambda number: number * 2)) == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("selection", [{}, {"num_samples": 3}, {"num_samples": 3, "subsampling": "random"}])
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_rows_on_disk_are_the_rows_in_memory(selection: dict[str, object], kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{kind}"
+    if kind == "csv":
+        path.write_text(
+            "sample_id,n,late\n" + "".join(f"q{n},{n},{'x' if n > 4 else ''}\n" for n in range(7))
+        )
+    else:
+        rows = [{"sample_id": f"q{n}", "n": n, **({"late": "ä"} if n > 4 else {})} for n in range(7)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    memory = load_file(path, Selection(**selection))  # type: ignore[arg-type]
+    disk = load_file(path, Selection(**selection, on_disk=True))  # type: ignore[arg-type]
+    assert repr(list(disk.rows)) == repr(list(memory.rows))
+    assert (disk.columns, disk.total, disk.digest, len(disk)) == (
+        memory.columns,
+        memory.total,
+        memory.digest,
+        len(memory),
+    )

@@ -1,0 +1,38 @@
+"""`validate` looks at a task together with the data set that lies beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aigo_bridge.evaluation.validation import validate
+
+TASK = """
+key: t
+display_name: T
+description: ""
+definition:
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.question }}"}]}
+"""
+
+
+def messages(folder: Path) -> list[tuple[str, str]]:
+    (report,) = validate([folder / "task.yaml"])
+    return [(issue.severity, issue.message) for issue in report.issues]
+
+
+def test_a_column_that_the_data_set_beside_the_task_lacks_is_told(tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "rows.jsonl").write_text('{"frage": "?"}\n')
+    # An error, as a run would say: which other data set it will run on, nothing in the file tells.
+    assert messages(tmp_path) == [("error", "`sample.question` is not a column of the data set")]
+
+
+def test_a_fitting_data_set_is_fine_and_none_at_all_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text(TASK)
+    ((severity, message),) = messages(tmp_path)
+    assert (severity, message.split(";")[0]) == ("warning", "data set 'rows' was not found")
+    (tmp_path / "rows.jsonl").write_text('{"question": "?"}\n')
+    assert messages(tmp_path) == []

@@ -1,0 +1,91 @@
+"""Stored outputs take the place of new ones, the same on each engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.dtypes import SolverTrace, Trace
+from aigo_bridge.engine.protocol import Job, RunSettings
+from aigo_bridge.engine.registry import load_engine
+from aigo_bridge.evaluation.task import plan, run, scored_again
+from aigo_bridge.execution.codec import Replay
+from aigo_bridge.execution.program import Failure, Solution, compile_program
+from aigo_bridge.plan.plan import PlanOrigin, Sample
+from aigo_bridge.results.records import StoredRuns, TrialRecord
+
+TASK = """key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}
+    postprocessor:
+      type: python
+      postprocess_snippet: |
+        def postprocess(sample, solver_output):
+            words = solver_output.output.choices[0].message.content.split()
+            return [({**sample, "sample_id": word}, solver_output) for word in words]
+  scorers:
+    - {type: string_equals, ground_truth: x, value: x}
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.jsonl").write_text('{"q": "some"}\n{"q": "none"}\n')
+    (tmp_path / "t.yaml").write_text(TASK)
+    (tmp_path / "m.jsonl").write_text(
+        '{"match": {"contains": "some"}, "reply": "one two"}\n{"default": true, "reply": ""}\n'
+    )
+    return tmp_path / "t.yaml"
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    "engine", ["inspect", pytest.param("lighteval", marks=pytest.mark.xdist_group("lighteval"))]
+)
+def test_what_has_no_rows_is_scored_by_nobody(engine: str, task: Path, tmp_path: Path) -> None:
+    chosen = load_engine(engine)
+    first = run(
+        Job(plan(PlanOrigin(task=str(task))), "scripted/m.jsonl"), chosen, RunSettings(tmp_path / "a")
+    )
+
+    assert first.result is not None
+    again = run(
+        Job(plan(scored_again(PlanOrigin(task=str(task)), first.result))), chosen, RunSettings(tmp_path / "b")
+    )
+
+    assert [(row.value, row.num_scored) for row in first.metrics] == [(1.0, 2)]
+    assert again.metrics == first.metrics
+    assert again.num_failed == first.num_failed == 0
+
+
+@pytest.fixture
+def solution_of(task: Path) -> Callable[..., Solution | Failure | None]:
+    made = plan(PlanOrigin(task=str(task)))
+    output = SolverTrace(trace=Trace.from_items([]), raw_outputs=[], direct_ios=[])
+    stored = StoredRuns([TrialRecord("one", 0, {"q": "some"}, output, ())])
+
+    def solution(sample_id: str, trial: int, *, complete: bool, made_rows: bool) -> Solution | Failure | None:
+        replay = Replay(stored, complete=complete, made_rows=made_rows)
+        return asyncio.run(replay.solution(compile_program(made), Sample(sample_id, {}), trial))
+
+    return solution
+
+
+def test_a_trial_that_is_not_stored(solution_of: Callable[..., Solution | Failure | None]) -> None:
+    """Of a result that has ended it is missing, unless the sample is a row; of an earlier run it has to be solved."""
+    missing = solution_of("one", 1, complete=True, made_rows=False)
+    assert isinstance(missing, Failure)
+    assert missing.kind == "MissingOutput"
+    row = solution_of("one", 1, complete=True, made_rows=True)
+    assert isinstance(row, Solution)
+    assert (row.rows, row.absent) == ((), True)
+    assert solution_of("one", 1, complete=False, made_rows=False) is None

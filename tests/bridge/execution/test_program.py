@@ -1,0 +1,169 @@
+"""The boundary around a sample: everything becomes a failure with a stage, only cancellation passes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from aigo_bridge.errors import SampleError, SnippetError
+from aigo_bridge.execution.program import Failure, contained
+from aigo_bridge.models.protocol import Model
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring import compile_scorers
+from aigo_bridge.scoring.judges import JudgeError
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.snippets import SnippetHost, SnippetLimits
+from aigo_bridge.spec.scorers import Scorer
+
+SCORER: TypeAdapter[Scorer] = TypeAdapter(Scorer)
+
+
+def contain(error: BaseException, **fields: Any) -> Any:
+    async def work() -> int:
+        raise error
+
+    return asyncio.run(contained(work(), "score", **fields))
+
+
+def nobody(key: str) -> Model:
+    raise AssertionError(f"model {key!r} was called")
+
+
+def test_a_result_passes() -> None:
+    async def work() -> int:
+        return 4
+
+    assert asyncio.run(contained(work(), "solver")) == 4
+
+
+def test_a_sample_error_keeps_what_it_says() -> None:
+    error = SampleError("no answer", stage="solver", hint="ask", kind="ModelError")
+    assert contain(error) == Failure("solver", "ModelError", "no answer", "ask")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (ValueError("bad"), "ValueError", "bad"),
+        (KeyError("x"), "KeyError", "'x'"),
+        (RuntimeError(), "RuntimeError", "RuntimeError"),
+        (RecursionError("deep"), "RecursionError", "deep"),
+        (MemoryError(), "MemoryError", "MemoryError"),
+        (SnippetError("s: boom"), "SnippetError", "s: boom"),
+        (ExceptionGroup("several", [ValueError("a")]), "ExceptionGroup", "several (1 sub-exception)"),
+    ],
+)
+def test_any_other_exception_is_a_failure_at_the_stage(error: Exception, kind: str, message: str) -> None:
+    assert contain(error) == Failure("score", kind, message)
+
+
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(3), GeneratorExit()]
+)
+def test_what_ends_the_run_passes(error: BaseException) -> None:
+    async def work() -> int:
+        raise error
+
+    async def main() -> None:
+        with pytest.raises(type(error)):
+            await contained(work(), "score")
+
+    asyncio.run(main())
+
+
+def test_an_engines_limit_passes_when_it_is_named() -> None:
+    with pytest.raises(TimeoutError):
+        contain(TimeoutError("limit"), let_through=(TimeoutError,))
+    assert contain(TimeoutError("limit")).kind == "TimeoutError"
+
+
+def test_a_judges_calls_are_kept() -> None:
+    calls = [{"reply": "?"}]
+    assert contain(JudgeError("unreadable", calls, kind="K")).details == {"judge_calls": calls}
+    assert contain(JudgeError("unreadable", [], kind="K")).details == {}
+
+
+def test_a_failure_comes_back_from_a_log_and_becomes_evidence() -> None:
+    failure = Failure("score", "KeyError", "'x'", "look")
+    assert Failure.from_json(json.loads(json.dumps(failure.to_json()))) == failure
+    error = failure.to_error("scorer 'a'")
+    assert (error.error_type, error.message, error.hint) == ("KeyError", "scorer 'a': 'x'", "look")
+    assert error.model_dump(mode="json")["stage"] == "score"
+
+
+def score_all(source: str, rows: list[dict[str, Any]]) -> list[Outcome | Failure]:
+    spec = SCORER.validate_python(
+        {"type": "python_all_samples", "compute_scores_snippet": source, "metrics": []}
+    )
+    samples = [Sample(number, row) for number, row in enumerate(rows)]
+    host = SnippetHost(SnippetLimits(seconds=20))
+    (compiled,) = compile_scorers([spec], samples=samples, host=host)
+
+    async def main() -> list[Outcome | Failure]:
+        works = [contained(compiled.score(sample, None, nobody), "score") for sample in samples]
+        return await asyncio.gather(*works)
+
+    try:
+        return asyncio.run(main())
+    finally:
+        host.close()
+
+
+def test_all_samples_are_scored_by_one_call_in_their_order() -> None:
+    source = (
+        "calls = []\ndef compute_scores(samples):\n    calls.append(1)\n"
+        "    return [{'scores': {'n': s['n'] * 2}, 'metadata': {'calls': len(calls)}} for s in samples]"
+    )
+    found = score_all(source, [{"n": 3}, {"n": 1}, {"n": 2}])
+    assert found == [Outcome({"n": number}, {"calls": 1}) for number in (6, 2, 4)]
+
+
+def test_one_bad_entry_fails_its_own_sample_only() -> None:
+    good, bad, metadata = score_all(
+        "def compute_scores(s): return [{'x': 1}, 'two', {'scores': {}, 'metadata': [1]}]", [{}, {}, {}]
+    )
+    assert good == Outcome({"x": 1})
+    assert isinstance(bad, Failure)
+    assert (
+        bad.message == "compute_scores_snippet: compute_scores returned a str, expected a mapping of scores"
+    )
+    assert isinstance(metadata, Failure)
+    assert "its metadata is a list, expected a mapping" in metadata.message
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("[]", "returned 0 entries, expected a list with one entry for each of the 2 samples"),
+        ("[{}, {}, {}]", "returned 3 entries"),
+        ("{'x': 1}", "returned a dict, expected a list"),
+        ("None", "returned a NoneType"),
+        ("1 / 0", "ZeroDivisionError: division by zero (line 1, in compute_scores"),
+    ],
+)
+def test_what_is_wrong_as_a_whole_fails_every_sample(returned: str, message: str) -> None:
+    found = score_all(f"def compute_scores(samples): return {returned}", [{}, {}])
+    assert len(found) == 2
+    for each in found:
+        assert isinstance(each, Failure)
+        assert message in each.message
+        assert each.stage == "score"
+
+
+@pytest.mark.parametrize(
+    ("entry", "outcome"),
+    [
+        ({"a": 1}, Outcome({"a": 1})),
+        ({}, Outcome({})),
+        ({"scores": {"a": 1}}, Outcome({"a": 1})),
+        ({"scores": {"a": 1}, "metadata": None}, Outcome({"a": 1})),
+        ({"scores": 4}, Outcome({"scores": 4})),
+        ({"scores": {"a": 1}, "b": 2}, Outcome({"scores": {"a": 1}, "b": 2})),
+    ],
+)
+def test_both_forms_of_an_entry_are_told_apart(entry: dict[str, Any], outcome: Outcome) -> None:
+    assert score_all(f"def compute_scores(samples): return [{entry!r}]", [{}]) == [outcome]

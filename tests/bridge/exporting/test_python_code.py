@@ -1,0 +1,91 @@
+"""Generated files: what a template uses of a runtime is copied, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from aigo_bridge.exporting.python_code import names_in, rendered, with_runtime
+
+RUNTIME = "aigo_bridge.exporting.runtime"
+SOURCE = '''"""A file."""
+
+import json
+from pathlib import Path
+
+DATA = [Path("."), 1]
+
+
+def last() -> object:
+    return {code}
+'''
+
+
+def definitions(source: str) -> list[str]:
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+
+
+def test_only_what_is_needed_is_copied_before_the_last_statement() -> None:
+    source = with_runtime(SOURCE.replace("{code}", "metric_values([], [])"), RUNTIME)
+
+    assert definitions(source) == ["mean", "deviation", "metric_values", "last"]
+    assert "import statistics\n" in source
+    assert "sacrebleu" not in source
+    assert "json" not in source
+    assert source.index("DATA = ") < source.index("FORMULAS: ") < source.index("def metric_values")
+
+
+def test_imports_of_packages_follow_those_of_python() -> None:
+    source = with_runtime(SOURCE.replace("{code}", "bleu"), RUNTIME)
+
+    head = source[: source.index("DATA")].strip().splitlines()
+    assert head == [
+        '"""A file."""',
+        "",
+        "from pathlib import Path",
+        "from typing import Any",
+        "",
+        "from sacrebleu.metrics.bleu import BLEU",
+    ]
+
+
+def test_a_constant_keeps_the_text_that_describes_it() -> None:
+    source = with_runtime(SOURCE.replace("{code}", "string_equals"), RUNTIME)
+
+    assert 'Any]]\n"""Scores by name, and what was compared."""\n' in source
+
+
+def test_a_copied_file_runs() -> None:
+    space: dict[str, object] = {}
+    exec(
+        with_runtime(SOURCE.replace("{code}", 'compared_text(" A ", {}, ["trim", "lower"])'), RUNTIME), space
+    )
+
+    assert space["last"]() == "a"  # type: ignore[operator]  # the function of the source
+
+
+def test_texts_are_data_of_a_template(tmp_path: Path) -> None:
+    """Whatever an author writes, it is no code of Jinja or of Python."""
+    text = "{{ 1 + 1 }}\"\"\"'''\n{% raw %}"
+    template = tmp_path / "x.py.jinja"
+    template.write_text("A = {{ text | text }}\nB = {{ [text] | literal }}\n")
+    space: dict[str, object] = {}
+
+    exec(rendered(template, text=text), space)
+
+    assert (space["A"], space["B"]) == (text, [text])
+
+
+def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
+    template = tmp_path / "x.py.jinja"
+    template.write_text("{{ missing }}")
+
+    with pytest.raises(jinja2.UndefinedError):
+        rendered(template)
+
+
+def test_names_of_a_module_are_those_that_it_uses_or_gives() -> None:
+    assert names_in("def a(b):\n    c = d(e=f)\n") >= {"a", "b", "c", "d", "f"}

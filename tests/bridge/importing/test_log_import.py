@@ -1,0 +1,124 @@
+"""What every import has in common: names of files, exit codes, reports, and which engine a location belongs to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.engine.registry import engine_names, load_logs, logs_at
+from aigo_bridge.errors import UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import Damage, ImportReport, LossReport, file_stem
+
+
+def result(**fields: object) -> ImportReport:
+    known = {
+        "log": "a\x1b.log",
+        "output": Path("out/a.tasklog.json"),
+        "loss_file": Path("out/a.loss.json"),
+        "status": "success",
+        "samples": 3,
+        "trials": 6,
+        "failed": 1,
+        "damage": (),
+        "loss": LossReport(dropped=Counter({"x": 2})),
+    }
+    return ImportReport(**{**known, **fields})  # type: ignore[arg-type]  # a table of different arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("a", "a"),
+        ("a/b\\c", "a_b_c"),
+        ('a|b:c?"<>*', "a_b_c_____"),
+        ("", "log"),
+        ("\x00\x7f", "__"),
+        ("é", "é"),
+    ],
+)
+def test_names_of_logs_become_names_of_files(name: str, stem: str) -> None:
+    assert file_stem(name, set()) == stem
+
+
+def test_names_that_are_taken_get_a_number() -> None:
+    taken: set[str] = set()
+    assert [file_stem(name, taken) for name in ("a", "a", "a-2", "a")] == ["a", "a-2", "a-2-2", "a-3"]
+    assert len(taken) == 4
+
+
+def test_damage_is_worse_than_loss_and_loss_is_judged_by_the_user() -> None:
+    assert result().judged(None).exit_code == ExitCode.DONE
+    assert result().judged(2).exit_code == ExitCode.DONE
+    assert result().judged(1).exit_code == ExitCode.FAILED
+    damaged = result(damage=(Damage("m", 7, "cut off"), Damage("n", None, "gone"))).judged(0)
+    assert damaged.exit_code == ExitCode.PARTIAL
+    assert damaged.reason == "2 parts of the log could not be read: m at byte 7: cut off"
+
+
+def test_the_report_is_for_people_and_for_programs(tmp_path: Path) -> None:
+    damage = (Damage("m", 7, "cut off"),)
+    report = result(damage=damage, loss_file=tmp_path / "a.loss.json", redacted=Counter({"key": 1})).judged(
+        None
+    )
+    assert report.exit_code == ExitCode.PARTIAL
+    assert report.lines[0] == "a\\x1b.log: success"
+    assert report.lines[1] == "  3 samples in 6 trials, 1 failed -> out/a.tasklog.json"
+    assert report.summary["unreadable"] == ["m at byte 7: cut off"]
+    report.write_loss()
+    assert json.loads((tmp_path / "a.loss.json").read_text()) == {
+        "log": "a\x1b.log",
+        "kept": {},
+        "changed": {},
+        "dropped": {"x": 2},
+        "redacted": {"key": 1},
+        "damage": [{"member": "m", "offset": 7, "reason": "cut off", "kind": "DamagedLog"}],
+    }
+
+
+def test_every_engine_reads_its_own_logs() -> None:
+    assert engine_names() == ["inspect", "lighteval"]
+    for name in engine_names():
+        assert "(" in load_logs(name).expected
+
+
+def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) -> None:
+    (tmp_path / "mine.eval").write_bytes(b"PK")
+    (tmp_path / "odd.json").write_text('{"a": 1}')
+    (tmp_path / "lh.json").write_text('{\n  "config_general": {}, "results": {}}')
+    (tmp_path / "in.json").write_text('{"version": 2, "status": "success", "eval": {}}')
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    (tmp_path / "cut.json").write_text('{"version": 2, "sta')
+
+    def engines(name: str = "") -> dict[str, list[str]]:
+        found = logs_at(str(tmp_path / name) if name else str(tmp_path))
+        return {engine: [Path(path).name for path in paths] for engine, paths in found.items()}
+
+    assert engines("mine.eval") == {"inspect": ["mine.eval"]}
+    assert engines("in.json") == {"inspect": ["in.json"]}
+    assert engines("lh.json") == {"lighteval": ["lh.json"]}
+    assert engines("rows.parquet") == {"lighteval": ["rows.parquet"]}
+    # It may have been a log: its report says what is wrong with it.
+    assert engines("cut.json") == {"inspect": ["cut.json"]}
+    # In a folder the content decides as well, but any data set may be a Parquet file.
+    assert engines() == {"inspect": ["in.json", "mine.eval"], "lighteval": ["lh.json"]}
+    with pytest.raises(UsageError, match=r"odd\.json' is no log of an engine: it is JSON without"):
+        engines("odd.json")
+    with pytest.raises(UsageError, match="no logs at"):
+        engines("nothing")
+    with pytest.raises(UsageError, match="unknown engine 'x'"):
+        load_logs("x")
+
+
+def test_what_imports_share_loads_no_plans() -> None:
+    code = (
+        "import sys, aigo_bridge.importing.log_import, aigo_bridge.importing.redaction;"
+        " print([n for n in ('aigo_bridge.engine.protocol', 'aigo_bridge.plan.plan', 'inspect_ai', 'lighteval') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

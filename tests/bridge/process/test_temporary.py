@@ -1,0 +1,119 @@
+"""What `kill -9` leaves behind is swept away, and nothing else."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+CODE = {
+    "worker": """
+from aigo_bridge.snippets.process import WorkerProcess
+worker = WorkerProcess(2**30)
+""",
+    "folder": """
+from aigo_bridge.process.temporary import make_folder
+folder = make_folder("aigo-sandbox-")
+open(folder + "/inside", "w").close()
+""",
+    "draft": """
+from aigo_bridge.results.log_files import open_for_replacing
+from pathlib import Path
+writing = open_for_replacing(Path("result.json"))
+writing.__enter__().write(b"half")
+""",
+    "import": """
+from aigo_bridge.results.log_files import open_for_replacing
+from pathlib import Path
+writing = open_for_replacing(Path("result.json"), clean=False)
+writing.__enter__().write(b"half")
+""",
+    "export": """
+from aigo_bridge.exporting.folders import new_content
+from pathlib import Path
+exporting = new_content(Path("exported"), force=False)
+(exporting.__enter__() / "half.py").write_text("half")
+""",
+}
+
+
+@contextmanager
+def running(folder: Path, what: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has a temporary thing, and waits."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{CODE[what]}\nprint('made', flush=True)\nimport time\ntime.sleep(600)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "made\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("what", CODE)
+def test_what_a_killed_process_leaves_is_swept_by_the_next_one(tmp_path: Path, what: str) -> None:
+    with running(tmp_path, what) as killed:
+        left = names(tmp_path)
+        assert len(left) == 1
+        with running(tmp_path, what):
+            # It is in use: nobody touches it.
+            assert left < names(tmp_path)
+            killed.kill()
+            killed.wait()
+            with running(tmp_path, what):
+                assert not left & names(tmp_path)
+                assert len(names(tmp_path)) == 2
+
+
+def test_only_what_is_locked_in_this_way_is_swept(tmp_path: Path) -> None:
+    """Folders of other programs and releases, and what links point to, stay."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").touch()
+    (tmp_path / "aigo-sandbox-old").mkdir()
+    (tmp_path / "aigo-sandbox-link.own").symlink_to(tmp_path / "precious")
+    (tmp_path / "aigo-sandbox-file.own").touch()
+    os.mkfifo(tmp_path / "aigo-sandbox-fifo.own")
+    (tmp_path / ".result.json.0123456789ab.tmp").touch()
+    before = names(tmp_path)
+    for what in ("folder", "draft"):
+        with running(tmp_path, what):
+            pass
+    assert before <= names(tmp_path)
+    assert (tmp_path / "precious" / "file").exists()
+
+
+def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aigo_bridge.process import temporary
+
+    lock, swept = fcntl.flock, list[str]()
+
+    def late(descriptor: int, how: int) -> None:
+        if not swept:
+            (draft,) = tmp_path.iterdir()
+            swept.append(draft.name)
+            draft.unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with temporary.draft_of(tmp_path / "result.json") as draft:
+        assert draft.exists()
+        assert draft.name not in swept
+    assert list(tmp_path.iterdir()) == []

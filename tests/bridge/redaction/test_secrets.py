@@ -1,0 +1,298 @@
+"""What the process knows to be secret is taken out however it is spelled; ordinary values are not taken for secrets."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from aigo_bridge.redaction.secrets import (
+    MASK,
+    Redactor,
+    environment_secrets,
+    learn_arguments,
+    learn_environment,
+    redact,
+    redact_error,
+    redact_on_screen,
+    redact_value,
+)
+
+KEY = "sk-live/9f8e7d6c+5b4a=\"ü\\'&<x>"
+
+
+def all_escaped(text: str) -> str:
+    """JSON as some writers have it: every character as an escape."""
+    return "".join(f"\\u{ord(char):04x}" for char in text)
+
+
+SPELLINGS = {
+    "as it is": KEY,
+    "json": json.dumps(KEY)[1:-1],
+    "json, unicode": json.dumps(KEY, ensure_ascii=False)[1:-1],
+    "json, slashes": json.dumps(KEY)[1:-1].replace("/", "\\/"),
+    "json in json": json.dumps(json.dumps({"error": KEY})),
+    "json, all escaped": all_escaped(KEY),
+    "json, escaped for pages": json.dumps(KEY)[1:-1]
+    .replace("<", "\\u003c")
+    .replace(">", "\\u003e")
+    .replace("&", "\\u0026"),
+    "python": repr({"key": KEY}),
+    "html": html.escape(KEY),
+    "address": quote(KEY),
+    "query": quote(KEY, safe=""),
+    "basic authorization": base64.b64encode(f"somebody:{KEY}".encode()).decode(),
+    "url-safe base64": base64.urlsafe_b64encode(KEY.encode()).decode(),
+    "hexadecimal": KEY.encode().hex(),
+    "address, all escaped": "".join(f"%{byte:02X}" for byte in KEY.encode()),
+    "address, lower case": quote(KEY, safe="").lower().replace("zq9x", "Zq9x"),
+    "address in an address": quote(quote(KEY, safe=""), safe=""),
+    "html, all escaped": "".join(f"&#{ord(char)};" for char in KEY),
+    "html, hexadecimal": "".join(f"&#x{ord(char):x};" for char in KEY),
+    "python, all escaped": "".join(f"\\x{ord(char):02x}" for char in KEY),
+    "html in json, all escaped": all_escaped("".join(f"&#{ord(char)};" for char in KEY)),
+    "base64 in an address": quote(base64.b64encode(f"me:{KEY}".encode()).decode(), safe=""),
+    "every second letter escaped": "".join(
+        char if at % 2 else f"\\u{ord(char):04x}" for at, char in enumerate(KEY)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("before", ["", "x", "xy", "\\", "ß"])
+def test_every_spelling_is_found(name: str, before: str) -> None:
+    done = Redactor([KEY])(f"{before}{SPELLINGS[name]} is wrong")
+
+    assert MASK in done
+    assert done.endswith(" is wrong")
+    assert "9f8e7d6c" not in done
+    assert base64.b64encode(b"9f8e7d6c5b4a")[:10].decode() not in done
+
+
+@settings(max_examples=20, deadline=None)
+@given(secret=st.text(min_size=12, max_size=30), rest=st.lists(st.text()))
+@example(secret='"}],"a":[{"b', rest=["x"])
+@example(secret="123456789012", rest=[])
+def test_a_document_stays_valid_and_keeps_its_keys(secret: str, rest: list[str]) -> None:
+    document = json.dumps(
+        {"samples": [{"num_completion_tokens": 123456789012, "text": secret}], "rest": rest}
+    )
+
+    done = json.loads(
+        Redactor([secret, "num_completion_tokens"]).json(document.encode("utf-8", "surrogatepass"))
+    )
+
+    assert done["samples"][0]["num_completion_tokens"] == 123456789012
+    assert len(done["rest"]) == len(rest)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_document_that_holds_a_spelling_stays_valid(name: str, depth: int) -> None:
+    document: object = {"text": f"before {SPELLINGS[name]} after", "n": 1}
+    for _ in range(depth):
+        document = {"inner": json.dumps(document), "rest": ["x", 2.50]}
+
+    done = Redactor([KEY]).json(json.dumps(document).encode())
+
+    inner: object = json.loads(done)
+    for _ in range(depth):
+        assert isinstance(inner, dict)
+        assert inner["rest"] == ["x", 2.5]
+        inner = json.loads(inner["inner"])
+    assert isinstance(inner, dict)
+    assert MASK in inner["text"]
+    assert inner["text"].startswith("before ")
+    assert inner["text"].endswith(" after")
+    assert "9f8e7d6c" not in inner["text"]
+
+
+def test_nothing_is_found_across_the_texts_of_a_document() -> None:
+    """The quotes that end a text are no part of a secret, whatever stands around them."""
+    document = {"a": "x abc\\", "defghijk": '%41bc"', "b": "%64efghijk"}
+
+    text = json.dumps(document).encode()
+
+    assert Redactor(['abc"defghijk', 'bc", "b": "defghijk', 'abc", "defghijk']).json(text) == text
+
+
+def test_a_screen_breaks_lines_in_the_midst_of_words() -> None:
+    learn_environment({"MY_API_KEY": "abcdefgh-1234-ijklmnop"})
+
+    shown = "│ refused: abcdefgh-12 │\n│ 34-ijklm             │\n│ nop, \x1b[1mtry again │\n"
+
+    assert redact_on_screen(shown) == f"│ refused: {MASK}, \x1b[1mtry again │\n"
+
+
+def test_a_word_that_is_a_key_is_hidden_in_texts_and_stays_a_name_of_fields() -> None:
+    document = {
+        "correcthorsebattery": "it is correcthorsebattery",
+        "123456789013": [123456789013, "123456789013"],
+    }
+
+    done = Redactor(["correcthorsebattery", "123456789013"]).json(json.dumps(document).encode())
+
+    assert json.loads(done) == {"correcthorsebattery": f"it is {MASK}", "123456789013": [123456789013, MASK]}
+
+
+PEM = "\n".join(
+    [
+        "-----BEGIN PRIVATE KEY-----",
+        "MIIEvQIBADANBgkqhkiG9w0B",
+        "AQEFAASCBKcwggSjAgEAAoIB",
+        "-----END PRIVATE KEY-----",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        PEM,
+        json.dumps(PEM),
+        "MIIEvQIBADANBgkqhkiG9w0B",
+        PEM.replace("\n", "\r\n"),
+        PEM.replace("\n", ""),
+        PEM.replace("\n", "\n    "),
+        base64.b64encode(PEM.encode()).decode(),
+    ],
+)
+def test_no_line_of_a_key_of_several_lines_is_shown(shown: str) -> None:
+    done = Redactor([f"\n{PEM}\n"])(f"x {shown} y")
+
+    assert "BADANBgkqhk" not in done
+    assert "ASCBKcwgg" not in done
+    assert base64.b64encode(b"MIIEvQIBADAN").decode()[2:-2] not in done
+    assert done.startswith("x ")
+    assert done.endswith(" y")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hidden"),
+    [
+        ("A_TOKEN", "h8Kq2mZx", ["h8Kq2mZx"]),
+        ("A_TOKEN", "h8Kq2mZ", []),
+        ("A_TOKEN", "required", []),
+        ("A_TOKEN", "zqxwvjkpmbtrnygh", ["zqxwvjkpmbtrnygh"]),
+        ("A_TOKEN", "Bearer 0a1b2c3d4e5f", ["Bearer 0a1b2c3d4e5f"]),
+        ("MYSQL_PWD", "hunter2!", ["hunter2!"]),
+        ("PWD", "/home/some0ne/else", []),
+        ("A_AUTH", "Basic " + base64.b64encode(b"me:pa55w0rd").decode(), ["me:pa55w0rd", "pa55w0rd"]),
+        ("A_URL", "https://h.example/?sig=ab12cd34ef56&v=2024-05-06", ["ab12cd34ef56"]),
+        ("A_URL", "https://ghp0a1b2c3d4e5@h.example/x.git", ["ghp0a1b2c3d4e5"]),
+        ("A_CREDENTIALS", json.dumps({"type": "x", "private_key": PEM}), [PEM]),
+    ],
+)
+def test_values_that_are_secrets_by_their_shape(name: str, value: str, hidden: list[str]) -> None:
+    found = set(environment_secrets({name: value}))
+
+    assert found - {value} == set(hidden) - {value}
+    assert (value in hidden) <= (value in found)
+    assert bool(found) == bool(hidden)
+
+
+@pytest.mark.parametrize("key", ["correcthorse", "hunter22", "00112233", "Aaaaaaaaaaaaaaaa"])
+def test_what_is_used_as_a_key_is_one(key: str) -> None:
+    learn_arguments({"client_args": {"default_headers": {"X-Auth": key}}})
+    assert redact(f"<{key}>") == f"<{MASK}>"
+
+
+@pytest.mark.parametrize("key", ["none", "not-needed", "no-key", "lm-studio", "EMPTY", "dummykey"])
+def test_a_word_in_the_place_of_a_key_is_none(key: str) -> None:
+    learn_arguments({"api_key": key})
+    assert redact(f"<{key}>") == f"<{key}>"
+
+
+def test_a_text_that_is_all_escapes_takes_no_long() -> None:
+    """Its cost grows with its length: no pair of escapes is looked at together."""
+    learn_environment({"MY_API_KEY": "abcdefgh-1234-ijklmnop"})
+    text = "\\u0061%61&#97;" * 20_000
+
+    assert redact(text) is text
+
+
+def test_what_an_environment_has_of_secrets(tmp_path: Path) -> None:
+    file = tmp_path / "service-account.json"
+    file.touch()
+    secrets = {
+        "OPENAI_API_KEY": "sk-1234567890ab",
+        "LOCAL_KEY": "key-of-the-test",
+        "MY_TOKEN": " 0123456789abcdef\n",
+        "DB_PASS": "correct horse battery",
+        "HTTPS_PROXY": "http://me:s3cret%2Fproxy-word@proxy.example:3128",
+    }
+    harmless = {
+        "TOKENIZERS_PARALLELISM": "false",
+        "SECRET_COUNT": "1",
+        "TEST_TOKEN": "test",
+        "SHORT_KEY": "not-needed",
+        "MAX_TOKENS": "100000000000",
+        "TOKEN_SINCE": "2026-11-22T13:30:00",
+        "FIELD_KEY": "num_completion_tokens",
+        "TOKEN_URL": "https://login.example.com/oauth/token",
+        "GOOGLE_APPLICATION_CREDENTIALS": str(file),
+        "TOKENIZER": "meta-llama/Llama-3.1-8B-Instruct",
+        "HOME": "/home/somebody-with-a-long-name",
+        "BAD_SECRET": "not utf-8 \udcff\udcff\udcff",
+    }
+
+    found = environment_secrets({**secrets, **harmless})
+
+    assert set(found) == {
+        "sk-1234567890ab", "key-of-the-test", "0123456789abcdef", "correct horse battery",
+        "s3cret%2Fproxy-word", "s3cret/proxy-word", "me:s3cret%2Fproxy-word", "me:s3cret/proxy-word",
+    }  # fmt: skip
+    assert Redactor(found)(" ".join(harmless.values())) == " ".join(harmless.values())
+
+
+def test_what_is_learned_is_hidden_everywhere() -> None:
+    assert redact("the password is 'hunter2-hunter2'") == "the password is 'hunter2-hunter2'"
+    learn_environment({"SITE_PASSWORD": "hunter2-hunter2"})
+    learn_arguments({"api_key": "abcdefgh-1234", "base_url": "http://127.0.0.1:1/v1"})
+
+    assert redact("the password is 'hunter2-hunter2'") == f"the password is '{MASK}'"
+    assert redact_value({"error": ["abcdefgh-1234", 1, None], "hunter2-hunter2": (True,)}) == {
+        "error": [MASK, 1, None],
+        MASK: (True,),
+    }
+
+
+def test_an_exception_and_what_it_came_from() -> None:
+    learn_environment({"MY_API_KEY": "abcdefgh-1234"})
+
+    class StatusError(Exception):
+        def __init__(self, message: str, body: object):
+            super().__init__(message)
+            self.message, self.body, self.status_code = message, body, 429
+
+    caught = StatusError("wrong key abcdefgh-1234", {"error": {"key": "abcdefgh-1234"}})
+    caught.__cause__ = ValueError("inner abcdefgh-1234")
+
+    redact_error(caught)
+
+    assert str(caught) == caught.message == f"wrong key {MASK}"
+    assert caught.body == {"error": {"key": MASK}}
+    assert caught.status_code == 429
+    assert str(caught.__cause__) == f"inner {MASK}"
+
+
+def test_an_exception_that_cannot_be_changed_is_left_out_of_the_chain() -> None:
+    """Its text is made anew each time, from what it does not let go."""
+    learn_environment({"MY_API_KEY": "abcdefgh-1234"})
+
+    class StubbornError(Exception):
+        def __str__(self) -> str:
+            return "abcdefgh-1234"
+
+    error = RuntimeError("outer")
+    error.__cause__ = StubbornError()
+
+    redact_error(error)
+
+    assert error.__cause__ is None

@@ -1,0 +1,329 @@
+"""What a program in the local sandbox can do, and above all what it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import anyio
+import pytest
+
+from aigo_bridge.sandbox import jailing
+from aigo_bridge.sandbox.jailing import JailLimits, JailRefusedError, JailResult, run_jailed
+from aigo_inspect.sandbox import available
+
+QUICK = JailLimits(seconds=5, memory_bytes=256 << 20, disk_bytes=8 << 20, output_bytes=100_000)
+
+
+def jailed(
+    source: str, *, limits: JailLimits = QUICK, stdin: bytes = b"", folder: Path | None = None
+) -> JailResult:
+    command = ["python3", "-I", "-c", dedent(source)]
+    return asyncio.run(run_jailed(command, stdin=stdin, folder=folder, limits=limits))
+
+
+def said(source: str) -> str:
+    result = jailed(source)
+    assert (result.ended, result.code, result.stderr) == ("exit", 0, b"")
+    return result.stdout.decode().strip()
+
+
+def test_a_program_runs_with_its_input_and_its_exit_code() -> None:
+    result = jailed("import sys; print(sys.stdin.read().upper()); sys.exit(3)", stdin="grüße".encode())
+    assert (result.ended, result.code, result.stdout.decode()) == ("exit", 3, "GRÜSSE\n")
+
+
+def test_the_probe_finds_it() -> None:
+    name, reason = available()
+    assert name in ("aigo_local", "docker")
+    assert reason
+
+
+def test_files_are_copies_and_what_is_written_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("given")
+    source = "print(open('data.txt').read()); open('data.txt', 'w').write('x'); open('new', 'w').write('y')"
+    assert jailed(source, folder=tmp_path).stdout == b"given\n"
+    assert jailed(source, folder=tmp_path).stdout == b"given\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.txt"]
+
+
+def test_there_is_no_network() -> None:
+    source = """
+        import socket
+        for address in (("127.0.0.1", 22), ("192.0.2.1", 80), ("8.8.8.8", 53)):
+            try:
+                socket.create_connection(address, 2)
+            except OSError as error:
+                print(type(error).__name__, error.errno)
+    """
+    assert len(said(source).splitlines()) == 3
+
+
+def test_nothing_is_written_outside_of_its_own_folders() -> None:
+    source = """
+        import os
+        for path in ("/x", "/usr/x", "/etc/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"):
+            try:
+                open(path, "w").write("x")
+            except OSError:
+                continue
+            print(path)
+    """
+    assert said(source) == ""
+
+
+def test_the_runners_files_are_not_there(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sk-secret")
+    source = f"""
+        import os
+        paths = ["/etc/shadow", "/etc/passwd", "/root/.ssh", "/home", "/var", "/old", {str(secret)!r}]
+        paths += ["/proc/1/root" + path for path in paths] + ["/proc/1/cwd" + path for path in paths]
+        os.symlink({str(secret)!r}, "link")
+        print([path for path in [*paths, "link", "/work/../../../etc/shadow"] if os.path.exists(path)])
+    """
+    assert said(source) == "[]"
+
+
+def test_nothing_of_the_runners_environment_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    source = """
+        import os
+        found = dict(os.environ)
+        for name in os.listdir("/proc"):
+            try:
+                found[name] = open(f"/proc/{name}/environ").read()
+            except OSError:
+                pass
+        print(found)
+    """
+    assert "sk-secret" not in said(source)
+
+
+def test_its_processes_are_all_it_sees_and_the_watcher_is_out_of_reach() -> None:
+    source = """
+        import ctypes, os, signal
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        assert set(numbers) == {os.getpid()}, numbers
+        for sent in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
+            for target in (1, -1, os.getppid()):
+                try:
+                    os.kill(target, sent)
+                except (PermissionError, ProcessLookupError):
+                    pass
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.restype = ctypes.c_long
+        print(libc.ptrace(16, 1, None, None), os.path.exists("/proc/1/mem") and os.access("/proc/1/mem", os.R_OK))
+    """
+    # Its own user's processes are all that it may kill, and it has none but itself (-1 leaves out the sender).
+    assert said(source).startswith("-1")
+
+
+def test_nothing_tells_of_the_machines_folders() -> None:
+    source = """
+        import os
+        for name in ("cmdline", "environ", "cwd", "exe"):
+            print(os.path.exists(f"/proc/1/{name}"))
+        print("aigo" in open("/proc/self/environ").read())
+    """
+    assert said(source).split() == ["False"] * 5
+
+
+def test_there_is_no_memory_that_no_limit_counts_and_no_odd_socket() -> None:
+    source = """
+        import ctypes, socket
+        libc = ctypes.CDLL(None, use_errno=True)
+        print(libc.memfd_create(b"x", 0), libc.shmget(1, 1 << 20, 0o1600))
+        for family in (socket.AF_VSOCK, socket.AF_NETLINK, socket.AF_PACKET, socket.AF_INET, socket.AF_INET6):
+            try:
+                socket.socket(family, socket.SOCK_DGRAM)
+                print("a socket of family", family)
+            except OSError:
+                continue
+        socket.socket(socket.AF_UNIX)
+        socket.socketpair()
+    """
+    assert said(source) == "-1 -1"
+
+
+def test_it_has_no_privileges_and_gets_none() -> None:
+    source = """
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        status = open("/proc/self/status").read()
+        caps = {line.split()[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")}
+        assert not any(caps.values()), caps
+        assert libc.unshare(0x10000000) == -1
+        assert libc.unshare(0x00020000) == -1
+        assert libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) == -1
+        assert libc.umount2(b"/work", 2) == -1
+        assert libc.chroot(b"/tmp") == -1
+        assert libc.sethostname(b"x", 1) == -1
+        print("nothing")
+    """
+    assert said(source) == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("source", "ended"),
+    [
+        ("while True: pass", "time"),
+        ("import time; time.sleep(1000)", "time"),
+        ("while True: print('x' * 10000)", "output"),
+        ("import sys\nwhile True: sys.stderr.write('x' * 10000)", "output"),
+    ],
+)
+def test_limits_end_it(source: str, ended: str) -> None:
+    start = time.monotonic()
+    result = jailed(source, limits=JailLimits(seconds=1.5, output_bytes=100_000))
+    assert (result.ended, result.code) == (ended, None)
+    assert len(result.stdout) <= 100_000
+    assert time.monotonic() - start < 10
+
+
+def test_a_memory_bomb_is_its_own_affair() -> None:
+    result = jailed("x = []\nwhile True: x.append(bytearray(1 << 22))")
+    assert result.ended == "memory" or b"MemoryError" in result.stderr
+
+
+def test_memory_of_all_its_processes_counts_together() -> None:
+    source = """
+        import os, time
+        for _ in range(8):
+            if os.fork() == 0:
+                x = b"x" * (100 << 20)
+                time.sleep(100)
+        time.sleep(100)
+    """
+    assert jailed(source).ended == "memory"
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_memory_that_processes_share_counts(by_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not by_kernel:  # as where no group of processes can be made
+        monkeypatch.setattr(jailing.MemoryGroup, "made", lambda memory_bytes: None)
+    source = """
+        import mmap, os, time
+        for _ in range(8):
+            if os.fork() == 0:
+                x = mmap.mmap(-1, 100 << 20)
+                x.write(b"x" * (100 << 20))
+                time.sleep(100)
+        time.sleep(100)
+    """
+    assert jailed(source).ended == "memory"
+    assert [group for parent, _ in jailing.parents() for group in parent.glob(f"aigo-{os.getpid()}-*")] == []
+
+
+def test_a_fork_bomb_finds_its_limit() -> None:
+    source = """
+        import os
+        made = 0
+        try:
+            while True:
+                if os.fork() == 0:
+                    import time
+                    time.sleep(100)
+                made += 1
+        except BlockingIOError:
+            print(made)
+    """
+    assert 0 < int(said(source)) <= QUICK.processes
+
+
+def test_daemons_do_not_outlive_it() -> None:
+    source = """
+        import os, time
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execvp("sleep", ["sleep", "9876543"])
+            os._exit(0)
+        time.sleep(0.3)
+    """
+    start = time.monotonic()
+    assert jailed(source).ended == "exit"
+    assert time.monotonic() - start < 5
+    assert not running("9876543")
+
+
+def test_disk_is_limited() -> None:
+    source = """
+        written = 0
+        try:
+            for number in range(100):
+                with open(f"/tmp/{number}", "wb") as file:
+                    written += file.write(bytes(1 << 20))
+        except OSError:
+            print(written >> 20)
+    """
+    assert int(said(source)) <= QUICK.disk_bytes >> 20
+
+
+def test_a_cancelled_run_leaves_nothing() -> None:
+    async def main() -> None:
+        with anyio.move_on_after(1):
+            await run_jailed(["sleep", "8765432"], limits=JailLimits(seconds=60))
+
+    asyncio.run(main())
+    deadline = time.monotonic() + 5
+    while running("8765432") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running("8765432")
+
+
+def test_a_killed_runner_leaves_nothing() -> None:
+    source = (
+        "import asyncio\nfrom aigo_bridge.sandbox.jailing import *\n"
+        "asyncio.run(run_jailed(['sleep', '7654321'], limits=JailLimits(seconds=60)))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", source])
+    deadline = time.monotonic() + 30
+    while not running("7654321") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 5
+    while running("7654321") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running("7654321")
+
+
+def test_many_run_at_once_and_do_not_see_each_other() -> None:
+    async def main() -> list[JailResult]:
+        async def one(number: int) -> None:
+            source = (
+                f"import os\nopen('mine', 'w').write('{number}')\nprint(os.listdir('.'), open('mine').read())"
+            )
+            found.append(await run_jailed(["python3", "-I", "-c", source]))
+
+        found: list[JailResult] = []
+        async with anyio.create_task_group() as group:
+            for number in range(12):
+                group.start_soon(one, number)
+        return found
+
+    lines = sorted(result.stdout.decode() for result in asyncio.run(main()))
+    assert lines == sorted(f"['mine'] {number}\n" for number in range(12))
+
+
+def test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason(tmp_path: Path) -> None:
+    # A root folder that is not there is as good as a kernel that forbids: the jail reports it before the program begins.
+    with pytest.raises(JailRefusedError, match=r"not allowed here: .*No such file"):
+        asyncio.run(run_jailed(["python3"], folder=tmp_path / "missing"))
+
+
+def running(argument: str) -> bool:
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if (process / "cmdline").read_bytes() == f"sleep\0{argument}\0".encode():
+                    return True
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return False

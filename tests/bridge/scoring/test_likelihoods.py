@@ -1,0 +1,111 @@
+"""`string_equals_mcqa` by likelihoods, from what a solver has left: arithmetic, and logs that strangers wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aigo_bridge.dtypes import SolverTrace, Trace
+from aigo_bridge.errors import SampleError
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring.likelihoods import RAW_KEY, Likelihood, MostLikelyChoice, by_likelihood, raw_output
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.spec.scorers import StringEqualsMCQAScorer
+
+TEXTS = st.text(min_size=1, max_size=8)
+FOUND = st.builds(
+    Likelihood,
+    TEXTS,
+    st.floats(-1e6, 0, allow_nan=False),
+    st.integers(1, 50),
+    st.booleans(),
+)
+
+
+def scorer(**fields: Any) -> StringEqualsMCQAScorer:
+    return StringEqualsMCQAScorer(
+        type="string_equals_mcqa",
+        method="loglikelihood",
+        ground_truth_choice="{{ sample.a }}",
+        choices="{{ sample.c }}",
+        continuations="{{ sample.t }}",
+        **fields,
+    )
+
+
+def scored(spec: StringEqualsMCQAScorer, row: dict[str, Any], *raw: Any) -> Outcome:
+    output = SolverTrace(trace=Trace(items=[]), raw_outputs=[*raw], direct_ios=[])
+    # Likelihoods are not asked of models here.
+    models: Any = None
+    return asyncio.run(MostLikelyChoice(spec)(Sample(0, row), output, models))
+
+
+def row_of(found: list[Likelihood], right: int) -> dict[str, Any]:
+    choices = [str(number) for number in range(len(found))]
+    return {"a": choices[right], "c": choices, "t": [each.continuation for each in found]}
+
+
+@given(st.lists(FOUND, min_size=2, max_size=6), st.data(), st.sampled_from(["none", "characters", "tokens"]))
+def test_the_first_of_the_best_is_predicted(found: list[Likelihood], data: st.DataObject, by: str) -> None:
+    right = data.draw(st.integers(0, len(found) - 1))
+    divisors = [
+        {"none": 1, "characters": len(each.continuation), "tokens": each.num_tokens}[by] for each in found
+    ]
+    scores = [each.log_likelihood / divisor for each, divisor in zip(found, divisors, strict=True)]
+    outcome = scored(scorer(length_normalisation=by), row_of(found, right), raw_output(found))
+    best = next(number for number, score in enumerate(scores) if score == max(scores))
+    assert outcome.metadata["predicted_choice"] == str(best)
+    assert outcome.values == {"is_correct": float(best == right)}
+    assert outcome.metadata["is_tie"] == (sum(score == max(scores) for score in scores) > 1)
+    assert [each["score"] for each in outcome.metadata["log_likelihoods"]] == scores
+
+
+def test_likelihoods_of_other_texts_are_not_taken() -> None:
+    found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
+    others = [Likelihood("x", -5.0, 1, True), Likelihood("z", -2.0, 1, False)]
+    outcome = scored(
+        scorer(), row_of(found, 0), {"choices": []}, raw_output(others), "text", raw_output(found)
+    )
+    assert [each["log_likelihood"] for each in outcome.metadata["log_likelihoods"]] == [-1.0, -2.0]
+    with pytest.raises(SampleError, match="holds no log-likelihoods of these continuations"):
+        scored(scorer(), row_of(found, 0), raw_output(others))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log_likelihood", None),
+        ("log_likelihood", "-1"),
+        ("log_likelihood", math.nan),
+        ("log_likelihood", -math.inf),
+        ("log_likelihood", True),
+        ("num_tokens", 0),
+        ("num_tokens", "2"),
+    ],
+)
+def test_what_is_no_number_is_an_error_of_the_sample(name: str, value: object) -> None:
+    found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
+    raw: Any = raw_output(found)
+    raw[RAW_KEY][1][name] = value
+    with pytest.raises(SampleError, match="compares with nothing") as caught:
+        scored(scorer(), row_of(found, 0), raw)
+    assert (caught.value.stage, caught.value.kind) == ("score", "InvalidLikelihood")
+
+
+def test_without_an_output_there_is_nothing_to_compare() -> None:
+    models: Any = None
+    with pytest.raises(SampleError, match="holds no log-likelihoods"):
+        asyncio.run(
+            MostLikelyChoice(scorer())(Sample(0, {"a": "0", "c": ["0", "1"], "t": ["x", "y"]}), None, models)
+        )
+
+
+def test_only_scorers_of_that_method_compare_likelihoods() -> None:
+    letters = StringEqualsMCQAScorer(type="string_equals_mcqa", ground_truth_choice="A", choices=("A", "B"))
+    assert by_likelihood([letters]) == ()
+    assert by_likelihood([letters, scorer()]) == (scorer(),)

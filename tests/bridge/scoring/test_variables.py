@@ -1,0 +1,91 @@
+"""What older snippets of scorers are given: the model's last input, and what it gave."""
+
+from __future__ import annotations
+
+import pytest
+
+from aigo_bridge.dtypes import (
+    ChatCompletionInput,
+    CustomTaskInputMessage,
+    CustomTaskOutputMessage,
+    GroupedSolverTrace,
+    SolverOutput,
+    SolverTrace,
+    Trace,
+    TraceItem,
+)
+from aigo_bridge.errors import SampleError
+from aigo_bridge.plan.plan import Sample
+from aigo_bridge.scoring.variables import last_call, variables
+from aigo_bridge.snippets.snippet import has_old_scores, metrics_function
+from aigo_bridge.solving.conversation import chat_output, text_item
+
+
+def trace(*items: TraceItem, raw: list[object] | None = None) -> SolverTrace:
+    return SolverTrace(trace=Trace.from_items(list(items)), raw_outputs=raw or [])
+
+
+CHAT = trace(
+    text_item("system", "brief"),
+    text_item("user", "one"),
+    text_item("assistant", "1"),
+    text_item("user", "two"),
+    text_item("assistant", "2"),
+    raw=[chat_output("1"), chat_output("2")],
+)
+
+
+def test_the_last_of_several_turns() -> None:
+    asked, said = last_call(CHAT)
+    assert isinstance(asked, ChatCompletionInput)
+    assert [(message.role, message.content) for message in asked.messages] == [
+        ("system", "brief"),
+        ("user", "one"),
+        ("assistant", "1"),
+        ("user", "two"),
+    ]
+    assert said == chat_output("2")
+
+
+def test_a_custom_task() -> None:
+    output = trace(CustomTaskInputMessage(content={"n": 2}), CustomTaskOutputMessage(content=[4]), raw=[[4]])
+    assert last_call(output) == ({"n": 2}, [4])
+    assert "input_prompt" not in variables(Sample(0, {}), output)
+
+
+def test_a_solver_that_asked_nothing() -> None:
+    asked, said = last_call(trace(text_item("user", "hi")))
+    assert [message.content for message in asked.messages] == ["hi"]
+    assert said is None
+
+
+def test_a_group_has_no_last_answer() -> None:
+    group: SolverOutput = GroupedSolverTrace(solver_outputs=[CHAT, CHAT])
+    with pytest.raises(SampleError, match="a group of 2 answers, and the snippet takes a single one"):
+        last_call(group)
+
+
+@pytest.mark.parametrize(
+    ("code", "old"),
+    [
+        ("def compute_scores(sample, model_input, model_output): ...", True),
+        ("async def compute_scores(sample, model_input, model_output, /): ...", True),
+        ("def compute_scores(row, asked, said): ...", False),
+        ("def compute_scores(sample, model_input, model_output, strict=False): ...", True),
+        ("def compute_scores(sample, model_input=None, model_output=None): ...", True),
+        ("def compute_scores(sample, solver_output, limit=3): ...", False),
+        ("def compute_scores(sample, solver_output): ...", False),
+        ("def compute_scores(*args): ...", False),
+        ("def compute_scores(:", False),
+    ],
+)
+def test_the_form_is_told_from_the_parameters(code: str, old: bool) -> None:
+    assert has_old_scores(code) is old
+
+
+def test_the_function_of_metrics() -> None:
+    assert metrics_function("def aggregate(scores): ...") == "aggregate"
+    assert (
+        metrics_function("def aggregate(scores): ...\ndef compute_metrics(scores): ...") == "compute_metrics"
+    )
+    assert metrics_function("") == "compute_metrics"

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from aigo_bridge.text.escapes import in_json, ranges, undone
+
+
+@pytest.mark.parametrize(
+    ("escape", "character"), [("b", "\b"), ("f", "\f"), ("n", "\n"), ("r", "\r"), ("t", "\t"), ("/", "/")]
+)
+def test_an_escape_of_one_letter_means_its_character(escape: str, character: str) -> None:
+    assert undone(f"a\\{escape}b") == f"a{character}b"
+
+
+def test_a_secret_of_several_lines_stands_where_its_line_ends_are_escaped() -> None:
+    text = "key: begin\\nend, and more"
+    assert ranges(text, re.compile("begin\nend"), [(0, len(text))], 9) == [(5, 15)]
+
+
+def test_json_spells_a_line_end_as_backslash_and_letter() -> None:
+    assert re.search(in_json("begin\nend"), '{"key": "begin\\nend"}') is not None

@@ -1,0 +1,79 @@
+"""Bundles from strangers: nothing leads out of the folder, and no more is unpacked than its bounds."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.support.results import metric, question, result, write_result
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.provenance.record import Making, write_provenance
+from aigo_bridge.verification import bundling
+from aigo_bridge.verification.bundling import Contents, open_bundle, write_bundle
+from aigo_bridge.verification.opening import verify_any
+from aigo_bridge.verification.verifying import Materials
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    log = result([question(number, "a", "a") for number in range(3)], [metric({"accuracy": 1.0})])
+    path = write_result(tmp_path / "r.tasklog.json", log)
+    write_provenance(path, Making("run", "inspect"))
+    write_bundle(Contents(path, Materials()), tmp_path / "b.zip")
+    return tmp_path / "b.zip"
+
+
+def with_member(bundle: Path, name: str, content: bytes = b"x", *, mode: int = 0o100644) -> Path:
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = mode << 16
+    with zipfile.ZipFile(bundle, "a") as archive:
+        archive.writestr(entry, content)
+    return bundle
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("../out.txt", 0o100644),
+        ("/etc/out.txt", 0o100644),
+        ("a/../../out.txt", 0o100644),
+        ("a\\..\\out.txt", 0o100644),
+        ("C:out.txt", 0o100644),
+        ("link", 0o120777),
+        ("result/", 0o040755),
+        ("bundle.json", 0o100644),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_leads_out_or_is_no_file_is_refused(name: str, mode: int, bundle: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    with pytest.raises(EvidenceError, match="cannot be read as a bundle"):
+        open_bundle(with_member(bundle, name, mode=mode), folder)
+    assert list(folder.iterdir()) == []
+    assert not (tmp_path / "out.txt").exists()
+    assert verify_any(bundle, Materials()).exit_code == 1
+
+
+def test_bounds_hold_before_anything_is_unpacked(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundling, "MOST_BYTES", 1000)
+    with pytest.raises(EvidenceError, match="more than 1,000 bytes"):
+        open_bundle(bundle, tmp_path / "a")
+    monkeypatch.setattr(bundling, "MOST_MEMBERS", 1)
+    with pytest.raises(EvidenceError, match="at most 1"):
+        open_bundle(bundle, tmp_path / "a")
+
+
+def test_equal_contents_are_equal_bytes(bundle: Path, tmp_path: Path) -> None:
+    write_bundle(Contents(tmp_path / "r.tasklog.json", Materials()), tmp_path / "c.zip")
+    assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04", b"PK\x03\x04" + b"\0" * 100])
+def test_what_is_no_zip_is_told(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "b.zip").write_bytes(content)
+    assert verify_any(tmp_path / "b.zip", Materials()).exit_code == 1

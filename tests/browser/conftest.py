@@ -1,0 +1,83 @@
+"""A real browser for the pages of reports, without a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process has all of them: each has a browser of its own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, headless, with a new folder of its own. It ends with its module: while it is driven, an event
+    loop runs in this process, and no engine can.
+    """
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        assert os.environ.get("AIGO_BROWSER") != "required", "there is no Chromium"
+        pytest.skip("there is no Chromium here (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab at 1280 pixels that is offline, and fails its test if a script fails, asks for anything beyond its files, or breaks the policy of the page."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
+    tab = context.new_page()
+    tab.set_default_timeout(20_000)
+    complaints: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            complaints.append(message.text)
+
+    def refuse(dialog: Dialog) -> None:
+        complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def notice(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            complaints.append(f"request: {request.url}")
+
+    tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    tab.on("dialog", refuse)
+    tab.on("console", hear)
+    tab.on("request", notice)
+    yield tab
+    context.close()
+    assert complaints == []
+
+
+def open_page(tab: Page, path: Path, place: str = "") -> None:
+    """Open a page from its file, and wait for its first view."""
+    tab.goto(f"{path.as_uri()}{place}")
+    tab.wait_for_selector("main")

@@ -1,0 +1,80 @@
+"""The page of a comparison in a browser: it is read without a script, by everyone, on paper too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.bridge.comparison.logs import MEAN, log, sample
+from tests.browser.conftest import open_page
+from tests.support.frontend import part
+from tests.support.hostile_texts import HOSTILE
+
+from aigo_bridge.comparison.columns import read_columns
+from aigo_bridge.comparison.comparing import compare
+from aigo_bridge.comparison.ranking import rankings
+from aigo_bridge.report.comparisons import comparison_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Two results whose samples have hostile texts, all of them changed."""
+    texts = [text for text in HOSTILE if text.isprintable()]
+    results = [
+        read_columns(
+            log(
+                tmp_path / f"{name}.tasklog.json",
+                [
+                    sample(
+                        number, {"right": float(right)}, {"question": text}, answer=f"{text} {'words ' * 300}"
+                    )
+                    for number, text in enumerate(texts)
+                ],
+                [(MEAN, {"accuracy": float(right)})],
+                app_version=texts[right],
+            ),
+            ["question"],
+        )
+        for name, right in (("a", 1), ("b", 0))
+    ]
+    comparison = compare(*results)
+    ranks = rankings(["a", "b"], {("a", "b"): comparison})
+    page = tmp_path / "comparison.html"
+    page.write_bytes(comparison_page([comparison], ranks, num_flips=len(texts)))
+    return page
+
+
+def test_it_is_shown_as_it_is_and_nothing_of_the_results_runs(page: Page, file: Path) -> None:
+    open_page(page, file)
+
+    assert page.locator("script, iframe, img, object, form, a, link").count() == 0
+    assert page.locator("table").count() == 6
+    assert "right → wrong" in page.inner_text("main")
+    # The style of the page applies: a policy that refused it would leave the browser's own.
+    assert page.evaluate("getComputedStyle(document.querySelector('.number')).textAlign") == "right"
+
+
+def test_on_paper_and_on_a_telephone_nothing_is_cut_off(page: Page, file: Path) -> None:
+    open_page(page, file)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    page.set_viewport_size({"width": 1000, "height": 1400})
+    page.emulate_media(media="print")
+
+    cut = "[...document.querySelectorAll('.wide')].filter((box) => box.scrollWidth > innerWidth).length"
+    assert page.evaluate(cut) == 0
+
+
+def test_there_is_no_barrier(page: Page, file: Path) -> None:
+    open_page(page, file)
+    page.evaluate((part("axe-core") / "axe.min.js").read_text("utf-8"))
+
+    outcome: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+
+    serious = [found for found in outcome["violations"] if found["impact"] in ("serious", "critical")]
+    assert serious == [], [(found["id"], found["nodes"][0]["html"]) for found in serious]

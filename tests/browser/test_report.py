@@ -1,0 +1,139 @@
+"""The page of a report in a real browser, opened from its file: what is shown is what the result has."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.browser.conftest import open_page
+from tests.support.results import PIXEL, message, metric, question, result, sample, trial, write_result
+
+from aigo_bridge.report import sources_of, write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+FAILURE = {"error_type": "HTTPStatusError", "message": "content policy", "stage": "solver"}
+
+
+@pytest.fixture
+def quiz(tmp_path: Path) -> Path:
+    """The page of a result of five samples, one of them failed, one excluded."""
+    samples = [
+        question(0, "Nile", "Nile"),
+        question(1, "Lyon", "Paris"),
+        question(2, "Rhine", "Rhine", excluded="too-easy"),
+        question(3, "Oslo", "Oslo"),
+        question(4, "", "Po", errors=[FAILURE]),
+    ]
+    samples[4]["trials"][0].update(solver=None, scores=[])
+    metrics = [metric({"accuracy": 0.6666666666666666, "count": 3})]
+    log = write_result(tmp_path / "quiz.tasklog.json", result(samples, metrics))
+    return write_report(sources_of([log]), tmp_path / "report.html").path
+
+
+def test_metrics_are_shown_digit_for_digit_with_what_they_stand_on(page: Page, quiz: Path) -> None:
+    open_page(page, quiz)
+
+    rows = page.locator(".metrics tbody tr").all_inner_texts()
+    bounds = "0.5 if every sample without a score had scored worst, 0.75 if best"
+    unknown = "no interval: how 'mean' is computed is not known here"
+    assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
+        [
+            "accuracy mean",
+            "0.6666666666666666",
+            f"0.2077 to 0.9385 ± 0.2722\n{bounds}",
+            "3",
+            "1",
+            "0",
+            "1",
+            "exact",
+        ],
+        ["count mean *", "3", unknown, "3", "–", "1", "1", "exact"],
+    ]
+    assert page.locator(".tiles").inner_text().split("\n") == ["5 samples", "1 failed", "1 excluded"]
+    assert "solver\t1" in page.locator("table", has_text="Failures by stage").inner_text()
+
+
+def test_a_sample_is_found_and_looked_at(page: Page, quiz: Path) -> None:
+    open_page(page, quiz)
+    page.get_by_role("link", name="Samples").click()
+    assert page.locator("output").inner_text() == "5 of 5 trials"
+
+    page.get_by_label("search").fill("lyon")
+    assert page.locator("output").inner_text() == "1 of 5 trials"
+    page.locator(".rows .line").click()
+
+    assert page.locator("h2:visible").inner_text() == "Sample 1"
+    assert "#sample=1" in page.url
+    assert page.locator(".item.user").inner_text() == "user\nQuestion 1?"
+    assert page.locator(".score .values").inner_text() == "is_correct 0.0"
+    assert page.locator(".diff").inner_text().split("\n") == ["truth", "Paris", "prediction", "Lyon"]
+    page.keyboard.press("Escape")
+    assert page.locator("output").inner_text() == "1 of 5 trials"
+
+
+def test_a_link_leads_to_a_sample_and_says_why_it_failed(page: Page, quiz: Path) -> None:
+    open_page(page, quiz, "#sample=4")
+
+    assert page.locator(".sample .error").inner_text().split("\n")[0] == "solver HTTPStatusError"
+    assert "content policy" in page.locator(".sample .error").inner_text()
+
+
+def test_an_agent_is_shown_with_its_tools_images_and_spans(page: Page, tmp_path: Path) -> None:
+    span = {"span_id": "a", "timestamp": "2026-01-01T00:00:00Z"}
+    events: list[dict[str, Any]] = [
+        {**span, "type": "span_begin", "name": "researcher", "span_type": "agent"},
+        {"span_id": "a", "timestamp": "2026-01-01T00:00:01Z", "type": "function_call_event", "call_id": "c", "function": "look", "arguments": "{}", "result": "blue", "status": "completed", "working_time": 0.5},
+        {"span_id": "a", "timestamp": "2026-01-01T00:00:02Z", "type": "span_end"},
+    ]  # fmt: skip
+    call = {"type": "function_call", "id": "i", "call_id": "c", "name": "look", "arguments": '{"at": 1.0}', "status": "completed"}  # fmt: skip
+    output = {"type": "function_call_output", "id": "o", "call_id": "c", "output": "blue", "status": "completed"}  # fmt: skip
+    image = {"type": "input_image", "image_url": PIXEL, "detail": "auto"}
+    thought = {"type": "reasoning_text", "text": "It looks blue."}
+    items = [message("user", "Which colour?", image), call, output, message("assistant", thought, "Blue.")]
+    log = write_result(
+        tmp_path / "agent.tasklog.json", result([sample(trial("x y", items, events=events))], [])
+    )
+    report = write_report(sources_of([log]), tmp_path / "report.html")
+
+    open_page(page, report.path, "#sample=x+y")
+
+    assert page.locator(".item.call").inner_text().split("\n")[0] == "call of look"
+    assert page.locator(".item.output").inner_text() == "result\nblue"
+    assert (
+        page.locator(".item.user img").evaluate("(image) => image.decode().then(() => image.naturalWidth)")
+        == 10
+    )
+    assert not page.get_by_text("It looks blue.").is_visible()
+    page.get_by_text("reasoning", exact=True).click()
+    assert page.get_by_text("It looks blue.").is_visible()
+    assert page.locator(".timeline .took").all_inner_texts() == ["2.000 s", "0.500 s"]
+
+
+def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page, tmp_path: Path) -> None:
+    noise = random.Random(1)
+    samples = [question(number, noise.randbytes(20_000).hex(), "a") for number in range(20)]
+    log = write_result(tmp_path / "quiz.tasklog.json", result(samples, [metric({"accuracy": 0.0})]))
+    report = write_report(sources_of([log]), tmp_path / "report.html", largest=300_000)
+
+    open_page(page, report.path, "#samples")
+    page.locator(".rows .line").nth(19).click()
+    page.wait_for_selector(".chat")
+    assert "/samples-" in page.url
+    assert page.locator(".item.user").inner_text() == "user\nQuestion 19?"
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".rows .line")
+    assert "/index.html" in page.url
+
+
+def test_paper_is_light_and_has_every_number(page: Page, quiz: Path) -> None:
+    open_page(page, quiz, "#sample=1")
+    page.get_by_role("button", name="dark").click()
+    page.emulate_media(media="print")
+
+    assert page.locator(".metrics").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 32, 46)"
+    assert not page.locator(".sample").is_visible()

@@ -1,0 +1,186 @@
+"""Whatever strangers write into a result, in any field: the page shows it, and nothing of it runs, loads or leads anywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+from tests.browser.conftest import open_page
+from tests.support.hostile_texts import HOSTILE
+from tests.support.results import message, metric, result, sample, score, trial
+
+from aigo_bridge.report import sources_of, write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+STRANGE = (
+    "script:not([src]):not([type]), iframe, object, embed, svg, form:not(.filters), base, link, style, img, video,"
+    " a[href]:not([href^='#'])"
+)
+"""Elements that do or load something; the page has a script and a style of its own."""
+
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+def hostile_sample(text: str, number: int) -> dict[str, Any]:
+    """A sample with a text in every field that takes one."""
+    event = {"id": text, "span_id": "s", "type": "custom", "name": text, "data": {text: text}}
+    call = {
+        "id": f"c{number}",
+        "type": "function_call",
+        "call_id": text,
+        "name": text,
+        "arguments": text,
+        "status": "completed",
+    }
+    output = {
+        "id": "o",
+        "type": "function_call_output",
+        "call_id": text,
+        "output": text,
+        "status": "completed",
+    }
+    parts: list[str | dict[str, Any]] = [
+        text,
+        {"type": "reasoning_text", "text": text},
+        {"type": "refusal", "refusal": text},
+        {"type": "input_image", "image_url": text, "detail": "auto"},
+        {"type": "input_file", "filename": text, "file_url": text},
+        {"type": text, "text": text},
+    ]
+    judge = {"model": text, "messages": [{"role": text, "content": text}], "reply": text}
+    scores = [
+        score(text, {text: text}, answer_gt=text, answer_pred=f"{text}!", reasoning=text, judge_calls=[judge])
+    ]
+    errors = [{"error_type": text, "message": text, "hint": text, "stage": text}]
+    spans: list[dict[str, Any]] = [
+        {"id": "b", "span_id": "s", "type": "span_begin", "name": text, "span_type": text},
+        event,
+        {
+            "id": "m",
+            "span_id": "s",
+            "type": "model_call_event",
+            "model": text,
+            "input_context": [message("user", text)],
+            "output_items": [],
+            "error": text,
+        },
+    ]
+    items = [message("system", text), message("user", *parts), message(text, text), call, output]
+    return sample(
+        trial(
+            f"{number} {text}",
+            items,
+            scores=scores,
+            data={text: text, "n": text},
+            errors=errors,
+            events=spans,
+        ),
+        excluded=text,
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    # Elsewhere than in samples a log with half a character is none.
+    texts = [text for text in HOSTILE if "\ud800" not in text]
+    everything = " ".join(texts)
+    samples = [hostile_sample(text, number) for number, text in enumerate(HOSTILE)]
+    metrics = [metric({text: 0.5}, scorer=text, scorer_name=text, reason=text) for text in texts]
+    log = result(samples, metrics, title=everything)
+    log["specification"]["config"] = dict.fromkeys(texts, everything)
+    log["specification"]["task"]["description"] = everything
+    log["specification"]["evaluated_entity"]["display_name"] = everything
+    log["app_version"] = everything
+    log["evidence"]["errors"] = [{"error_type": everything, "message": everything, "hint": everything}]
+    (folder / "hostile.tasklog.json").write_text(json.dumps(log))
+    rules = [
+        {"policy": text, "rule": text, "display_name": text, "reason": text, "passed": False}
+        for text in texts
+    ]
+    entry = {
+        "key": everything,
+        "result": "hostile.tasklog.json",
+        "problem": everything,
+        "faults": texts,
+        "warnings": [{"message": text} for text in texts],
+    }
+    evaluation = {
+        "status": everything,
+        "evaluation": {"key": everything, "display_name": everything, "file": everything},
+        "results": [entry],
+        "policies": rules,
+    }
+    (folder / "evaluation.json").write_text(json.dumps(evaluation))
+    return write_report(sources_of([folder]), folder / "report.html").path
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(set(HOSTILE)) >= 60
+
+
+def harmless(page: Page) -> None:
+    """Nothing was refused, as nothing was tried; no element came out of a text."""
+    assert page.evaluate("violations") == []
+    names = page.evaluate(f"[...document.querySelectorAll({STRANGE!r})].map((element) => element.localName)")
+    assert sorted(names) == ["script", "style"]
+
+
+def test_the_summary_and_the_table_are_harmless(page: Page, hostile_page: Path) -> None:
+    page.add_init_script(WATCH)
+    open_page(page, hostile_page)
+    assert page.locator(".metrics tbody tr").count() == len(HOSTILE) - 1
+    assert page.locator("table", has_text="Policies").first.locator("tbody tr").count() == len(HOSTILE) - 1
+    harmless(page)
+
+    page.get_by_role("link", name="Samples").click()
+    page.locator(".breakdown summary").click()
+    page.locator(".breakdown select").select_option(index=1)
+    page.get_by_label("search").fill("<script>")
+    page.wait_for_selector(".rows .line")
+    harmless(page)
+
+
+EVERY_SAMPLE = """async (number) => {
+  const texts = [];
+  for (let i = 0; i < number; i++) {
+    const until = performance.now() + 10000;
+    const shown = () => document.querySelector("#sample-title")?.textContent.startsWith(`Sample ${i} `)
+      && document.querySelector(".sample .chat") && document.querySelector(".sample .timeline");
+    while (!shown()) {
+      if (performance.now() > until) return texts;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    for (const part of document.querySelectorAll("details")) part.open = true;
+    while (!document.querySelector(".judge .chat")) {
+      if (performance.now() > until) return texts;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    texts.push([document.querySelector(".sample").textContent, [...document.querySelectorAll(STRANGE)].map((one) => one.localName)]);
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+  }
+  return texts;
+}""".replace("STRANGE", repr(STRANGE))
+
+
+def test_every_sample_is_harmless_and_shows_its_text(page: Page, hostile_page: Path) -> None:
+    page.add_init_script(WATCH)
+    open_page(page, hostile_page, f"#{urlencode({'sample': f'0 {HOSTILE[0]}'})}")
+
+    seen = page.evaluate(EVERY_SAMPLE, len(HOSTILE))
+
+    assert len(seen) == len(HOSTILE)
+    for text, (content, elements) in zip(HOSTILE, seen, strict=True):
+        assert sorted(elements) == ["script", "style"], text
+        if text.isprintable():
+            assert content.count(text) > 10, text
+    assert any("U+202E" in content for content, _ in seen)
+    harmless(page)

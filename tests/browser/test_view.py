@@ -1,0 +1,137 @@
+"""The pages of `aigo-bridge view` in a real browser: what they show is what the folder has, also when it changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.browser.test_report_hostile import STRANGE, WATCH, hostile_sample
+from tests.browser.test_shapes import barriers
+from tests.support.hostile_texts import HOSTILE
+from tests.support.results import metric, question, result, write_result
+from tests.support.viewing import serving
+
+from aigo_bridge.viewing import ViewServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
+
+
+def quiz(path: Path, answers: str, accuracy: float, **fields: Any) -> Path:
+    samples = [question(number, letter, "a") for number, letter in enumerate(answers)]
+    return write_result(path, result(samples, [metric({"accuracy": accuracy}, key="mean")], **fields))
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[ViewServer]:
+    """A server of a folder with two results, one of them of strange texts, and a log of Inspect."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    quiz(folder / "one.tasklog.json", "aabb" * 4, 0.5)
+    quiz(folder / "two.tasklog.json", "aaab" * 4, 0.75)
+    samples = [hostile_sample(text, number) for number, text in enumerate(HOSTILE)]
+    texts = [text for text in HOSTILE if "\ud800" not in text]
+    strange = result(samples, [metric({text: 0.5}, reason=text) for text in texts], title=" ".join(texts))
+    (folder / "<img src=x onerror=alert(1)>.tasklog.json").write_text(json.dumps(strange))
+    with serving(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser: Browser, served: ViewServer) -> Iterator[Page]:
+    """A tab that fails its test if a script fails, asks anybody but the server, or breaks the policy of the page."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    tab = context.new_page()
+    tab.set_default_timeout(40_000)
+    tab.add_init_script(WATCH)
+    complaints: list[str] = []
+    own = f"http://127.0.0.1:{served.guard.port}/"
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            complaints.append(message.text)
+
+    def refuse(dialog: Dialog) -> None:
+        complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def notice(request: Request) -> None:
+        if not request.url.startswith((own, "data:")):
+            complaints.append(f"request: {request.url}")
+        if request.headers.get("referer"):
+            complaints.append(f"referer: {request.headers['referer']}")
+
+    tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    tab.on("dialog", refuse)
+    tab.on("console", hear)
+    tab.on("request", notice)
+    yield tab
+    context.close()
+    # What the server refuses because it has something newer, the browser notes, too.
+    assert [text for text in complaints if "410 (Gone)" not in text and "404 (Not Found)" not in text] == []
+
+
+def harmless(tab: Page) -> None:
+    assert tab.evaluate("violations") == []
+    names = tab.evaluate(
+        f"[...document.querySelectorAll({STRANGE!r})].filter((one) => !one.matches('a')).map((one) => one.localName)"
+    )
+    assert sorted(names) == ["script", "style"]
+
+
+def test_a_folder_is_looked_through_and_two_results_compared(page: Page, served: ViewServer) -> None:
+    page.goto(served.guard.address)
+    page.wait_for_selector("table.folder")
+    assert served.guard.token not in page.url
+    assert page.locator("table.folder tbody th").all_inner_texts().count("one.tasklog.json") == 1
+    harmless(page)
+    assert barriers(page) == []
+
+    page.get_by_label("compare one.tasklog.json").check()
+    page.get_by_role("link", name="two.tasklog.json").click()
+    page.wait_for_selector(".metrics")
+    assert page.locator(".metrics .value").inner_text() == "0.75"
+    page.get_by_role("button", name="choose it for a comparison").click()
+    page.get_by_role("link", name="Samples").click()
+    assert page.locator("output").inner_text() == "16 of 16 trials"
+    page.locator(".rows .line").nth(3).click()
+    assert page.locator(".item.assistant").inner_text() == "assistant\nb"
+    page.get_by_role("link", name="compare", exact=True).click()
+    page.wait_for_selector("table.metrics")
+    assert "16 samples are in both" in page.locator("main").inner_text()
+    cells = page.locator("table.metrics tbody td").all_inner_texts()
+    assert cells[:3] == ["0.5", "0.75", "+0.25"]
+    harmless(page)
+    assert barriers(page) == []
+    page.get_by_role("link", name="sample 2").first.click()
+    assert page.locator("h2:visible").inner_text() == "Sample 2"
+
+
+def test_a_page_follows_its_result_until_that_is_gone(page: Page, served: ViewServer) -> None:
+    page.goto(served.guard.address)
+    page.get_by_role("link", name="one.tasklog.json").click()
+    page.wait_for_selector(".metrics")
+    assert page.locator(".metrics .value").inner_text() == "0.5"
+
+    log = quiz(served.library.root / "one.tasklog.json", "aaaa", 1.0)
+    page.locator(".metrics .value", has_text="1.0").wait_for()
+    page.get_by_role("link", name="Samples").click()
+    assert page.locator("output").inner_text() == "4 of 4 trials"
+
+    log.unlink()
+    page.wait_for_selector("[role=alert]")
+    assert "not in the folder any more" in page.locator("[role=alert]").inner_text()
+
+
+def test_strange_texts_do_nothing(page: Page, served: ViewServer) -> None:
+    page.goto(served.guard.address)
+    page.get_by_role("link", name="onerror").click()
+    page.wait_for_selector(".metrics")
+    harmless(page)
+    page.get_by_role("link", name="Samples").click()
+    page.locator(".rows .line").first.click()
+    page.wait_for_selector(".chat")
+    harmless(page)

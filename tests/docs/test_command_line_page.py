@@ -1,0 +1,66 @@
+"""`docs/command-line.md`: what it shows is taken."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.commands import REPOSITORY, TASKS, Run
+from tests.support.consoles import Reader, squeezed
+from tests.support.pages import page
+from tools import manual
+
+from aigo_bridge.cli import VERBS
+from aigo_bridge.cli.defaults import ALLOWING
+from aigo_bridge.exit_codes import ExitCode
+
+PAGE = page(REPOSITORY / "docs" / "command-line.md")
+
+
+def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
+    (block,) = PAGE.section("Defaults of a project").blocks
+    (tmp_path / "aigo-bridge.toml").write_text(block.text)
+
+    assert aigo("validate", TASKS / "gsm8k").code == 0
+    assert "there is no file 'nothing.yaml'" in aigo("run", "nothing.yaml").err
+
+
+def test_options_that_allow_something_are_named() -> None:
+    prose = PAGE.section("Defaults of a project").prose
+    assert [name for name in ALLOWING if f"`--{name}`" not in prose] == []
+
+
+def test_two_models_are_compared_as_it_is_shown(aigo: Run, tmp_path: Path) -> None:
+    for folder in ("examples", "tasks"):
+        (tmp_path / folder).symlink_to(REPOSITORY / folder)
+    (block,) = PAGE.section("A or B").blocks
+    (echo, _), (command, shown) = block.commands
+
+    Reader(tmp_path).run(echo)
+    done = aigo(*shlex.split(command)[1:])
+
+    assert [line for line in squeezed(shown) if line not in squeezed(done.out)] == []
+
+
+def test_the_manual_page_is_that_of_the_command_line() -> None:
+    """Else: `make manual`."""
+    assert manual.FILE.read_text("utf-8") == manual.manual()
+
+
+def test_the_manual_page_has_every_verb_and_exit_code() -> None:
+    text = manual.FILE.read_text("utf-8")
+    assert set(VERBS) <= set(re.findall(r"^\.SS (\S+)$", text, re.MULTILINE))
+    assert set(manual.CODES) == set(ExitCode)
+
+
+def test_the_manual_page_is_set_without_a_warning(tmp_path: Path) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed here: the page is made, and not set")
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-Tutf8", "-K", "utf8", manual.FILE], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,41 @@
+"""`docs/look.md`: its commands print what it shows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader, squeezed
+from tests.support.forked import start
+from tests.support.pages import page
+
+PAGE = page(REPOSITORY / "docs" / "look.md")
+
+
+@pytest.mark.timeout(600)
+def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    reader = Reader(tmp_path)
+    commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
+
+    for command, shown in commands:
+        if command.startswith("aigo-bridge view"):
+            assert squeezed(served(command, tmp_path)) == squeezed(shown), command
+        else:
+            assert squeezed(reader.run(command)) == squeezed(shown), command
+    assert len(commands) == 10
+
+
+def served(command: str, folder: Path) -> str:
+    """What a server prints until it is told to end, with the port and the token of the page."""
+    with start(command.split(), cwd=folder, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    return re.sub(r":\d+/\?token=[\w-]{43}$", ":43121/?token=bV0…", "".join(lines), flags=re.MULTILINE)

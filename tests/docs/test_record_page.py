@@ -1,0 +1,27 @@
+"""`docs/record-and-replay.md`: its commands print what it shows."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader, squeezed
+from tests.support.pages import page
+
+PAGE = page(REPOSITORY / "docs" / "record-and-replay.md")
+
+
+@pytest.mark.xdist_group("lighteval")
+@pytest.mark.timeout(400)
+def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    (prices,) = [block for block in PAGE.blocks if block.kind.startswith("yaml")]
+    (tmp_path / "prices.yaml").write_text(prices.text)
+    reader = Reader(tmp_path)
+    commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
+
+    for command, shown in commands:
+        assert squeezed(reader.run(command)) == squeezed(shown), command
+    assert len(commands) == 8

@@ -1,0 +1,61 @@
+"""The documentation as a site: every page is on it, every link leads somewhere, and nothing of it comes from a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.commands import REPOSITORY
+from tools.site.__main__ import build, titles
+
+import aigo_bridge
+from aigo_bridge.cli import VERBS
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once; a link to nothing ends the build."""
+    return build(tmp_path_factory.mktemp("site"))
+
+
+def test_every_page_is_on_the_site_and_in_its_navigation(site: Path) -> None:
+    pages = site.parent / "pages"
+    named = {name for name, _, _ in titles(pages)}
+    written = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "docs").glob("*.md")}
+    assert written <= named
+    assert [
+        name
+        for name in named - {"README.md", "docs/README.md"}
+        if not (site / name).with_suffix(".html").is_file()
+    ] == []
+
+
+def test_nothing_is_fetched(site: Path) -> None:
+    fetched = re.compile(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]+"')
+    assert {
+        path.name: tags for path in site.rglob("*.html") if (tags := fetched.findall(path.read_text("utf-8")))
+    } == {}
+    assert [
+        path.name
+        for path in site.rglob("*.css")
+        if re.search(r"(@import|url\() *[\"']?https?:", path.read_text("utf-8"))
+    ] == []
+
+
+def test_the_reference_is_whole(site: Path) -> None:
+    command_line = (site / "reference" / "cli.html").read_text("utf-8")
+    assert [verb for verb in VERBS if f'id="{verb}"' not in command_line] == []
+    assert "--num-samples" in command_line
+    functions = (site / "reference" / "api.html").read_text("utf-8")
+    names = [name for name in aigo_bridge.__all__ if not name.startswith("_")]
+    assert [name for name in names if f'id="aigo_bridge.{name}"' not in functions] == []
+
+
+def test_machines_find_the_pages(site: Path) -> None:
+    listed = (site / "llms.txt").read_text("utf-8")
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)$", listed, re.MULTILINE)
+    assert len(links) > 25
+    assert [link for link in links if not (site / link).is_file()] == []
+    assert "# Your first task" in (site / "llms-full.txt").read_text("utf-8")
+    assert '"text"' in (site / "search.json").read_text("utf-8")

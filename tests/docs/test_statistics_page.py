@@ -1,0 +1,46 @@
+"""`docs/statistics.md`: its commands print what it shows, and its table of coverage has the rows of the benchmark."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks.coverage import scenarios
+from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader, squeezed
+from tests.support.pages import page
+
+PAGE = page(REPOSITORY / "docs" / "statistics.md")
+
+
+def timeless(text: str) -> list[str]:
+    """Without the line that no two runs have in common."""
+    lines = [line for line in text.splitlines() if not line.startswith("seconds per sample")]
+    return squeezed("\n".join(lines))
+
+
+@pytest.mark.timeout(400)
+def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    reader = Reader(tmp_path)
+    commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
+
+    for command, shown in commands:
+        assert timeless(reader.run(command)) == timeless(shown), command
+    assert len(commands) == 7
+
+
+def test_the_table_has_the_benchmarks_rows_and_keeps_the_promise() -> None:
+    table = {}
+    for line in PAGE.text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 3 and cells[1].endswith("%"):
+            table[cells[0].partition(" (0.")[0].removesuffix(" \\*")] = float(cells[1].rstrip("%"))
+
+    assert set(table) == {scenario.name for scenario in scenarios()}
+    assert [
+        scenario.name
+        for scenario in scenarios()
+        if scenario.promised and not 93.5 <= table[scenario.name] <= 96.5
+    ] == []

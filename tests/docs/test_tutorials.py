@@ -1,0 +1,74 @@
+"""The tutorials, typed as they stand: each file that a page shows is written, each command prints what is shown."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader, squeezed
+from tests.support.pages import page
+
+_STEP = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TOPICS = {
+    "World": "The summit ended without a treaty",
+    "Sports": "The home side won after extra time",
+    "Business": "Shares rose after the quarterly report",
+    "Technology": "The new chip needs half the power",
+}
+
+
+def type_in(name: str, reader: Reader, folder: Path) -> int:
+    """Do as a page says; the number of its commands."""
+    number = 0
+    text = page(REPOSITORY / "docs" / name).text
+    for kind, file, body in _STEP.findall(text):
+        if file:
+            (folder / file).parent.mkdir(exist_ok=True)
+            (folder / file).write_text(body)
+        elif kind == "yaml":
+            task = folder / "triage" / "task.yaml"
+            head, scorers, _ = task.read_text().partition("  scorers:\n")
+            assert scorers
+            task.write_text(head + body)
+        for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+            assert _timeless(reader.run(command)) == _timeless(shown), command
+            number += 1
+    return number
+
+
+def _timeless(text: str) -> list[str]:
+    """Without what no two runs have in common."""
+    lines = [line for line in text.splitlines() if not line.startswith(("seconds per sample", "native log"))]
+    return squeezed("\n".join(lines))
+
+
+@pytest.mark.timeout(400)
+def test_the_first_task(tmp_path: Path) -> None:
+    assert type_in("tutorial.md", Reader(tmp_path), tmp_path) == 7
+
+
+@pytest.mark.timeout(400)
+def test_a_compared_result(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    names = [*TOPICS]
+    rows: list[dict[str, object]] = []
+    answers: dict[str, list[dict[str, object]]] = {"nano": [], "mini": []}
+    for number in range(200):
+        label = chance.randrange(4)
+        rows.append({"text": f"{TOPICS[names[label]]}, item {number}.", "label": label})
+        for model, share in (("nano", 0.75), ("mini", 0.86)):
+            reply = names[label] if chance.random() < share else names[(label + 1) % 4]
+            answers[model].append({"match": {"contains": f"item {number}."}, "reply": reply})
+    (tmp_path / "rows").mkdir()
+    for name, lines in (
+        ("rows/test.jsonl", rows),
+        *((f"{model}.jsonl", each) for model, each in answers.items()),
+    ):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    elsewhere = {f"openai/gpt-4.1-{model}": f"scripted/{model}.jsonl" for model in answers}
+
+    assert type_in("tutorial-compared.md", Reader(tmp_path, elsewhere=elsewhere), tmp_path) == 6

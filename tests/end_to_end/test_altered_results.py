@@ -1,0 +1,329 @@
+"""Whatever is altered in a result, its provenance, attestation, native log or bundle is found, and its place named.
+
+`AIGO_ALTERATIONS=2000` makes as many changes (`make nightly`); without it there are enough for every kind at every source.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.support.commands import REPOSITORY, TASKS
+from tests.support.forked import finished
+
+from aigo_bridge.provenance.envelope import make_key, private_key
+from aigo_bridge.provenance.record import provenance_file
+from aigo_bridge.provenance.statement import attestation_file
+from aigo_bridge.results.log_files import FIRST_LINE
+from aigo_bridge.verification.attesting import attest_result
+from aigo_bridge.verification.bundling import Contents, write_bundle
+from aigo_bridge.verification.levels import Verification
+from aigo_bridge.verification.opening import verify_any
+from aigo_bridge.verification.verifying import Materials, verify
+
+CHANGES = int(os.environ.get("AIGO_ALTERATIONS", "160"))
+TRIVIA = TASKS / "hp-trivia"
+GOLDEN = REPOSITORY / "tests/golden"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A result with all that is checked with it."""
+
+    name: str
+    result: Path
+    log: Path
+    bundle: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
+    """A run, one with judges, trials of a run file, and imported logs of both engines; all attested and bundled."""
+    folder = tmp_path_factory.mktemp("altered")
+    public = make_key(folder / "key.pem")
+    made = [_run(folder), _run_with_judge(folder), _repeated(folder), *_imported(folder)]
+    for name, result, log in made:
+        attest_result(result, private_key(folder / "key.pem"))
+        write_bundle(Contents(result, Materials(), log=log), folder / f"{name}.zip")
+    return [Source(name, result, log, folder / f"{name}.zip", public) for name, result, log in made]
+
+
+def _aigo(folder: Path, *arguments: object) -> None:
+    done = finished(["aigo-bridge", *map(str, arguments)], cwd=folder, env=dict(os.environ), timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def _run(folder: Path) -> tuple[str, Path, Path]:
+    example = REPOSITORY / "examples/capitals"
+    _aigo(folder, "run", example, "--model", f"scripted/{example}/answers.jsonl", "--out", "run")
+    return "run", folder / "run/capitals.tasklog.json", next((folder / "run").glob("*.eval"))
+
+
+def _run_with_judge(folder: Path) -> tuple[str, Path, Path]:
+    judge = f"openai$gpt-4-1-nano=scripted/{TRIVIA}/judge.jsonl"
+    model = f"scripted/{TRIVIA}/answers.jsonl"
+    _aigo(
+        folder,
+        "run",
+        TRIVIA,
+        "--model",
+        model,
+        "--model-map",
+        judge,
+        "--num-samples",
+        4,
+        "--num-trials",
+        2,
+        "--out",
+        "judged",
+    )
+    return (
+        "judged",
+        next((folder / "judged").glob("*.tasklog.json")),
+        next((folder / "judged").glob("*.eval")),
+    )
+
+
+def _repeated(folder: Path) -> tuple[str, Path, Path]:
+    """Several runs of one task."""
+    example = folder / "example"
+    shutil.copytree(REPOSITORY / "examples/capitals", example)
+    (example / "run.yaml").write_text(
+        """
+models: [{$provider: scripted/answers.jsonl}]
+tasks: [{$ref: task.yaml}]
+evaluation:
+  key: twice
+  display_name: Twice
+  description: ""
+  task_specifications:
+    - {key: twice, task_key: capitals, model_key: scripted$answers-jsonl, repeatability: {num_runs: 2}}
+"""
+    )
+    _aigo(example, "run", "run.yaml", "--out", "out")
+    return "twice", example / "out/twice.tasklog.json", min((example / "out").glob("*.eval"))
+
+
+def _imported(folder: Path) -> list[tuple[str, Path, Path]]:
+    log = GOLDEN / "inspect/0.3.240.eval"
+    shutil.copyfile(log, folder / log.name)
+    _aigo(folder, "import", log.name, "--provenance", "--out", "inspect")
+    with zipfile.ZipFile(GOLDEN / "lighteval/0.13.0.zip") as archive:
+        archive.extractall(folder / "native")
+    _aigo(folder, "import", "native", "--provenance", "--out", "lighteval")
+    result = min((folder / "lighteval").glob("*.tasklog.json"))
+    date = result.name.removesuffix(".tasklog.json")[-26:]
+    results = next(path for path in (folder / "native").rglob(f"results_{date}.json"))
+    return [
+        ("inspect", folder / "inspect/0.3.240.tasklog.json", folder / log.name),
+        ("lighteval", result, results),
+    ]
+
+
+Change = Callable[[Source, Path, random.Random], tuple[Path, Materials, set[str]]]
+"""Alters a copy of a source; returns what is checked, against what, and texts of which one has to be in what is told."""
+
+
+def _copied(source: Source, folder: Path) -> Path:
+    result = folder / source.result.name
+    for file, copy in (
+        (source.result, result),
+        (provenance_file(source.result), provenance_file(result)),
+        (attestation_file(source.result), attestation_file(result)),
+    ):
+        shutil.copyfile(file, copy)
+    return result
+
+
+def _other_digit(text: bytes, place: int, chance: random.Random) -> bytes:
+    digit = chance.choice([number for number in b"0123456789" if number != text[place]])
+    return text[:place] + bytes([digit]) + text[place + 1 :]
+
+
+def _digits(text: bytes) -> list[int]:
+    return [place for place, byte in enumerate(text) if byte in b"0123456789"]
+
+
+def _ids(lines: list[bytes]) -> list[str]:
+    return [orjson.dumps(orjson.loads(line.rstrip(b","))["sample_id"]).decode() for line in lines]
+
+
+def _lines(content: bytes) -> tuple[list[bytes], int]:
+    """The samples of a `.json` result, one a line, and where they end; none of a repeated task's."""
+    if not content.startswith(FIRST_LINE):
+        return [], 0
+    end = content.index(b"\n]", len(FIRST_LINE))
+    return content[len(FIRST_LINE) : end].split(b"\n"), end
+
+
+def digit(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    result = _copied(source, folder)
+    content = result.read_bytes()
+    place = chance.choice(_digits(content))
+    result.write_bytes(_other_digit(content, place, chance))
+    lines, end = _lines(content)
+    named = {"evidence", "field", "byte", "specification", "execution"}
+    if len(FIRST_LINE) <= place < end:
+        number = content[len(FIRST_LINE) : place].count(b"\n")
+        named = {f"sample {_ids(lines)[number]}", f"samples[{number}]", "byte"}
+    return result, Materials(), named
+
+
+def swapped(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    result = _copied(source, folder)
+    content = result.read_bytes()
+    lines, end = _lines(content)
+    if len(lines) < 2:
+        return digit(source, folder, chance)
+    one, two = chance.sample(range(len(lines)), 2)
+    ids = _ids(lines)
+    samples = [line.rstrip(b",") for line in lines]
+    samples[one], samples[two] = samples[two], samples[one]
+    result.write_bytes(FIRST_LINE + b",\n".join(samples) + content[end:])
+    return result, Materials(), {f"sample {ids[one]}"}
+
+
+def removed(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    result = _copied(source, folder)
+    content = result.read_bytes()
+    lines, end = _lines(content)
+    if len(lines) < 2:
+        return digit(source, folder, chance)
+    number = chance.randrange(len(lines))
+    gone = _ids(lines)[number]
+    samples = [line.rstrip(b",") for place, line in enumerate(lines) if place != number]
+    result.write_bytes(FIRST_LINE + b",\n".join(samples) + content[end:])
+    return result, Materials(), {f"sample {gone}: was removed"}
+
+
+def prompt(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """A letter of what was asked or answered, or of a row of the data set."""
+    result = _copied(source, folder)
+    content = result.read_bytes()
+    begin = content.index(chance.choice([b'"text":"', b'"data":{"']))
+    place = next(at for at in range(begin + 9, len(content)) if content[at : at + 1].isalpha())
+    result.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    return result, Materials(), {"sample ", "evidence"}
+
+
+def provenance(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    result = _copied(source, folder)
+    file = provenance_file(result)
+    content = file.read_bytes()
+    file.write_bytes(_other_digit(content, chance.choice(_digits(content)), chance))
+    return result, Materials(), {file.name}
+
+
+def attestation(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    result = _copied(source, folder)
+    file = attestation_file(result)
+    envelope = orjson.loads(file.read_bytes())
+    payload = envelope["payload"]
+    place = chance.randrange(len(payload) - 4)
+    letter = chance.choice([other for other in "ABCxyz012" if other != payload[place]])
+    envelope["payload"] = payload[:place] + letter + payload[place + 1 :]
+    file.write_bytes(orjson.dumps(envelope))
+    return result, Materials(key=source.key), {file.name}
+
+
+def another_key(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """Altered as a whole, with provenance and all, and signed again."""
+    result = _copied(source, folder)
+    make_key(folder / "other.pem")
+    attest_result(result, private_key(folder / "other.pem"))
+    return result, Materials(key=source.key), {"not signed by the key"}
+
+
+def native_log(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    result = _copied(source, folder)
+    log = folder / source.log.name
+    content = source.log.read_bytes()
+    place = chance.randrange(len(content))
+    log.write_bytes(
+        content[:place] + bytes([content[place] ^ (1 << chance.randrange(8))]) + content[place + 1 :]
+    )
+    return result, Materials(log=str(log)), {source.log.name}
+
+
+def bundle(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """A member altered, removed or added."""
+    copy = folder / "b.zip"
+    kind = chance.choice(["altered", "altered", "altered", "removed", "added"])
+    with zipfile.ZipFile(source.bundle) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = chance.choice(
+        [name for name in members if name != "bundle.json" and not name.endswith(".tasklog.json")]
+    )
+    if kind == "removed":
+        del members[name]
+    elif kind == "added":
+        name = "task/more.yaml"
+        members[name] = b"key: x\n"
+    else:
+        name = chance.choice(list(members))
+        place = chance.choice(_digits(members[name]) or [0])
+        members[name] = _other_digit(members[name], place, chance)
+    with zipfile.ZipFile(copy, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    return copy, Materials(key=source.key), {name, "bundle.json", "was altered"}
+
+
+KINDS: list[Change] = [
+    digit,
+    digit,
+    digit,
+    swapped,
+    removed,
+    prompt,
+    provenance,
+    attestation,
+    another_key,
+    native_log,
+    bundle,
+]
+
+
+def told(verification: Verification) -> str:
+    return "\n".join(str(finding) for item in verification.levels for finding in item.findings)
+
+
+def test_nothing_is_told_of_what_was_not_altered(sources: list[Source]) -> None:
+    for source in sources:
+        repeated = source.name == "twice"
+        log = None if repeated else str(source.log)  # of two runs, one log says half
+        verification = verify(source.result, Materials(log=log, key=source.key))
+        verdicts = {item.name: item.verdict for item in verification.levels}
+        assert told(verification) == "", source.name
+        assert verdicts["log"] == verdicts["digests"] == verdicts["signature"] == "proved"
+        assert repeated or verdicts["native"] == "proved"
+        bundled = verify_any(source.bundle, Materials(key=source.key, log=log))
+        assert repeated or told(bundled) == "", source.name
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_change_is_found_and_its_place_named(part: int, sources: list[Source], tmp_path: Path) -> None:
+    chance = random.Random(part)
+    for number in range(CHANGES // 4):
+        source = sources[number % len(sources)]
+        change = (
+            KINDS[number // len(sources) % len(KINDS)]
+            if number < len(sources) * len(KINDS)
+            else chance.choice(KINDS)
+        )
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path, materials, named = change(source, folder, chance)
+        verification = verify_any(path, materials)
+        where = f"{change.__name__} of {source.name}, change {number} of part {part}"
+        assert verification.exit_code == 1, where
+        assert any(text in told(verification) for text in named), f"{where}: {named}\n{told(verification)}"
+        shutil.rmtree(folder)

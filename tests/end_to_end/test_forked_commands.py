@@ -1,0 +1,119 @@
+"""Commands that tests have forked are processes like any other: `tests.support.forked`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import forked
+from tests.support.commands import REPOSITORY
+from tests.support.forked import Forked, Server, finished, start
+from tests.support.running import wait_until
+
+CAPITALS = REPOSITORY / "examples" / "capitals"
+WAITING = '{"default": true, "reply": {"text": "yes", "delay": 600}}\n'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server("inspect", os.environ) as server:
+        yield server
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, server: Server) -> Iterator[subprocess.Popen[str]]:
+    """A run that waits for a model, in a session of its own."""
+    (tmp_path / "slow.jsonl").write_text(WAITING)
+    words = ["aigo-bridge", "run", CAPITALS, "--model", "scripted/slow.jsonl"]
+    options: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "start_new_session": True,
+    }
+    with start(words, server=server, cwd=tmp_path, **options) as process:
+        try:
+            wait_until(process, lambda: any((tmp_path / "out").glob("*.eval")))
+            yield process
+        finally:
+            process.kill()
+
+
+def test_it_has_a_pid_a_session_and_a_folder(waiting: subprocess.Popen[str], tmp_path: Path) -> None:
+    assert isinstance(waiting, Forked)
+    assert waiting.pid not in (os.getpid(), os.getppid())
+    assert os.getsid(waiting.pid) == os.getpgid(waiting.pid) == waiting.pid
+    assert Path(f"/proc/{waiting.pid}/cwd").resolve() == tmp_path
+    assert waiting.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(0.1)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_signals_end_it(waiting: subprocess.Popen[str], tmp_path: Path, number: int, code: int) -> None:
+    os.killpg(waiting.pid, number)
+    out, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == waiting.poll() == code
+    assert "Traceback" not in out
+    assert (tmp_path / "out" / "capitals.tasklog.json").exists() == (code > 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(waiting.pid, 0)
+
+
+def test_streams_and_exit_codes_are_those_of_a_process_that_was_started(
+    server: Server, tmp_path: Path
+) -> None:
+    for words in (["--version"], ["validate", "nowhere"], ["run"], ["list", "--nonsense"]):
+        ours = finished(["aigo-bridge", *words], server=server, cwd=tmp_path)
+        line = [str(forked.BIN / "aigo-bridge"), *words]
+        theirs = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path)
+        assert (ours.returncode, ours.stdout, ours.stderr) == (
+            theirs.returncode,
+            theirs.stdout,
+            theirs.stderr,
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        (["aigo-bridge", "--version"], {"HF_HOME": "elsewhere"}),
+        (["aigo-bridge", "--version"], {"COVERAGE_PROCESS_CONFIG": ""}),
+        (["inspect", "list", "tasks"], {}),
+        (["ruff", "--version"], {}),
+    ],
+)
+def test_what_would_differ_is_not_forked(
+    server: Server, tmp_path: Path, words: list[str], variables: dict[str, str]
+) -> None:
+    options: dict[str, Any] = {"server": server, "cwd": tmp_path, "stdout": subprocess.PIPE}
+    with start(words, env={**os.environ, **variables}, **options) as process:
+        assert not isinstance(process, Forked)
+        process.communicate()
+    assert process.returncode == 0
+
+
+def test_the_environment_and_the_input_are_its_own(server: Server, tmp_path: Path) -> None:
+    words = [
+        "inspect",
+        "eval",
+        "aigo_bridge/task",
+        "-T",
+        f"task={CAPITALS / 'task.yaml'}",
+        "--display",
+        "none",
+    ]
+    words += ["--model", f"scripted/{CAPITALS / 'answers.jsonl'}", "--log-dir", "logs"]
+    env = {**os.environ, "AIGO_BRIDGE_EVIDENCE": "evidence", "OWN_API_KEY": "ä"}
+
+    done = finished(words, server=server, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
+
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "evidence").glob("*.tasklog.json"))) == 1
+    assert "OWN_API_KEY" not in os.environ

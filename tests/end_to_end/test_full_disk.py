@@ -1,0 +1,100 @@
+"""What does not fit on the disk is told, with its path and what is left of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.log import EvalError, read_eval_log
+from tests.support.commands import Run
+
+from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
+from aigo_bridge.engine.registry import load_engine
+from aigo_bridge.errors import EngineError
+from aigo_bridge.evaluation.task import plan, run
+from aigo_bridge.evaluation.writing import outcome_of
+from aigo_bridge.execution.jobs import Start, identity_of
+from aigo_bridge.plan.plan import PlanOrigin
+from aigo_inspect.running.run import _engine_errors, _result
+
+TASK = """key: t
+display_name: T
+description: ''
+definition:
+  dataset: {key: d}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}
+  scorers:
+    - {type: string_equals, ground_truth: x}
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.jsonl").write_text('{"q": "1"}\n{"q": "2"}\n')
+    (tmp_path / "t.yaml").write_text(TASK)
+    (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "x"}\n')
+    return tmp_path / "t.yaml"
+
+
+def test_a_native_log_that_does_not_fit_is_the_reason(task: Path, tmp_path: Path) -> None:
+    """On a full disk the log ends after its beginning; only the engine's own object knows why."""
+    engine = load_engine("inspect")
+    made = plan(PlanOrigin(task=str(task)))
+    whole = run(Job(made, "scripted/m.jsonl"), engine, RunSettings(tmp_path / "out")).native_log
+    native = read_eval_log(str(whole), header_only=True)
+    native.status, native.error = (
+        "error",
+        EvalError(message="OSError(28, 'No space left on device')", traceback="", traceback_ansi=""),
+    )
+    with zipfile.ZipFile(whole) as archive:
+        start = archive.read("_journal/start.json")
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("_journal/start.json", start)
+
+    ref = _result(Start(Job(made), {}), {identity_of(made.header()): native}, tmp_path / "out")
+
+    assert isinstance(ref, LogRef)
+    outcome = outcome_of(made, ref, engine, tmp_path / "out")
+    assert outcome.error == "OSError(28, 'No space left on device')"
+    assert (outcome.num_samples, outcome.num_missing) == (0, 2)
+    assert not outcome.passed(2)
+
+
+def test_evidence_that_cannot_be_written_can_be_imported_later(
+    aigo: Run, task: Path, tmp_path: Path, result_of: Callable[[Path], dict[str, Any]]
+) -> None:
+    (tmp_path / "out" / "t.tasklog.json").mkdir(parents=True)
+
+    done = aigo("run", task, "--model", "scripted/m.jsonl")
+
+    assert done.code == 1
+    assert "out/t.tasklog.json: error: the evidence cannot be written: Is a directory" in done.err
+    (log,) = (tmp_path / "out").glob("*.eval")
+    assert "hint: the native log is complete; when there is room: aigo-bridge import " in done.err
+    assert f"{log.name} --out out" in done.err
+    assert aigo("import", log, "--out", "later").code == 0
+    (later,) = (tmp_path / "later").rglob("*.tasklog.json")
+    assert [metric["values"] for metric in result_of(later)["evidence"]["metrics"]] == [{"accuracy": 1.0}]
+
+
+@pytest.mark.parametrize(
+    "cause", [OSError(28, "No space left on device"), sqlite3.OperationalError("disk full")]
+)
+def test_what_inspect_cannot_write_is_told_in_a_line(cause: Exception) -> None:
+    with (
+        pytest.raises(EngineError, match=r"Inspect cannot write its files: .*(No space|disk full)"),
+        _engine_errors(),
+    ):
+        raise ExceptionGroup("tasks", [ExceptionGroup("samples", [cause])])
+
+
+def test_other_errors_of_inspect_are_not_hidden() -> None:
+    with pytest.raises(ExceptionGroup), _engine_errors():
+        raise ExceptionGroup("tasks", [ZeroDivisionError()])

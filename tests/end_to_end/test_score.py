@@ -1,0 +1,231 @@
+"""`aigo-bridge score`: stored outputs scored again, and runs that take outputs of an earlier one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.commands import Run
+
+from aigo_bridge.engine.protocol import Job, RunSettings
+from aigo_bridge.engine.registry import load_engine
+from aigo_bridge.evaluation.task import plan, run
+from aigo_bridge.plan.plan import PlanOrigin
+
+Load = Callable[[Path], dict[str, Any]]
+
+HEAD = """key: {key}
+display_name: T
+description: ''
+definition:
+  dataset: {{key: d}}
+  trials: {{num_trials: 2}}
+  solver:
+    type: single_turn_solver
+    input_builder: {{type: chat_completion, input_messages: [{{role: user, content: "{{{{ sample.q }}}}"}}]}}
+"""
+EQUALS = "  scorers:\n    - {type: string_equals, ground_truth: '{{ sample.a }}'}\n"
+LENGTH = """  scorers:
+    - type: python
+      key: length
+      metrics: [{type: mean, field: letters}]
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            return {"letters": len(solver_output.output.choices[0].message.content)}
+"""
+
+
+@pytest.fixture
+def first(aigo: Run, tmp_path: Path) -> Path:
+    """A run of three samples in two trials: right, wrong, and one that fails."""
+    rows = [{"q": "France", "a": "Paris"}, {"q": "Norway", "a": "Oslo"}, {"q": "Atlantis", "a": "none"}]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "t.yaml").write_text(HEAD.format(key="t") + EQUALS)
+    (tmp_path / "u.yaml").write_text(HEAD.format(key="u") + LENGTH)
+    rules = [
+        {"match": {"contains": "France"}, "reply": "Paris"},
+        {"match": {"contains": "Norway"}, "reply": "Bergen"},
+        {"match": {"contains": "Atlantis"}, "reply": {"error": "no such place"}},
+    ]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    done = aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "first")
+    assert done.code == 1  # Atlantis
+    # Whatever happens from here on, nobody can ask the model any more.
+    (tmp_path / "m.jsonl").unlink()
+    (tmp_path / "d.jsonl").unlink()
+    return tmp_path / "first"
+
+
+def trials(result: dict[str, Any]) -> dict[Any, list[dict[str, Any]]]:
+    return {sample["sample_id"]: sample["trials"] for sample in result["evidence"]["samples"]}
+
+
+def scores(result: dict[str, Any]) -> dict[Any, list[Any]]:
+    return {sample_id: [trial.get("scores") for trial in each] for sample_id, each in trials(result).items()}
+
+
+def test_the_same_task_gives_the_same_evidence(
+    aigo: Run, tmp_path: Path, first: Path, result_of: Load
+) -> None:
+    done = aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "second")
+
+    assert done.code == 1
+    assert "2 of 3 samples scored, 1 failed" in done.out
+    assert "no such place" in done.out
+    before, after = result_of(first / "t.tasklog.json"), result_of(tmp_path / "second" / "t.tasklog.json")
+    assert scores(after) == scores(before)
+    assert after["evidence"]["metrics"] == before["evidence"]["metrics"]
+    assert after["specification"]["evaluated_entity"] == before["specification"]["evaluated_entity"]
+    assert [trial["errors"] for trial in trials(after)[2]] == [trial["errors"] for trial in trials(before)[2]]
+    old, new = trials(before)[1][1]["solver"]["output"], trials(after)[1][1]["solver"]["output"]
+    assert new["trace"]["items"] == old["trace"]["items"]
+    assert new["raw_outputs"] == old["raw_outputs"]
+    assert new["direct_ios"] == old["direct_ios"]
+    # What happened then is still told; what happened now comes after it.
+    assert new["trace"]["events"][: len(old["trace"]["events"])] == old["trace"]["events"]
+    assert len(new["trace"]["events"]) > len(old["trace"]["events"])
+    assert "model_usage" not in after["execution"]
+
+
+@pytest.mark.parametrize("pattern", ["*.tasklog.json", "*.eval"])
+def test_other_scorers(aigo: Run, tmp_path: Path, first: Path, result_of: Load, pattern: str) -> None:
+    (log,) = first.glob(pattern)
+
+    done = aigo("score", "u.yaml", log, "-o", "second", "--json", "--fail-on-error", 1)
+
+    assert done.code == 0, done.err
+    (summary,) = done.json
+    assert summary["metrics"] == [
+        {
+            "scorer": "length",
+            "key": "mean",
+            "name": "letters_mean",
+            "value": 5.5,
+            "num_scored": 2,
+            "problem": None,
+            "interval": None,
+            "standard_error": None,
+            "method": None,
+            "reason": "2 samples are too few for the interval of a mean; 10 are needed",
+        }
+    ]
+    assert summary["samples"]["failed"] == 1
+
+
+def test_scored_again_from_what_was_scored_again(aigo: Run, tmp_path: Path, first: Path) -> None:
+    aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "second")
+    (log,) = (tmp_path / "second").glob("*.eval")
+
+    done = aigo("score", "u.yaml", log, "-o", "third", "--json", "--fail-on-error", 1)
+
+    assert done.code == 0, done.err
+    assert done.json[0]["metrics"][0]["value"] == 5.5
+
+
+def test_a_judge_sees_what_was_said(aigo: Run, tmp_path: Path, first: Path, result_of: Load) -> None:
+    judge = """  scorers:
+    - {type: model_as_a_judge_scorer, model_key: j, score_min: 0, score_max: 10, system_prompt: Judge.,
+       user_prompt: "{{ messages[0].content }} {{ model_output.choices[0].message.content }}"}
+"""
+    (tmp_path / "v.yaml").write_text(HEAD.format(key="v") + judge)
+    (tmp_path / "j.jsonl").write_text(
+        '{"match": {"contains": "Norway Bergen"}, "reply": "{\\"score\\": 2}"}\n'
+        '{"match": {"contains": "France Paris"}, "reply": "{\\"score\\": 10}"}\n'
+    )
+
+    done = aigo(
+        "score", "v.yaml", "first/t.tasklog.json", "-o", "second", "--model-map", "j=scripted/j.jsonl"
+    )
+
+    assert "0.6" in done.out
+    result = result_of(tmp_path / "second" / "v.tasklog.json")
+    (asked,) = trials(result)[0][0]["scores"][0]["direct_ios"]
+    assert "France Paris" in asked["direct_input"]["body"]
+
+
+def test_several_logs_have_folders_of_their_own(aigo: Run, tmp_path: Path, first: Path) -> None:
+    (first / "t.tasklog.json").rename(tmp_path / "a.tasklog.json")
+    (tmp_path / "b.tasklog.json").write_bytes((tmp_path / "a.tasklog.json").read_bytes())
+
+    done = aigo("score", "u.yaml", "a.tasklog.json", "b.tasklog.json", "-o", "o", "--fail-on-error", 1)
+
+    assert done.code == 0, done.err
+    assert sorted(path.parent.name for path in (tmp_path / "o").rglob("*.tasklog.json")) == ["a", "b"]
+    twice = aigo("score", "u.yaml", "a.tasklog.json", "a.tasklog.json", "-o", "o2")
+    assert twice.code == 2
+    assert "same name" in twice.err
+
+
+def test_what_cannot_be_scored_is_told(aigo: Run, tmp_path: Path, first: Path) -> None:
+    missing = aigo("score", "t.yaml", "nowhere.tasklog.json")
+    assert (missing.code, missing.err) == (2, "error: there is no result log 'nowhere.tasklog.json'\n")
+
+    (tmp_path / "bad.tasklog.json").write_text('{"evidence": ')
+    assert aigo("score", "t.yaml", "bad.tasklog.json").code == 2
+
+    (tmp_path / "w.yaml").write_text(HEAD.format(key="w") + EQUALS.replace("sample.a", "sample.b"))
+    column = aigo("score", "w.yaml", "first/t.tasklog.json")
+    assert column.code == 2
+    assert "`sample.b` is not a column of the data set" in column.err
+    assert not (tmp_path / "out" / "w.tasklog.json").exists()
+
+
+def test_an_earlier_runs_outputs_stand_in_for_the_model(tmp_path: Path, aigo: Run, first: Path) -> None:
+    """Two samples are scored from the earlier log; the one that failed there is asked again."""
+    rows = [{"q": "France", "a": "Paris"}, {"q": "Norway", "a": "Oslo"}, {"q": "Atlantis", "a": "none"}]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "m.jsonl").write_text('{"match": {"contains": "Atlantis"}, "reply": "none"}\n')
+    (log,) = first.glob("*.eval")
+    job = Job(plan(PlanOrigin(task=str(tmp_path / "u.yaml"))), "scripted/m.jsonl", reuse=log)
+
+    outcome = run(job, load_engine("inspect"), RunSettings(tmp_path / "again"))
+
+    assert outcome.num_failed == 0
+    assert [row.value for row in outcome.metrics] == [pytest.approx((5 + 6 + 4) / 3)]
+
+
+SPLIT = """    postprocessor:
+      type: python
+      postprocess_snippet: |
+        def postprocess(sample, solver_output):
+            words = solver_output.output.choices[0].message.content.split()
+            return [({**sample, "sample_id": word}, solver_output) for word in words]
+"""
+
+
+def test_a_row_that_only_some_trials_made_has_those_trials_again(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
+    """It is not missing in the others: the post-processor never made it there."""
+    (tmp_path / "d.jsonl").write_text('{"q": "x", "a": "x"}\n')
+    (tmp_path / "t.yaml").write_text(HEAD.format(key="t") + SPLIT + LENGTH)
+    rules = [{"match": {"contains": "x"}, "times": 1, "reply": "one two"}, {"default": True, "reply": "two"}]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "first").code == 0
+
+    done = aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "again")
+
+    assert (done.code, "2 of 2 samples scored" in done.out) == (0, True), done.err
+    first, again = (result_of(tmp_path / name / "t.tasklog.json") for name in ("first", "again"))
+    assert {row: len(each) for row, each in scores(first).items()} == {"one": 1, "two": 2}
+    assert scores(again) == scores(first)
+    assert again["evidence"]["metrics"] == first["evidence"]["metrics"]
+
+
+def test_a_trial_of_which_the_post_processor_made_no_row_stays_without_scores(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
+    (tmp_path / "d.jsonl").write_text('{"q": "some", "a": "x"}\n{"q": "none", "a": "x"}\n')
+    task = HEAD.format(key="t").replace("  trials: {num_trials: 2}\n", "") + SPLIT + LENGTH
+    (tmp_path / "t.yaml").write_text(task)
+    rules = [{"match": {"contains": "some"}, "reply": "one two"}, {"default": True, "reply": ""}]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "first").code == 0
+    assert aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "again").code == 0
+    first, again = (result_of(tmp_path / name / "t.tasklog.json") for name in ("first", "again"))
+    assert scores(again) == scores(first)
+    assert again["evidence"]["metrics"] == first["evidence"]["metrics"]
+    assert first["evidence"]["metrics"][0]["values"] == {"letters_mean": 7.0}

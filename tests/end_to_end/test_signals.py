@@ -1,0 +1,222 @@
+"""SIGTERM and SIGHUP end a command as ctrl-C does; a second signal ends it at once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.endpoint import Endpoint, completion
+from tests.support.forked import start
+from tests.support.running import finished_samples, wait_until
+
+Load = Callable[[Path], dict[str, Any]]
+SAMPLES = 30
+TASK = """
+key: t
+display_name: T
+description: ""
+definition:
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}
+  scorers:
+    - {type: string_equals, ground_truth: "yes"}
+"""
+RUN_FILE = """
+evaluation:
+  key: e
+  display_name: E
+  task_specifications:
+    - {key: s, task_key: t, model_key: m}
+tasks:
+  - $ref: task.yaml
+"""
+MODEL = ("--model", "openai-api/local/m")
+
+
+@pytest.fixture
+def folder(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A task of thirty questions, and a server that needs a moment for each."""
+    monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
+    monkeypatch.setenv("LOCAL_API_KEY", "none")
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"q": f"q{n}"}) + "\n" for n in range(SAMPLES)))
+    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "run.yaml").write_text(RUN_FILE)
+    return tmp_path
+
+
+def started(folder: Path, endpoint: Endpoint, *words: str, asked: int = 6) -> subprocess.Popen[str]:
+    """A run that has come some way: the server answers the first questions and keeps the others waiting."""
+
+    def slow(_: Any) -> Any:
+        if len(endpoint.requests) > asked:
+            time.sleep(1)
+        return 200, completion("yes")
+
+    endpoint.answer = slow
+    process = start(
+        ["aigo-bridge", "run", *words, "--max-connections", "2", "--out", "out"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    wait_until(process, lambda: len(endpoint.requests) > asked)
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [
+        (signal.SIGTERM, 143, ("task.yaml", *MODEL)),
+        (signal.SIGHUP, 129, ("run.yaml", "--model-map", "m=openai-api/local/m")),
+        (signal.SIGTERM, 143, ("task.yaml", *MODEL, "--engine", "lighteval")),
+    ],
+    ids=["task", "run file", "lighteval"],
+)
+def test_a_run_that_is_ended_by_a_signal_has_evidence(
+    folder: Path,
+    endpoint: Endpoint,
+    result_of: Load,
+    number: int,
+    code: int,
+    words: tuple[str, ...],
+) -> None:
+    process = started(folder, endpoint, *words)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == code, out
+    assert "Traceback" not in out
+    found = sorted((folder / "out").rglob("*.tasklog.json"))
+    assert len(found) == 1, out
+    log = result_of(found[0])
+    assert log["status"] == "failure"
+    assert log["errors"][0]["error_type"] == "IncompleteRun"
+
+
+def test_a_second_signal_ends_a_run_at_once(folder: Path, endpoint: Endpoint) -> None:
+    process = started(folder, endpoint, "task.yaml", *MODEL)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode in (130, 143)  # whichever of two signals at a time the system gives first
+    assert "Traceback" not in out
+    assert "Exception" not in out
+    assert out.strip().endswith("`run --resume` goes on from there")
+    assert out.count("stopped at once") == 1
+    assert not list((folder / "out").glob("*.json"))
+    (log,) = (folder / "out").glob("*.eval")
+    assert finished_samples(log) >= 1
+
+
+# The mechanism alone
+
+WORK = {
+    "computing": """
+ready()
+while True: pass
+""",
+    "waiting": """
+ready()
+while True: time.sleep(60)
+""",
+    "in an event loop": """
+async def wait():
+    try:
+        ready()
+        await asyncio.sleep(60)
+    finally:
+        print("put in order", flush=True)
+asyncio.run(wait())
+""",
+    "deaf": """
+tell = ready
+def wait():
+    global tell
+    try:
+        tell()
+        tell = list
+        time.sleep(60)
+    except BaseException: print("heard", flush=True)
+while True:
+    try:
+        while True: wait()
+    except BaseException: pass  # the next one, while the first was told
+""",
+}
+FRAME = """
+import asyncio, signal, sys, time
+import typer
+from aigo_bridge.cli.failing import reported
+from aigo_bridge.cli.failing import stopped_by_signals
+for number in map(int, sys.argv[1:]): signal.signal(number, signal.SIG_IGN)
+def ready(): print("ready", flush=True)
+try:
+    with stopped_by_signals(), reported(): exec(WORK)
+except typer.Exit as end:
+    raise SystemExit(int(end.exit_code))
+"""
+
+
+def ready(folder: Path, work: str, *ignored: int) -> subprocess.Popen[str]:
+    """Work that has begun."""
+    file = folder / "work.py"
+    file.write_text(f"WORK = {WORK[work]!r}\n{FRAME}")
+    process = subprocess.Popen(
+        [sys.executable, str(file), *(str(int(number)) for number in ignored)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("work", ["computing", "waiting", "in an event loop"])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_every_signal_stops_what_a_command_does(tmp_path: Path, work: str, number: int, code: int) -> None:
+    process = ready(tmp_path, work)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert out.count("interrupted; ") == 1
+    assert "Traceback" not in out
+    assert ("put in order" in out) == (work == "in an event loop")
+
+
+def test_a_second_signal_is_obeyed_by_a_command_that_hears_none(tmp_path: Path) -> None:
+    process = ready(tmp_path, "deaf")
+    assert process.stdout is not None
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "heard\n"
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped at once" in out
+    assert "Traceback" not in out
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
+def test_what_was_ignored_before_stays_ignored(tmp_path: Path, ignored: int) -> None:
+    """`nohup` and `&` in scripts say so; another signal stops the command as ever."""
+    process = ready(tmp_path, "in an event loop", ignored)
+    process.send_signal(ignored)
+    process.send_signal(ignored)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert "put in order" in out
+    assert "stopped at once" not in out

@@ -1,0 +1,412 @@
+"""What code and templates gave stands in the native log: reading it alone gives the evidence of the run, and runs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.commands import Run
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.results.records import numbers_from_json
+from aigo_inspect.logs.shapes import HEADER_KEY
+
+Load = Callable[[Path], dict[str, Any]]
+
+TASK = """
+key: quiz
+display_name: Quiz
+description: ""
+config_spec: [{type: string, key: right, display_name: Right, default_value: "yes"}]
+definition:
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}
+  scorers:
+    - type: string_equals
+      ground_truth: "<< config.right >>"
+      metrics:
+        - {type: mean, field: is_correct, name: accuracy}
+        - type: python
+          key: own
+          compute_metrics_snippet: |
+            import random
+            def compute_metrics(scores):
+                return {"n": len(scores), "chance": random.random(), "odd": float("nan")}
+        - {type: python, key: broken, compute_metrics_snippet: "def compute_metrics(scores): 1 / 0"}
+  actions:
+    - {key: skip, action: exclude_from_metrics, filter: {op: equals, expression: "{{ sample.q }}", value: two}}
+    - {key: odd, action: exclude_from_metrics, filter: {op: is_true, expression: "{{ 1 / sample.zero == 2 }}"}}
+"""
+ENGINES = ["inspect", "lighteval"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "quiz.yaml").write_text(TASK)
+    rows = [
+        {"q": "one", "zero": 1},
+        {"q": "two", "zero": 1},
+        {"q": "three", "zero": 1},
+        {"q": "four", "zero": 0},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
+    return tmp_path
+
+
+def ran(aigo: Run, folder: Path, engine: str = "inspect", *more: str) -> Path:
+    """The native log of a run."""
+    aigo("run", "quiz.yaml", "--model", "scripted/m.jsonl", "--engine", engine, *more)
+    (log,) = [*folder.glob("out/*.eval"), *folder.glob("out/results/*/*.json")]
+    return log
+
+
+def imported(aigo: Run, log: Path, *more: str, code: int = 0) -> tuple[str, bytes]:
+    done = aigo("import", log, "-o", "again", *more)
+    assert done.code == code, done.out + done.err
+    found = list(Path("again").glob("*.tasklog.json"))
+    return done.out, found[0].read_bytes() if found else b""
+
+
+def metrics(evidence: bytes) -> dict[str, dict[str, float]]:
+    return {
+        metric["metric_key"]: metric["values"] for metric in orjson.loads(evidence)["evidence"]["metrics"]
+    }
+
+
+def errors(evidence: bytes) -> list[str]:
+    return [error["message"] for error in orjson.loads(evidence)["evidence"]["errors"]]
+
+
+def rewrite(log: Path, change: Callable[[str, bytes], bytes | None]) -> None:
+    """Write an archive anew, each member changed, or left out."""
+    with zipfile.ZipFile(log) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(log, "w") as archive:
+        for name, data in members.items():
+            if (changed := change(name, data)) is not None:
+                archive.writestr(name, changed)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_log_alone_gives_the_numbers_of_the_run(
+    aigo: Run, project: Path, result_of: Load, engine: str
+) -> None:
+    """Also those that another call of the code would not give: values by chance, errors, what rules exclude."""
+    log = ran(aigo, project, engine)
+    evidence = (project / "out/quiz.tasklog.json").read_bytes()
+    result_of(project / "out/quiz.tasklog.json")
+
+    assert imported(aigo, log)[1] == evidence
+    assert metrics(evidence)["own"]["n"] == 2
+    assert any("ZeroDivisionError" in message for message in errors(evidence))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_with_nothing_left_to_do_leaves_log_and_evidence_alike(
+    aigo: Run, project: Path, engine: str
+) -> None:
+    (project / "quiz.yaml").write_text(TASK.replace("random.random()", "0.5"))
+    log = ran(aigo, project, engine)
+    before = log.read_bytes()
+
+    aigo("run", "quiz.yaml", "--model", "scripted/m.jsonl", "--engine", engine, "--resume")
+
+    assert log.read_bytes() == before
+    assert imported(aigo, log)[1] == (project / "out/quiz.tasklog.json").read_bytes()
+
+
+def without_numbers(name: str, data: bytes) -> bytes | None:
+    return None if name.startswith("_aigo/") else data
+
+
+def test_numbers_that_are_not_stored_are_absent_with_the_reason(aigo: Run, project: Path) -> None:
+    (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
+    log = ran(aigo, project)
+    rewrite(log, without_numbers)
+
+    said, evidence = imported(aigo, log)
+
+    assert metrics(evidence) == {"mean": {"accuracy": 1.0}}
+    assert "metric 'own' of scorer 'string_equals' has no value" in said
+    assert "--recompute TASK" in said
+    assert "not stored in the log" in " ".join(errors(evidence))
+
+
+def test_without_what_rules_exclude_there_is_no_metric_at_all(aigo: Run, project: Path) -> None:
+    log = ran(aigo, project)
+    rewrite(log, without_numbers)
+
+    said, evidence = imported(aigo, log)
+
+    assert metrics(evidence) == {}
+    assert said.count("has no value") == 3
+
+
+def changed_score(name: str, data: bytes) -> bytes:
+    if not name.startswith("samples/"):
+        return data
+    sample = json.loads(data)
+    for score in sample["scores"].values():
+        score["value"] = 0.0
+    return json.dumps(sample).encode()
+
+
+def test_numbers_of_other_scores_are_not_taken(aigo: Run, project: Path) -> None:
+    """Somebody has changed a score since, with Inspect say."""
+    (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
+    log = ran(aigo, project)
+    rewrite(log, changed_score)
+
+    _, evidence = imported(aigo, log)
+
+    assert metrics(evidence) == {"mean": {"accuracy": 0.0}}
+
+
+def test_numbers_of_other_details_are_not_taken(aigo: Run, project: Path) -> None:
+    log = ran(aigo, project, "lighteval")
+    results = json.loads(log.read_text())
+    results["aigo_bridge"]["numbers"]["details"] = "0" * 64
+    log.write_text(json.dumps(results))
+
+    assert metrics(imported(aigo, log)[1]) == {}
+
+
+@pytest.mark.parametrize("named", ["/dev/zero", "pipe", "../../../elsewhere.parquet", "{absolute}", "link"])
+def test_details_are_a_file_of_the_run_whatever_a_stranger_names(
+    aigo: Run, project: Path, named: str
+) -> None:
+    log = ran(aigo, project, "lighteval")
+    results = json.loads(log.read_text())
+    elsewhere = project / "elsewhere.parquet"
+    elsewhere.write_bytes((log.parent / results["aigo_bridge"]["details"]).read_bytes())
+    os.mkfifo(log.parent / "pipe")
+    (log.parent / "link").symlink_to(elsewhere)
+    results["aigo_bridge"]["details"] = named.format(absolute=elsewhere)
+    log.write_text(json.dumps(results))
+
+    done = aigo("import", log, "-o", "again")
+
+    assert done.code == 3
+    assert "the details cannot be read" in done.out
+
+
+GOOD = {
+    "format": 1,
+    "metrics": [
+        {"scorer": "s", "metric": "m", "values": {"a": 1}, "num_used": 1, "num_skipped": 0, "problem": None}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        [],
+        {},
+        {**GOOD, "format": 2, "exclusions": []},
+        {**GOOD, "exclusions": 3},
+        {**GOOD, "metrics": GOOD["metrics"] * 2, "exclusions": []},  # type: ignore[operator]  # a list
+        {**GOOD, "exclusions": [{"row": 0, "records": [], "errors": []}] * 2},
+        {**GOOD, "exclusions": [{"row": -1, "records": [], "errors": []}]},
+        {**GOOD, "exclusions": [{"row": 0, "records": ["x"], "errors": []}]},
+        *(
+            {"format": 1, "exclusions": [], "metrics": [{**GOOD["metrics"][0], **wrong}]}  # type: ignore[index]  # a list
+            for wrong in (
+                {"values": {"a": "1"}},
+                {"values": {"a": float("inf")}},
+                {"values": {"a": 10**30}},
+                {"values": {"a": True}},
+                {"values": None},
+                {"problem": 3},
+                {"num_used": -1},
+            )
+        ),
+    ],
+)
+def test_damaged_numbers_are_none(stored: Any) -> None:
+    with pytest.raises(EvidenceError, match="the log's numbers"):
+        numbers_from_json(stored)
+
+
+def test_whoever_is_interrupted_while_storing_leaves_a_log_that_can_be_read(aigo: Run, project: Path) -> None:
+    log = ran(aigo, project)
+    whole = log.read_bytes()
+    rest = whole[whole.index(b"_aigo/numbers.json") :]
+
+    for kept in (1, len(rest) // 2, len(rest) - 30):
+        log.write_bytes(whole[: len(whole) - len(rest) + kept])
+        with zipfile.ZipFile(log) as archive:
+            assert "header.json" in archive.namelist()
+            assert archive.testzip() is None
+        assert "4 samples" in imported(aigo, log)[0]
+
+
+def test_a_log_that_cannot_take_them_is_told_and_left(
+    aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aigo_inspect.running import codec
+
+    def full(path: Path, content: bytes, size: int) -> None:
+        with path.open("ab") as file:
+            file.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(codec, "_append", full)
+    log = ran(aigo, project)
+
+    evidence = orjson.loads((project / "out/quiz.tasklog.json").read_bytes())
+    assert evidence["status"] == "failure"
+    assert "No space left on device" in " ".join(error["message"] for error in evidence["evidence"]["errors"])
+    assert not log.read_bytes().endswith(b"half of it")
+
+
+# --recompute
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_metrics_are_computed_anew_with_ones_own_task(aigo: Run, project: Path, engine: str) -> None:
+    log = ran(aigo, project, engine, "--config", "right=no", "-n", "3")
+    first = metrics((project / "out/quiz.tasklog.json").read_bytes())
+
+    said, evidence = imported(aigo, log, "--recompute", "quiz.yaml")
+
+    assert "computed anew, by your own task" in said
+    again = metrics(evidence)
+    assert again["mean"] == first["mean"] == {"accuracy": 0.0}
+    assert again["own"]["n"] == 2
+    assert again["own"]["chance"] != first["own"]["chance"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ("random.random()", "0.5", "compute_metrics_snippet"),
+        (
+            "value: two",
+            "value: three",
+            "definition.actions[0].filter.value: the task has 'three', the log 'two'",
+        ),
+        ("name: accuracy", "name: share", "definition.scorers[0].metrics[0].name: the task has 'share'"),
+        ("key: right,", "key: wrong,", "unknown parameter 'right'"),
+    ],
+)
+def test_a_log_of_another_plan_is_refused_with_what_differs(
+    aigo: Run, project: Path, old: str, new: str, difference: str
+) -> None:
+    log = ran(aigo, project)
+    text = TASK.replace(old, new).replace(
+        "config.right", "config.wrong" if "wrong" in new else "config.right"
+    )
+    (project / "quiz.yaml").write_text(text)
+
+    said, evidence = imported(aigo, log, "--recompute", "quiz.yaml", code=3)
+
+    assert "not recomputed" in said
+    assert difference in said
+    assert evidence == b""
+
+
+def test_other_rows_are_another_plan(aigo: Run, project: Path) -> None:
+    log = ran(aigo, project)
+    with (project / "rows.jsonl").open("a") as file:
+        file.write('{"q": "five", "zero": 1}\n')
+
+    assert "the rows: the task has" in imported(aigo, log, "--recompute", "quiz.yaml", code=3)[0]
+
+
+def test_a_digest_that_is_none_of_the_plan_is_told_whoever_computes(aigo: Run, project: Path) -> None:
+    log = ran(aigo, project)
+
+    with zipfile.ZipFile(log) as archive:
+        digest = json.loads(archive.read("header.json"))["eval"]["metadata"][HEADER_KEY]["digest"]
+    rewrite(log, lambda name, data: data.replace(digest.encode(), b"0" * 64))
+
+    for more in ((), ("--recompute", "quiz.yaml")):
+        said, evidence = imported(aigo, log, *more, code=3)
+        assert "damaged: the plan in the log was edited" in said
+        found = orjson.loads(evidence)
+        assert found["status"] == "failure"
+        assert found["errors"][0]["error_type"] == "DamagedLog"
+
+
+def test_scorers_that_are_not_those_of_the_task_are_told(aigo: Run, project: Path) -> None:
+    log = ran(aigo, project)
+
+    def other(name: str, data: bytes) -> bytes:
+        if name != "header.json":
+            return data
+        header = json.loads(data)
+        header["eval"]["metadata"][HEADER_KEY]["outline"]["scorers"][0]["metrics"][0]["type"] = "max"
+        return json.dumps(header).encode()
+
+    rewrite(log, other)
+
+    assert "its scorers are not those of its task" in imported(aigo, log, code=3)[0]
+
+
+def test_a_run_file_gives_the_specification_of_the_log(aigo: Run, project: Path) -> None:
+    (project / "run.yaml").write_text("""
+models: [{$provider: scripted/m.jsonl}]
+tasks: [{$ref: quiz.yaml}]
+evaluation:
+  key: e
+  display_name: E
+  description: ""
+  task_specifications: [{key: first, task_key: quiz, model_key: "scripted$m-jsonl"}]
+""")
+    aigo("run", "run.yaml")
+    (log,) = project.glob("out/*.eval")
+
+    assert "computed anew" in imported(aigo, log, "--recompute", "run.yaml")[0]
+    other = imported(aigo, ran_alone(aigo, project), "--recompute", "run.yaml", code=3)[0]
+    assert "give the task's own file" in other
+
+
+def ran_alone(aigo: Run, project: Path) -> Path:
+    aigo("run", "quiz.yaml", "--model", "scripted/m.jsonl", "-o", "alone")
+    (log,) = project.glob("alone/*.eval")
+    return log
+
+
+def test_what_cannot_be_recomputed_is_told(aigo: Run, project: Path) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "inspect" / "0.3.240.eval"
+
+    assert "not written by aigo-bridge" in imported(aigo, golden, "--recompute", "quiz.yaml", code=3)[0]
+    assert aigo("import", golden, "--recompute", "none.yaml").code == 2
+    done = aigo("import", golden, "--root", ".")
+    assert (done.code, "for --recompute only" in done.err) == (2, True)
+
+
+def test_evidence_that_inspect_leaves_behind_has_them_too(project: Path, command: Run) -> None:
+    """The task runs in that very process, so its code is the user's own."""
+    done = command(
+        *("inspect", "eval", "aigo_bridge/task", "-T", f"task={project / 'quiz.yaml'}"),
+        *("--model", "scripted/m.jsonl", "--display", "none", "--log-dir", "logs"),
+        AIGO_BRIDGE_EVIDENCE="evidence",
+    )
+
+    assert done.code == 0, done.err
+    (evidence,) = project.glob("evidence/*.tasklog.json")
+    assert metrics(evidence.read_bytes())["own"]["n"] == 2
+
+
+def test_logs_of_inspects_own_command_line_have_them_too(aigo: Run, project: Path, command: Run) -> None:
+    done = command(
+        *("inspect", "eval", "aigo_bridge/task", "-T", f"task={project / 'quiz.yaml'}"),
+        *("--model", "scripted/m.jsonl", "--display", "none", "--log-dir", "logs"),
+    )
+
+    assert (done.code, "hooks enabled" in done.out + done.err) == (0, False), done.err
+    assert aigo("import", "logs", "--out", "imported").code == 0
+    (evidence,) = project.glob("imported/*.tasklog.json")
+    assert metrics(evidence.read_bytes())["own"]["n"] == 2

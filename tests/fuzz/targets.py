@@ -1,0 +1,296 @@
+"""What is fuzzed: one function for each kind of input that strangers write.
+
+A target takes any bytes. It may raise nothing but `BridgeError` (which is caught here), and returns what came of them in a few words: inputs with a
+new outcome are kept and changed further.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import io
+import json
+import re
+import zipfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from aigo_bridge.errors import BridgeError
+
+REPOSITORY = Path(__file__).parents[2]
+CORPUS = Path(__file__).parent / "corpus"
+CRASHES = Path(__file__).parent / "crashes"
+_GOLDEN = REPOSITORY / "tests" / "golden"
+_DETAILS = re.compile(r"[\d'\"`].*")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of input."""
+
+    name: str
+    run: Callable[[bytes, Path], str]
+    """Takes the input and an empty folder; says what came of it."""
+    words: tuple[bytes, ...]
+    """What such inputs are made of."""
+    found: Callable[[], list[bytes]] = list
+    """Seeds from elsewhere in the repository, beside those in `corpus/`."""
+    cpu_seconds: float = 10.0
+    """Processor time that an input may take."""
+
+    def kept(self) -> list[Path]:
+        """Small inputs that every test run tries: seeds, and what once crashed it."""
+        return [path for folder in (CORPUS, CRASHES) for path in sorted((folder / self.name).glob("*"))]
+
+    def seeds(self) -> list[bytes]:
+        """What is changed first: what is kept, and files of the repository."""
+        return [path.read_bytes() for path in self.kept()] + self.found()
+
+    def check(self, data: bytes, folder: Path) -> str:
+        """What came of an input; an error of ours is a fine outcome."""
+        try:
+            return self.run(data, folder)
+        except BridgeError as error:
+            return f"{type(error).__name__}: {_DETAILS.sub('', str(error))[:60]}"
+
+
+def _yaml(data: bytes, folder: Path) -> str:
+    from aigo_bridge.evaluation.validation import validate
+
+    path = folder / "task.yaml"
+    path.write_bytes(data)
+    (report,) = validate([path])
+    return ", ".join(sorted({_DETAILS.sub("", issue.message)[:40] for issue in report.issues})[:6])
+
+
+def _templates(data: bytes, folder: Path) -> str:
+    """What the runner renders itself; what it leaves to the killable process is not its business."""
+    from aigo_bridge.templates import SampleTemplate, compiling
+
+    class LeftError(BridgeError):
+        pass
+
+    row = {"question": "What?", "choices": ["a", "b"], "n": 3, "text": "lorem " * 2_000, "map": {"x": None}}
+    source = data.decode("utf-8", "replace")
+    with mock.patch.object(compiling.Compiled, "_elsewhere", side_effect=LeftError):
+        template = SampleTemplate(source)
+        rendered = template.render(sample=row)
+        template.evaluate(sample=row)
+        template.exists(sample=row)
+    if " at 0x" not in rendered:
+        assert template._compiled.render_here({"sample": row}) == rendered
+    return "rendered" if "{" in source else "text"
+
+
+def _jsonl(data: bytes, folder: Path) -> str:
+    from aigo_bridge.jsonl_spec import load_tasks, to_aigo, validate_file
+
+    path = folder / "tasks.jsonl"
+    path.write_bytes(data)
+    tasks, problems = validate_file(path)
+    if tasks:
+        to_aigo(load_tasks(path, allow_bad_tasks=True))
+    return f"{len(tasks)} tasks, " + ", ".join(
+        sorted({_DETAILS.sub("", str(each))[:40] for each in problems})[:4]
+    )
+
+
+def _results(data: bytes, folder: Path) -> str:
+    from aigo_bridge.results import read_log, validate_log
+
+    path = folder / "x.tasklog.json"
+    path.write_bytes(data)
+    problems = validate_log(path)
+    read_log(path).load()
+    return f"{len(problems)} problems"
+
+
+def _logs(data: bytes, folder: Path) -> str:
+    from aigo_inspect.importing.importing import import_file
+
+    path = folder / ("x.eval" if data[:2] == b"PK" else "x.json")
+    path.write_bytes(data)
+    result = import_file(path, folder / "result")
+    return f"{result.exit_code} {result.samples} {_DETAILS.sub('', str(result.reason))[:40]}"
+
+
+@functools.cache
+def _lighteval_files() -> dict[str, bytes]:
+    with zipfile.ZipFile(_GOLDEN / "lighteval" / "0.13.0.zip") as archive:
+        return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+
+
+def _details(data: bytes, folder: Path) -> str:
+    """A results file of lighteval, or with `PAR1` in front the details beside one."""
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_lighteval.importing.importing import run_import
+
+    replaced = ".parquet" if data[:4] == b"PAR1" else ".json"
+    for name, content in _lighteval_files().items():
+        path = folder / "run" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if name.endswith(replaced) else content)
+    reports: list[ImportReport] = []
+    code = run_import([str(folder / "run")], folder / "out", ImportOptions(), reports.append)
+    return f"{code} {len(reports)}"
+
+
+def _replies(data: bytes, folder: Path) -> str:
+    from aigo_bridge.models.connections.calls import ModelInfo
+    from aigo_bridge.models.connections.replies import parse_reply
+    from aigo_bridge.models.connections.shipped import SHIPPED
+    from aigo_bridge.models.connections.streaming import is_cut_off, stream_error, stream_of
+
+    text = data.decode("utf-8", "replace")
+    outcomes = []
+    if (stream := stream_of(text)) is not None:
+        outcomes.append(f"{stream_error(stream) is None} {is_cut_off(stream)}")
+    for adapter in SHIPPED.values():
+        for status in (200, 500):
+            try:
+                reply = parse_reply(
+                    adapter.answer(text, status, ModelInfo("chat_completion", "m")), "chat_completion"
+                )
+                outcomes.append(f"{len(reply.choices)} choices")
+            except BridgeError as error:
+                outcomes.append(_DETAILS.sub("", str(error))[:40])
+    return "; ".join(outcomes)
+
+
+_FORGERY = """
+import os
+def forge(data):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, bytes.fromhex(data))
+        except OSError:
+            pass
+    return 1
+"""
+
+
+@functools.cache
+def _host() -> object:
+    from aigo_bridge.snippets import SnippetHost, SnippetLimits
+
+    return SnippetHost(SnippetLimits(seconds=0.5))
+
+
+def _worker(data: bytes, folder: Path) -> str:
+    """A snippet that writes the input to whatever its process holds open, its own answers included."""
+    from aigo_bridge.snippets import Snippet, SnippetHost
+
+    host = _host()
+    assert isinstance(host, SnippetHost)
+    outcomes = []
+    ways: tuple[dict[str, Callable[..., Awaitable[Any]]] | None, ...] = (None, {})
+    for callbacks in ways:
+        try:
+            value = asyncio.run(
+                host.call(Snippet(_FORGERY, "forge", "fuzz"), data.hex(), callbacks=callbacks)
+            )
+            outcomes.append(f"gave {value!r}"[:20])
+        except BridgeError as error:
+            outcomes.append(_DETAILS.sub("", str(error))[:40])
+    return "; ".join(outcomes)
+
+
+def _files(*patterns: str) -> Callable[[], list[bytes]]:
+    return lambda: [
+        path.read_bytes()
+        for pattern in patterns
+        for path in sorted(REPOSITORY.glob(pattern))
+        if path.is_file()
+    ]
+
+
+def _record_files() -> list[bytes]:
+    return [path.read_bytes()[:20_000] for path in sorted(REPOSITORY.glob("examples/**/*.jsonl"))]
+
+
+def _details_files() -> list[bytes]:
+    return [content for name, content in _lighteval_files().items() if name.endswith((".json", ".parquet"))]
+
+
+def _stored(data: dict[str, object]) -> bytes:
+    """An uncompressed log of Inspect's: a change in it is a change of what it says."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in data.items():
+            archive.writestr(name, json.dumps(content))
+    return buffer.getvalue()
+
+
+def _log_files() -> list[bytes]:
+    small = _stored(
+        {
+            "header.json": {"version": 2, "status": "success", "eval": {"task": "t", "model": "m"}},
+            "samples/1_epoch_1.json": {
+                "id": 1,
+                "epoch": 1,
+                "input": "q",
+                "target": "a",
+                "scores": {"s": {"value": 1}},
+            },
+        }
+    )
+    return [small, *_files("tests/golden/inspect/*")()]
+
+
+_LONG_NAME = b"n" * 300
+"""No name of a file."""
+_JSON = tuple(
+    b'{ } [ ] [[[[ {"": , : null true false NaN Infinity -1 1e999 0.1 99999999999999999999 "" "\\u0000" "\\ud800"'.split()
+)
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target(
+            "yaml",
+            _yaml,
+            (
+                _LONG_NAME,
+                *b"- : ? | > & * ! !!int !!python/object: << .inf .nan 1:59:59 ~ --- ... {{ }} << config.x >> [[[[ {{{{ \n  \t".split(
+                    b" "
+                ),
+            ),
+            _files("tasks/aigo_tasks/*/*.yaml", "examples/**/*.yaml"),
+        ),
+        Target(
+            "templates",
+            _templates,
+            tuple(
+                b"{{ }} {% %} {# #} {%- -%} for in if else elif endif endfor set macro endmacro call filter raw endraw sample .text .n [0] "
+                b"[::-1] | |upper |tojson |list |join |map( |round( |int(base=16) |title |unique |sort |replace( // % ** ~ * - + == in is not "
+                b"( ) , 'a' 9**9 0xffff 1e400 range( loop.index sample.text.split( namespace( recursive break continue defined".split()
+            ),
+            _files("tasks/aigo_tasks/*/*.jinja*", "tasks/aigo_tasks/*/*.md"),
+        ),
+        Target(
+            "jsonl",
+            _jsonl,
+            (*_JSON, _LONG_NAME, b"\n", b"\r", b"id", b"metric", b"prompt", b"target"),
+            _record_files,
+        ),
+        Target("results", _results, (*_JSON, b"evidence", b"samples", b"metrics", b"format_version"), list),
+        Target(
+            "logs",
+            _logs,
+            (*_JSON, b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"events", b"scores", b"samples/"),
+            _log_files,
+        ),
+        Target(
+            "details", _details, (*_JSON, b"PAR1", b"results", b"config_general", b"versions"), _details_files
+        ),
+        Target(
+            "replies",
+            _replies,
+            (*_JSON, b"data: ", b"\n\n", b"[DONE]", b"choices", b"delta", b"event: ", b"usage"),
+        ),
+        Target("worker", _worker, (*_JSON, b"\n", b"id", b"value", b"error", b"stdout", b"call", b"reply")),
+    )
+}

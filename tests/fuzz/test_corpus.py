@@ -1,0 +1,29 @@
+"""Every kept seed, and every input that once crashed something, is taken or refused; nothing else comes of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from tests.fuzz.targets import CORPUS, CRASHES, REPOSITORY, TARGETS
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_kept_inputs_are_taken_or_refused(name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.child", name, "replay"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [line["problem"] for line in lines if "problem" in line] == []
+    assert lines[-1:] == [{"end": True}], (lines[-1:], ran.returncode, ran.stderr[-2_000:])
+    assert len(lines) > 1
+
+
+def test_what_is_kept_belongs_to_a_target() -> None:
+    assert {path.name for folder in (CORPUS, CRASHES) for path in folder.glob("*")} <= set(TARGETS)

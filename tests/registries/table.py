@@ -1,0 +1,108 @@
+"""What converting the tasks of a registry comes to, counted and as a table."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aigo_bridge.errors import UnsupportedPlanError
+
+Kind = Literal["converted", "python scorer", "refused", "not made"]
+
+KINDS: Mapping[Kind, str] = {
+    "converted": "converted: nothing of the engine is needed to score",
+    "python scorer": "kept behind a `python` scorer that calls the benchmark's own",
+    "refused": "refused, with the reason",
+    "not made": "not made here, with the reason",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One task."""
+
+    name: str
+    kind: Kind
+    reasons: tuple[str, ...] = ()
+    """Why it was refused or not made."""
+
+    @classmethod
+    def of_document(cls, task: str, document: Mapping[str, Any]) -> Verdict:
+        """A task that was converted."""
+        needs = any(
+            "needs the package" in part.get(name, "")
+            for scorer in document["definition"]["scorers"]
+            for part in (scorer, *scorer["metrics"])
+            for name in ("compute_scores_snippet", "compute_metrics_snippet")
+        )
+        return cls(task, "python scorer" if needs else "converted")
+
+
+def of_error(name: str, error: BaseException, *, rows: str | None = None) -> Verdict:
+    """A task that was refused, or could not be made."""
+    if rows is not None or not isinstance(error, UnsupportedPlanError):
+        return Verdict(name, "not made", (_obstacle(rows or f"{type(error).__name__}: {error}"),))
+    lines = [line.strip() for line in str(error).splitlines() if line.startswith("  - ")]
+    return Verdict(name, "refused", tuple(dict.fromkeys(_kind_of(line) for line in lines)))
+
+
+OBSTACLES: Mapping[str, tuple[str, ...]] = {
+    "it needs a package, a program or a key that is not here": (
+        "ModuleNotFound", "ImportError", "optional dependenc", "install", "API_KEY", "is not set",
+    ),
+    "its data come by a way of its own: a file, an archive, a repository": (
+        "Offline", "FileNotFound", "ConnectionError", "Failed to download", "RetryError", "zip file", "Connect",
+        "PathLike", "IncompleteRead",
+    ),
+    "its code does not work with this release": ("positional argument", "several documents of a row"),
+}  # fmt: skip
+"""Words of failures, by what they come to."""
+
+NO_ROW = "no row was found that its code takes"
+
+
+def _obstacle(failure: str) -> str:
+    """Why a task could not be made."""
+    return next((text for text, words in OBSTACLES.items() if any(word in failure for word in words)), NO_ROW)
+
+
+def _kind_of(line: str) -> str:
+    """A reason without what is this task's alone: names, numbers, hints."""
+    part, _, reason = line.removeprefix("- ").partition(": ")
+    part = re.sub(r"\[\d+\]| \(.*\)", "", part)
+    reason = re.sub(r" \((run it|exact|set |give ).*$", "", reason)
+    reason = re.sub(r"\d+", "N", re.sub(r"(?<!\w)'[^']*'(?!\w)", "…", reason))
+    return f"{part}: {reason}"
+
+
+def markdown(verdicts: Iterable[Verdict], title: str, *, most: int = 12) -> str:
+    """The counts, and the reasons by how many tasks they keep."""
+    listed = list(verdicts)
+    counts = Counter(verdict.kind for verdict in listed)
+    lines = [f"**{title}**: {len(listed)} tasks", "", "| outcome | tasks |", "|---|---|"]
+    lines += [f"| {text} | {counts[kind]} |" for kind, text in KINDS.items()]
+    for kind, heading in (("refused", "refused because"), ("not made", "not made because")):
+        # A task that has a reason twice, in two of its parts, counts once.
+        reasons = Counter(
+            reason for verdict in listed if verdict.kind == kind for reason in dict.fromkeys(verdict.reasons)
+        )
+        if reasons:
+            lines += ["", f"| {heading} | tasks |", "|---|---|"]
+            lines += [f"| {_cell(reason)} | {count} |" for reason, count in reasons.most_common(most)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def differences(verdicts: Sequence[Verdict], expected: Mapping[str, Kind]) -> dict[str, tuple[str, str]]:
+    """Tasks whose outcome is another one: what it is, and what was expected."""
+    return {
+        verdict.name: (verdict.kind, expected[verdict.name])
+        for verdict in verdicts
+        if expected.get(verdict.name, verdict.kind) != verdict.kind
+    }

