@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: install demo test check format environments oldest bench clean fuzz conformance support-table field-tables
+.PHONY: frontend site pictures manual dist sbom install locked lock demo unit test e2e durations coverage check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables registries
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -23,6 +23,17 @@ $(VENV)/installed-for-tests: $(VENV)/installed
 install: $(VENV)/installed
 	$(PIP) --editable '.$(if $(EXTRAS),[$(EXTRAS)])'
 
+## The environment of the tests from requirements.lock: every file has the digest that it had when it was chosen. Before anything else is made.
+locked:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement requirements.lock
+	$(PIP) --no-build-isolation --editable '.[test]'
+	@touch $(VENV)/installed $(VENV)/installed-for-tests
+
+## Write requirements.lock anew, after a change of constraints.txt or of requirements in pyproject.toml.
+lock:
+	$(PYTHON) -m tests.environments --write-lock
+
 ## Run the three example tasks offline and say where the evidence is.
 demo: $(VENV)/installed
 	$(RUN) $(TASKS)/singleturn-generic-input --model scripted/$(TASKS)/singleturn-generic-input/answers.jsonl
@@ -33,9 +44,38 @@ demo: $(VENV)/installed
 	@echo "The evidence of the three runs:"
 	@ls $(OUT)/*.tasklog.json
 
+## The core without an engine, in under a minute on two cores: what one runs at every save. ARGS="-k scorer".
+unit: $(VENV)/installed-for-tests
+	$(BIN)/python -m pytest -n auto -m "not engine and not slow" tests/bridge $(ARGS)
+
 ## Install what the tests need and run all of them, offline.
+# Compiled beforehand: each of the hundreds of commands that tests start would do it again where Python keeps nothing.
 test: $(VENV)/installed-for-tests
+	$(BIN)/python -m compileall -q bridge adapters
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+## Whole jobs, as users do them.
+e2e: $(VENV)/installed-for-tests
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests/end_to_end $(ARGS)
+
+## What each test costs in CPU seconds, against the budgets of tests/durations.toml. Some only: ARGS=tests/bridge/metrics.
+durations: $(VENV)/installed-for-tests
+	$(BIN)/python -m pytest -p tests.support.durations -n auto --dist loadgroup $(ARGS)
+
+## Branches that the mirrored tests and the conformance suite reach, child processes included; fails below `fail_under` of pyproject.toml, if set.
+coverage: $(VENV)/installed-for-tests
+	rm -rf out/coverage && mkdir -p out/coverage
+	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(or $(ARGS),tests/bridge tests/adapters tests/conformance)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+## Whether the outputs of the command line are byte for byte what they were; `make test` does the quick part of it. ARGS="-k export".
+golden: $(VENV)/installed-for-tests
+	AIGO_GOLDEN=all $(BIN)/python -m pytest -n auto --dist loadgroup tests/golden/outputs $(ARGS)
+
+## Rewrite them, after a change that is meant: what the difference promises belongs in the commit's message.
+golden-update: $(VENV)/installed-for-tests
+	AIGO_GOLDEN=update $(BIN)/python -m pytest -n auto --dist loadgroup tests/golden/outputs $(ARGS)
 
 ## Format, lint, types, import contracts.
 check: $(VENV)/installed-for-tests
@@ -48,6 +88,41 @@ format: $(VENV)/installed-for-tests
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+## Build the page of reports into the package, from frontend/; needs Node and npm. Nobody needs them to use it.
+frontend:
+	cd frontend && npm ci --no-audit --no-fund && npm run check && npm run build
+
+## The documentation as a site, in out/site/html; it needs no network, and ends when a link leads nowhere.
+site: $(VENV)/installed-for-tests
+	$(BIN)/python -m tools.site
+
+## Make the pictures of docs/pictures anew; needs Chromium.
+pictures: $(VENV)/installed-for-tests
+	$(BIN)/python tools/pictures.py
+
+DIST ?= dist
+SBOM ?= out/sbom.cdx.json
+## Wheel and source archive, in DIST: equal byte for byte whenever and wherever they are built, as their time is the commit's.
+dist: $(VENV)/installed-for-tests
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 315532800)} \
+		$(BIN)/python -m build --no-isolation --outdir $(DIST)
+
+## The components that aigo-bridge is tested with, as CycloneDX, in SBOM; the tool that lists them has an environment of its own.
+sbom:
+	$(PYTHON) -m venv out/sbom
+	out/sbom/bin/pip --disable-pip-version-check --quiet install 'cyclonedx-bom==7.*'
+	mkdir -p $(dir $(SBOM))
+	out/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
+		--output-format JSON --output-file $(SBOM) requirements.lock
+
+## Write docs/aigo-bridge.1, the manual page, from the command line.
+manual: $(VENV)/installed
+	$(BIN)/python tools/manual.py
+
+## What is promised of snippets and sandbox, in simulated containers: fewer capabilities, another user, no namespaces, no Landlock.
+containers: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.support.containers --tests
+
 ## Every verb in clean environments: core only, extras, oldest versions, `make install`, other Pythons (PYTHONS="python3.13 …").
 environments:
 	$(PYTHON) -m tests.environments
@@ -56,22 +131,50 @@ environments:
 oldest:
 	$(PYTHON) -m tests.environments --write-oldest
 
-## Speed and memory against the floors; minutes, not part of the tests.
+## Speed and memory as ratios to floors, against the committed ones; minutes, on a quiet machine. Some only: ARGS="reading templates".
 bench: $(VENV)/installed-for-tests
-	for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	$(BIN)/python benchmarks/ratios.py $(ARGS)
+
+## Write benchmarks/reference.json anew, after a change that is meant: the commit says what it buys.
+bench-update: $(VENV)/installed-for-tests
+	$(BIN)/python benchmarks/ratios.py --update $(ARGS)
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-## Odd bytes for the log reader, and tasks that something happened to, for as long as you like; not part of the tests.
-fuzz: $(VENV)/installed-for-tests
-	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -n 0 -o timeout=0 \
-		tests/adapters/inspect/importing/test_malformed_logs.py tests/property/test_import_any_bytes.py -k any
-	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-20000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/property/test_validate_and_run_agree.py
+## How many tasks of lighteval's registry become AI GO tasks: the table in docs/; minutes. Each task with its outcome: ARGS=--list.
+registries: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.registries $(ARGS)
 
-## A thousand random tasks on both engines; minutes, not part of the tests.
+## Hostile input of every kind for as long as you like, `make fuzz SECONDS=600 TARGETS="yaml logs"`; 60 seconds of it, from one
+## seed, belong to a submission. What is found is stored in tests/fuzz/crashes/, and is a test from then on. ARGS=--atheris where that is installed.
+fuzz: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(ARGS) $(TARGETS)
+
+## Shipped tasks against the published definitions of their benchmarks, with 2,000 random answers to a row.
+published: $(VENV)/installed-for-tests
+	AIGO_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 0 -o timeout=0 tests/tasks
+
+## What takes hours: hostile input, odd logs, tasks that something happened to, every pair of operands of every template, random tasks.
+nightly: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),7200) $(TARGETS)
+	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -n 0 -o timeout=0 \
+		tests/adapters/inspect/importing/test_importing_malformed_logs.py tests/property/test_import_any_bytes.py -k any
+	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-20000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/property/test_validate_and_run_agree.py
+	AIGO_TEMPLATE_STRIDE=1 $(BIN)/python -m pytest -n 0 -o timeout=0 tests/security/test_templates_in_the_runner.py
+	AIGO_ALTERATIONS=$${ALTERATIONS:-2000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/end_to_end/test_altered_results.py
+	AIGO_BENCH=all $(BIN)/python -m pytest -n 0 -o timeout=0 tests/benchmarks
+	$(MAKE) conformance
+	$(MAKE) soak
+
+## Runs with injected faults, one after the other: nothing is lost, nothing grows. `make soak MINUTES=480 SAMPLES=2000`; not part of the tests.
+soak: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.soak --minutes $${MINUTES:-30} --samples $${SAMPLES:-1000}
+
+## A thousand random tasks on both engines, every feature recorded and answered on both, and in shards; not part of the tests.
 conformance: $(VENV)/installed-for-tests
-	AIGO_CONFORMANCE_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n 0 tests/conformance/test_random_plans.py
+	AIGO_CONFORMANCE_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/conformance/test_random_plans.py tests/conformance/test_shards.py
+	AIGO_CONFORMANCE_CASSETTES=all $(BIN)/python -m pytest -n auto --dist loadgroup tests/conformance/test_cassettes.py
 
 ## The table of docs/what-runs-where.md.
 support-table: $(VENV)/installed-for-tests
