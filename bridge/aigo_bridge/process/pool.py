@@ -146,12 +146,19 @@ def _context() -> BaseContext:
 def _prepare() -> None:
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _end)
     # A fork has the wakeup descriptor of its parent, which counts signals there.
     signal.set_wakeup_fd(-1)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end(*_: object) -> None:
+    # A group of processes is told by whoever stops it and by this process's parent: what is being cleared
+    # away since the first time is not to be interrupted by the second.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
 
 
 def _end_with_parent() -> None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
+
+from aigo_bridge.process.pool import each_in_processes
 
 SCRIPT = """
 import operator
@@ -31,3 +37,21 @@ def test_a_long_name_of_the_temporary_folder_is_no_obstacle(tmp_path: Path) -> N
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("[3, 7]\n", "")
+
+
+def clear_away_although_told_again(place: Path) -> None:
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+        place.touch()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process there is ended, and not told to end")
+def test_who_is_told_twice_to_end_clears_away_what_it_has_begun(tmp_path: Path) -> None:
+    """As a whole group of processes is: by whoever stops it, and by the parent."""
+    (result,) = each_in_processes(clear_away_although_told_again, [(tmp_path / "cleared",)], 1)
+    assert isinstance(result, MemoryError)
+    assert (tmp_path / "cleared").exists()

@@ -205,10 +205,17 @@ def test_an_address_in_full_and_garbage_are_refused(reader: Reader) -> None:
         b"GET / HTTP/9.9",
         b"G" * 100_000,
     ):
+        reply = b""
         with socket.create_connection(("127.0.0.1", reader.port), timeout=20) as connection:
-            connection.sendall(line + b"\r\n\r\n")
-            connection.shutdown(socket.SHUT_WR)
-            reply = connection.makefile("rb").read()
+            try:
+                connection.sendall(line + b"\r\n\r\n")
+                connection.shutdown(socket.SHUT_WR)
+                while part := connection.recv(65536):
+                    reply += part
+            except TimeoutError:
+                pytest.fail("the connection stays open without an answer")
+            except OSError:
+                pass  # whoever is refused before all of a line was read finds it reset, at any of these steps
         assert b" 200 " not in reply.split(b"\r\n")[0]
         assert b"Traceback" not in reply
 
