@@ -48,13 +48,27 @@ Json = dict[str, Any]
 class CassetteWriter:
     """A new cassette, or one that is gone on with; written line by line, from any thread.
 
+    Args:
+        path: the file.
+        head: its first line.
+        append: go on with one that is there.
+        taken_over: told of the lines of that one, parsed and as they stand.
+
     Raises:
         UsageError: the file is there already (`append` goes on with it), is no cassette, is being written by
             another run, or cannot be written.
     """
 
-    def __init__(self, path: Path, head: Json, *, append: bool = False):
+    def __init__(
+        self,
+        path: Path,
+        head: Json,
+        *,
+        append: bool = False,
+        taken_over: Callable[[Json, bytes], None] = lambda _line, _content: None,
+    ):
         self.path = path
+        self._taken_over = taken_over
         self.problem: str | None = None
         """Why nothing is written any more; `None`: it is."""
         self.num_bytes = 0
@@ -125,6 +139,7 @@ class CassetteWriter:
                     for line, content in cassette_lines(self.path, lambda _issue: None):
                         if "cassette" not in line and "end" not in line:
                             self._put(self._packed([content]))
+                            self._taken_over(line, content)
                     draft.replace(self.path)
                 except BaseException:
                     os.close(file)
