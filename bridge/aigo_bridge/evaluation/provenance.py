@@ -43,7 +43,7 @@ def keep_provenance(
     making = Making(
         "run" if origin is None or origin.stored is None else "score",
         engine.name,
-        engine_version=_version(engine),
+        engine_version=engine_version(engine),
         models=models,
         logs=[file for log in logs for file in engine.capabilities.log_files(log.path)],
         plan=_plan_digests(plan),
@@ -81,7 +81,8 @@ def _folder(plan: TaskPlan) -> Path | None:
     return file.parent if file.is_file() else file if file.is_dir() else None
 
 
-def _version(engine: Engine) -> str | None:
+def engine_version(engine: Engine) -> str | None:
+    """Of the engine's package that is installed here; `None`: it has none of its own."""
     distribution = engine.capabilities.distribution
     try:
         return None if distribution is None else importlib.metadata.version(distribution)
