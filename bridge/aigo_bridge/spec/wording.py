@@ -55,15 +55,15 @@ def value_words(annotation: Any, words: ModelWords, *, bound: bool = False, with
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in arguments)
     if origin in (Union, types.UnionType):
-        parts = [each for each in arguments if each is not type(None) and not (bound and each is str)]
+        parts = [part for part in arguments if part is not type(None) and not (bound and part is str)]
         null = ["null"] if with_null and type(None) in arguments else []
-        return " or ".join(dict.fromkeys([inner(each) for each in parts or [str]] + null))
+        return " or ".join(dict.fromkeys([inner(part) for part in parts or [str]] + null))
     if origin in (tuple, list):
         return f"list of {inner(arguments[0])}"
     if origin is dict:
         return "mapping"
     if hasattr(annotation, "__metadata__"):
-        return inner(arguments[0], bound=any(_is_bound(each) for each in annotation.__metadata__))
+        return inner(arguments[0], bound=any(_is_bound(part) for part in annotation.__metadata__))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return words(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -73,7 +73,7 @@ def value_words(annotation: Any, words: ModelWords, *, bound: bool = False, with
 
 def field_words(info: FieldInfo, words: ModelWords, *, with_null: bool = False) -> str:
     """As `value_words`, of a field."""
-    bound = any(_is_bound(each) for each in info.metadata)
+    bound = any(_is_bound(part) for part in info.metadata)
     return value_words(info.annotation, words, bound=bound, with_null=with_null)
 
 
