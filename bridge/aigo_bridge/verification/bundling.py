@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.engine.registry import engine_class, logs_by_engine
+from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.exporting.manifest import manifest_of
 from aigo_bridge.exporting.packing import pack
@@ -107,8 +107,8 @@ def _log_members(log: Path) -> dict[str, Path]:
         raise UsageError(f"there is no log {str(log)!r}")
     if log.is_dir():
         raise UsageError(f"{str(log)!r} is a folder: name the log itself")
-    engines = map(engine_class, logs_by_engine([str(log)]))
-    files = [file.absolute() for engine in engines for file in engine.capabilities.log_files(log)]
+    names = logs_by_engine([str(log)])
+    files = [file.absolute() for name in names for file in native_files(name, log)]
     files = list(dict.fromkeys(files)) or [log.absolute()]
     base = Path(os.path.commonpath([file.parent for file in files]))
     return {f"log/{file.relative_to(base).as_posix()}": file for file in files}
