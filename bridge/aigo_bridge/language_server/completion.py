@@ -53,6 +53,8 @@ class Knowledge:
     """Keys and shown names."""
     datasets: tuple[tuple[str, str], ...] = ()
     tasks: tuple[tuple[str, str], ...] = ()
+    is_part: bool = False
+    """Whether the document is a scorer, a solver … that a task refers to."""
     folder: Path | None = None
     """Of the document, for paths."""
     project: Path | None = None
@@ -146,7 +148,7 @@ def _values(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
     name = next((part for part in reversed(context.path) if isinstance(part, str)), "")
     if name in _MODEL_FIELDS:
         yield from _entities(knowledge.models, context)
-    elif name in {"dataset_key", "dataset_keys"} or context.path[:3] in _DATASETS:
+    elif name in {"dataset_key", "dataset_keys"} or _in_task(context.path)[:3] in _DATASETS:
         yield from _entities(knowledge.datasets, context)
     elif name == "task_key":
         yield from _entities(knowledge.tasks, context)
@@ -161,6 +163,11 @@ def _values(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
 _DATASETS = {("definition", "dataset", "key"), ("definition", "dataset", "keys")}
 
 
+def _in_task(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """A path in a task, also where a run file holds the task."""
+    return path[path.index("definition") :] if "definition" in path else path
+
+
 def _value(choice: Choice, context: Context) -> Suggestion:
     return Suggestion(choice.text, choice.text, "value", context.replaced, notes=choice.meaning)
 
@@ -173,7 +180,7 @@ def _entities(entities: Iterable[tuple[str, str]], context: Context) -> Iterator
 def _markers(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
     """Parameters in place of a whole value."""
     name = context.path[-1] if context.path else ""
-    if not context.path or context.path[0] != "definition" or name in {"type", "op"}:
+    if name in {"type", "op"} or not (knowledge.is_part or "definition" in context.path):
         return
     for parameter in knowledge.parameters:
         written = f"<< config.{parameter.key} >>"
@@ -218,7 +225,8 @@ def _one_line(text: str) -> str:
 def _variables(context: Context) -> Iterator[Suggestion]:
     definition = context.data.get("definition") if isinstance(context.data, dict) else None
     has_solver = isinstance(definition, dict) and definition.get("solver") is not None
-    section = context.path[1] if len(context.path) > 1 else None
+    path = _in_task(context.path)
+    section = path[1] if len(path) > 1 and path[0] == "definition" else None
     for name, notes in VARIABLES.items():
         fits = name == "sample"
         fits |= name in _SOLVED and has_solver and section in {"scorers", "actions"}

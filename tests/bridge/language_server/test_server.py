@@ -12,6 +12,8 @@ from pygls.exceptions import JsonRpcException
 from tests.support.commands import REPOSITORY
 from tests.support.editor import CURSOR, Editor, editor, in_editor
 
+pytestmark = pytest.mark.slow  # each starts the server and its two processes
+
 TASK = "quiz/task.yaml"
 TEXT = """\
 key: quiz
@@ -296,6 +298,9 @@ def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) 
             await opened.open(TASK, TEXT.replace("{key: rows}", "{key: more, kye: x}"))
             await opened.messages(TASK, "unknown key 'kye'")
             assert opened.uri("compose.yaml") not in opened.client.diagnostics
+            await opened.open("large.yaml", "key: " + "a" * 1_000_001)
+            (large,) = await opened.messages("large.yaml", "larger than 1,000,000 characters")
+            assert "aigo-bridge validate large.yaml" in large
             closed = lsp.DidCloseTextDocumentParams(lsp.TextDocumentIdentifier(opened.uri(TASK)))
             opened.client.text_document_did_close(closed)
             await opened.until(TASK, none)
