@@ -179,6 +179,10 @@ def _statistics(has: frozenset[str]) -> Iterator[Check]:
 def _proving(has: frozenset[str]) -> Iterator[Check]:
     result, proved = "out/capitals.tasklog.json", "digests proved"
     yield Check(f"aigo-bridge verify {result} --task examples/capitals --rerun-scorers", (proved,), 3)
+    probed = ("4 answers of capitals.tasklog.json", "3 explained")
+    yield Check(
+        f"aigo-bridge probe examples/capitals {result} -o c.probe.json", probed, writes="c.probe.json"
+    )
     if "attest" in has:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", writes="out/capitals.intoto.json")
         signed = f"aigo-bridge verify {result} --key key.pub.pem"

@@ -501,6 +501,7 @@ RUNNING: dict[str, Arguments] = {
     "verify": lambda engine: [
         ["verify", f"{engine}/quiz.tasklog.json", "--task", "quiz.yaml", "--rerun-scorers"]
     ],
+    "probe": lambda engine: [["probe", "quiz.yaml", f"{engine}/quiz.tasklog.json", "-o", "q.probe.json"]],
     "run": lambda engine: [
         ["run", "quiz.yaml", "--model", "scripted/m.jsonl", "--engine", engine, "-o", engine, *more]
         for more in (["--resume"], ["--cache", "reuse"])

@@ -57,6 +57,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "aigo_bridge.cli.verbs.proving.bundle",
         "Put a result and all that it is checked against into one file.",
     ),
+    "probe": (
+        "aigo_bridge.cli.verbs.proving.probe",
+        "Change stored outputs, and say which scorers should have noticed, or should not have.",
+    ),
     "lsp": (
         "aigo_bridge.cli.verbs.projects.lsp",
         "Serve an editor: problems, completion, meanings, prompts of rows.",
