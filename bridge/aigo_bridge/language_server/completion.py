@@ -46,6 +46,8 @@ class Knowledge:
     root: Any
     """Class of the document, see `fields`."""
     parameters: tuple[Parameter, ...] = ()
+    task_parameters: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    """Key of a task → its parameters."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Column → example."""
     nested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -105,6 +107,9 @@ def complete(context: Context, knowledge: Knowledge) -> list[Suggestion]:
 
 
 def _keys(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
+    if context.path[-1:] == ("task_config",):
+        yield from _task_config(context, knowledge)
+        return
     notes = fields.fields_at(knowledge.root, context.path, context.data)
     types = fields.types_at(knowledge.root, context.path, context.data)
     if not context.siblings & fields.TAG_KEYS:
@@ -114,6 +119,21 @@ def _keys(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
             continue
         if note.name != "type" or not types:
             yield _key(note, context)
+
+
+def _task_config(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
+    """Parameters of the task that a specification names."""
+    specification: Any = context.data
+    for part in context.path[:-1]:
+        try:
+            specification = specification[part]
+        except (KeyError, IndexError, TypeError):
+            return
+    task = specification.get("task_key") if isinstance(specification, dict) else None
+    for parameter in knowledge.task_parameters.get(str(task), ()):
+        if parameter.key not in context.siblings:
+            text = f"{parameter.key}: " if context.needs_colon else parameter.key
+            yield Suggestion(parameter.key, text, "parameter", context.replaced, *_of_parameter(parameter))
 
 
 def _key(note: FieldNote, context: Context) -> Suggestion:
@@ -131,7 +151,8 @@ def _key(note: FieldNote, context: Context) -> Suggestion:
 
 def describe(note: FieldNote) -> str:
     """A key in the words of the reference, as Markdown."""
-    default = {"": "may be left out", "required": "required"}.get(note.default, f"default {note.default}")
+    words = {"": "may be left out", "required": "required", "``": "default empty"}
+    default = words.get(note.default, f"default {note.default}")
     owner = f" of `{note.owner}`" if note.owner else ""
     return f"**{note.name}**{owner}: {note.value}; {default}\n\n{note.meaning}".rstrip()
 

@@ -14,6 +14,7 @@ from aigo_bridge.language_server import outline as trees
 from aigo_bridge.language_server.fields import kind_of
 from aigo_bridge.language_server.outline import Node, Scalar, Sequence, data_of, outline
 from aigo_bridge.language_server.positions import Span
+from aigo_bridge.models.connections.entity import provider_key
 from aigo_bridge.process import steady_time
 from aigo_bridge.reading.kinds import Kind
 from aigo_bridge.reading.loading import with_line_feeds
@@ -231,7 +232,9 @@ def _entities(kind: Kind | None, root: Node, file: Path) -> Iterator[Entity]:
 def _entity(kind: Kind, node: Node, file: Path) -> Iterator[Entity]:
     if not isinstance(node, trees.Mapping):
         return
-    key, title = node.get("key"), node.get("display_name")
+    key, title, provider = node.get("key"), node.get("display_name"), node.get("$provider")
+    if kind == "model" and isinstance(provider, Scalar) and "/" in provider.text:
+        yield Entity(kind, provider_key(provider.text), file, inner_span(provider), provider.text)
     if isinstance(key, Scalar) and key.text:
         words = title.text if isinstance(title, Scalar) else ""
         yield Entity(kind, key.text, file, inner_span(key), words)

@@ -289,6 +289,10 @@ class Session:
             root=_root_of(document, project, data),
             is_part=document.is_yaml and fields.kind_of(data, document.file) is None,
             parameters=parameters.visible(document.file, project),
+            task_parameters={
+                entity.key: parameters.declared(project.sources[entity.file])
+                for entity in project.entities("task")
+            },
             models=_keys(project, "model"),
             datasets=_keys(project, "dataset"),
             tasks=_keys(project, "task"),

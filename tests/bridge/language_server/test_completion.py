@@ -159,7 +159,7 @@ def test_a_task_with_a_piece_torn_out_gets_offers_that_go_on_with_what_is_writte
     offset = data.draw(st.integers(max(start - 30, 0), min(start + 30, len(text))))
     context = context_at(text, offset)
     assert text[context.replaced.start : context.replaced.end].endswith(context.prefix)
-    for suggestion in complete(context, Knowledge(TaskSpec, (PARAMETER,), {"a": "b"})):
+    for suggestion in complete(context, Knowledge(TaskSpec, (PARAMETER,), columns={"a": "b"})):
         assert context.replaced.start <= suggestion.replaced.start <= suggestion.replaced.end == offset
 
 
@@ -172,3 +172,11 @@ def test_long_lines_and_open_expressions_take_no_time_that_grows_with_their_squa
         "'" * 300_000,
     ):
         assert context_at(text, len(text)) is not None
+
+
+def test_a_specification_is_offered_the_parameters_of_its_task() -> None:
+    text = "evaluation:\n  task_specifications:\n    - task_key: quiz\n      task_config: {other: 1, █}"
+    known: dict[str, Any] = {"task_parameters": {"quiz": (PARAMETER,)}}
+    assert offered(text, RunSpec, **known)["lang"].text == "lang: "
+    assert offered(text.replace("quiz", "another"), RunSpec, **known) == {}
+    assert offered(text.replace("other: 1", "lang: en"), RunSpec, **known) == {}
