@@ -79,6 +79,11 @@ _COLUMN_FIELDS = frozenset({"trace_column", "files"})
 _MODEL_FIELDS = frozenset({"model_key", "model_under_test_key", "judge_model_key"})
 
 
+def wants_columns(context: Context) -> bool:
+    """Whether columns may be written at a place; they are asked for only then."""
+    return context.subject == "column" or bool(context.path and context.path[-1] in _COLUMN_FIELDS)
+
+
 def complete(context: Context, knowledge: Knowledge) -> list[Suggestion]:
     """What may be written; everything that fits the place, as editors narrow it down themselves."""
     match context.subject:

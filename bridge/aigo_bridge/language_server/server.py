@@ -243,7 +243,7 @@ def _questions(server: BridgeServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         document = server.document(params.text_document.uri)
-        if document is None or not document.is_yaml:
+        if document is None:
             return None
         note = await server.session.note(document, server.offset_of(document, params.position))
         if note is None:

@@ -13,10 +13,10 @@ from typing import Any
 from aigo_bridge.errors import Issue
 from aigo_bridge.language_server import fields, fixes, meaning, parameters, places
 from aigo_bridge.language_server.analysis import Analysis, StoppedError
-from aigo_bridge.language_server.completion import Knowledge, Suggestion, complete
+from aigo_bridge.language_server.completion import Knowledge, Suggestion, complete, wants_columns
 from aigo_bridge.language_server.context import NOTHING, Context, context_at, in_text
 from aigo_bridge.language_server.outline import Mapping as MappingNode
-from aigo_bridge.language_server.outline import Node, data_of, outline
+from aigo_bridge.language_server.outline import Node, Scalar, data_of, outline
 from aigo_bridge.language_server.positions import Lines
 from aigo_bridge.language_server.project import LARGEST_FILE, Project, Projects, Source
 from aigo_bridge.reading.loading import Unreadable, read_text, with_line_feeds
@@ -53,8 +53,8 @@ class OpenDocument:
 
     @cached_property
     def root(self) -> Node:
-        """Its structure."""
-        return outline(self.text)
+        """Its structure; a prompt or a snippet is one text."""
+        return outline(self.text) if self.is_yaml else Scalar(0, len(self.text), self.text, "|")
 
     @property
     def is_yaml(self) -> bool:
@@ -210,7 +210,7 @@ class Session:
         if context.subject == "nothing":
             return []
         knowledge = self._knowledge(document, project, holder, context.data)
-        if context.subject in {"column", "value", "item"}:
+        if wants_columns(context):
             knowledge = await self._with_columns(knowledge, holder)
         return complete(context, knowledge)
 
@@ -219,7 +219,8 @@ class Session:
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         knowledge = self._knowledge(document, project, holder, data_of(document.root))
-        knowledge = await self._with_columns(knowledge, holder)
+        if meaning.reads_sample(document.text, document.root, offset):
+            knowledge = await self._with_columns(knowledge, holder)
         note = meaning.note_at(document.file, document.text, document.root, offset, knowledge, project)
         if note is None or not note.has_prompt or holder is None or holder.kind != "task":
             return note

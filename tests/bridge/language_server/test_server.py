@@ -196,10 +196,18 @@ def test_names_lead_to_what_they_name(folder: Path) -> None:
             assert await leads("sample.question", "sample.que█stion") == [("rows.jsonl", 0)]
             assert await leads("model_key: judge", "model_key: ju█dge") == [("models.yaml", 0)]
             assert await leads("role: user", "role: us█er") == []
-            await opened.open("quiz/prompt.md")
-            assert await opened.define("quiz/prompt.md", PROMPT.replace("lang", "la█ng")) == [
-                ("task.yaml", 4)
-            ]
+            prompt = PROMPT + "About {{ sample.question }}.\n"
+            name = "quiz/prompt.md"
+            await opened.open(name, prompt)
+            assert await opened.define(name, prompt.replace("lang", "la█ng")) == [("task.yaml", 4)]
+            assert await opened.define(name, prompt.replace("quest", "que█st")) == [("rows.jsonl", 0)]
+            parameter = await opened.hover(name, prompt.replace("lang", "la█ng"))
+            assert parameter is not None
+            assert "default `Norwegian`" in parameter
+            column = await opened.hover(name, prompt.replace("quest", "que█st"))
+            assert column is not None
+            assert "Capital of Norway?" in column
+            assert await opened.hover(name, prompt.replace("Answer", "Ans█wer")) is None
 
     in_editor(work)
 
