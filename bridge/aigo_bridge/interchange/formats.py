@@ -95,9 +95,15 @@ def _every_eval_ever() -> ResultExport:
     return export_result
 
 
+def _every_eval_ever_files() -> ForeignFiles:
+    from aigo_bridge.interchange.every_eval_ever.importing import EveryEvalEver
+
+    return EveryEvalEver()
+
+
 FORMATS: dict[str, Format] = {
     "lm-eval": Format("lm-evaluation-harness", logs=_lm_eval),
-    "every-eval-ever": Format("Every Eval Ever", results=_every_eval_ever),
+    "every-eval-ever": Format("Every Eval Ever", logs=_every_eval_ever_files, results=_every_eval_ever),
 }
 """Name on the command line → the format."""
 

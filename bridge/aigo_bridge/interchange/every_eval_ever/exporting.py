@@ -126,7 +126,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     _count_frame(log, loss)
     loss_file = out / f"{identifier}.loss.json"
     with open_for_replacing(loss_file) as file:
-        file.write(dumps({"result": str(result), "export": str(path), **loss.as_dict()}) + b"\n")
+        file.write(dumps({"log": str(result), "export": str(path), **loss.as_dict()}) + b"\n")
     return ExportedResult(path, loss_file, loss)
 
 

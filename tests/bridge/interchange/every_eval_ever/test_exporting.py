@@ -23,7 +23,9 @@ MODEL = {
 
 
 def message(role: str, text: str, kind: str = "") -> Json:
-    part = {"type": kind or ("output_text" if role == "assistant" else "input_text"), "text": text}
+    part: Json = {"type": kind or ("output_text" if role == "assistant" else "input_text"), "text": text}
+    if part["type"] == "output_text":
+        part["annotations"] = []
     return {"type": "message", "id": "m", "status": "completed", "role": role, "content": [part]}
 
 
