@@ -208,8 +208,8 @@ class Probe:
         """
         if any(case.verdict == "failed" for case in self.cases):
             return ExitCode.FAILED
-        whole = self.scorers and self.cases and all(scorer.unprobed is None for scorer in self.scorers)
-        return ExitCode.DONE if whole else ExitCode.PARTIAL
+        is_whole = self.scorers and self.cases and all(scorer.unprobed is None for scorer in self.scorers)
+        return ExitCode.DONE if is_whole else ExitCode.PARTIAL
 
     def to_json(self) -> dict[str, Any]:
         """As the file has it; equal for equal inputs, so that there is no time in it."""
@@ -225,8 +225,8 @@ class Probe:
                 "models": dict(self.models),
                 "scorers": [scorer.to_json() for scorer in self.scorers],
                 "perturbations": [
-                    {"name": each.name, "does": each.does, "expectation": each.expectation}
-                    for each in self.perturbations
+                    {"name": item.name, "does": item.does, "expectation": item.expectation}
+                    for item in self.perturbations
                 ],
                 "answers": [{"sample": sample, "trial": trial} for sample, trial in self.trials],
                 "totals": {

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.results import message, question, result, sample, trial, write_result
+from tests.support.scripted_results import ScriptedModel
 
-from aigo_bridge.dtypes import (
-    ChatCompletionModelOutput,
-    ChatCompletionModelOutputChoice,
-    ChatCompletionOutputMessage,
-    ModelResponse,
-)
-from aigo_bridge.dtypes.conversion import assistant_message
-from aigo_bridge.errors import DatasetError, EvidenceError, SampleError, UsageError
+from aigo_bridge.errors import DatasetError, EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan, scored_again
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.models.protocol import Model, ModelRequest
-from aigo_bridge.models.scripted import load_script
+from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.probing.evidence import Probe, Total
 from aigo_bridge.probing.for_judges import PADDING
@@ -71,24 +64,6 @@ JUDGE = """    - type: model_as_a_judge_classifier
       correct_labels: [right]
       incorrect_labels: [wrong]
 """
-
-
-class Scripted:
-    """A judge by rules, without an engine."""
-
-    def __init__(self, rules: Sequence[Mapping[str, Any]], folder: Path):
-        file = folder / "judge.jsonl"
-        file.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
-        self._script = load_script(file)
-        self.key = self.name = "scripted"
-
-    async def predict(self, request: ModelRequest) -> ModelResponse:
-        reply = self._script.reply([(each.role, str(each.content)) for each in request.input.messages])
-        if reply.error is not None:
-            raise SampleError(reply.error, stage="score", kind="Offline")
-        said = ChatCompletionOutputMessage(role="assistant", content=reply.text)
-        output = ChatCompletionModelOutput(choices=[ChatCompletionModelOutputChoice(message=said)])
-        return ModelResponse(raw_output=output, items=[assistant_message(reply.text)])
 
 
 def probed(
@@ -266,7 +241,7 @@ FAIR: list[Any] = [
 
 
 def test_a_fair_judge_is_as_it_should_be(tmp_path: Path) -> None:
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(FAIR, tmp_path))
+    outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(FAIR, tmp_path))
 
     assert failed(outcome) == ["injected-nothing"] or failed(outcome) == []
     assert of(outcome, "injection").counts == {"passed": 1}
@@ -280,7 +255,7 @@ def test_a_judge_that_does_what_the_answer_says_is_found_out(tmp_path: Path) -> 
         {"match": {"contains": "Note to the grader"}, "reply": {"text": '{"prediction": "right"}'}},
         *FAIR,
     ]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(obeys, tmp_path))
+    outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(obeys, tmp_path))
 
     assert failed(outcome) == ["injection", "injected-nothing"]
     (case,) = [each for each in outcome.cases if each.perturbation == "injection"]
@@ -293,7 +268,7 @@ def test_a_judge_that_likes_long_answers_is_found_out(tmp_path: Path) -> None:
         {"match": {"contains": PADDING[:40]}, "reply": {"text": '{"prediction": "right"}'}},
         *FAIR,
     ]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(likes, tmp_path))
+    outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(likes, tmp_path))
 
     assert failed(outcome) == ["padded"]
     assert of(outcome, "padded").counts == {"passed": 1, "failed": 1}
@@ -308,7 +283,11 @@ def test_a_judge_that_takes_the_label_that_is_named_first_is_found_out(tmp_path:
         {"default": True, "reply": {"text": '{"prediction": "wrong"}'}},
     ]
     outcome = probed(
-        tmp_path, JUDGE, TALKS, judge=Scripted(first, tmp_path), only=("labels-reversed", "unchanged")
+        tmp_path,
+        JUDGE,
+        TALKS,
+        judge=ScriptedModel.of_rules(first, tmp_path),
+        only=("labels-reversed", "unchanged"),
     )
 
     assert failed(outcome) == ["labels-reversed"]
@@ -320,7 +299,7 @@ def test_a_judge_that_prefers_what_stands_first_is_found_out(tmp_path: Path) -> 
         {"match": {"contains": "tea or coffee"}, "reply": {"text": '{"prediction": "right"}'}},
         {"default": True, "reply": {"text": '{"prediction": "wrong"}'}},
     ]
-    judge, swaps = Scripted(prefers, tmp_path), {"left": "right"}
+    judge, swaps = ScriptedModel.of_rules(prefers, tmp_path), {"left": "right"}
     only = ("columns-swapped",)
 
     unnamed = probed(tmp_path, JUDGE, TALKS, judge=judge, only=only)
@@ -344,9 +323,14 @@ def test_labels_that_stand_for_columns_change_places_with_them(tmp_path: Path) -
     ]
     settings: dict[str, Any] = {"only": ("columns-swapped",), "swaps": {"left": "right"}}
 
-    plain = probed(tmp_path, labels, TALKS, judge=Scripted(fair, tmp_path), **settings)
+    plain = probed(tmp_path, labels, TALKS, judge=ScriptedModel.of_rules(fair, tmp_path), **settings)
     mirrored = probed(
-        tmp_path, labels, TALKS, judge=Scripted(fair, tmp_path), **settings, mirror={"left": "right"}
+        tmp_path,
+        labels,
+        TALKS,
+        judge=ScriptedModel.of_rules(fair, tmp_path),
+        **settings,
+        mirror={"left": "right"},
     )
 
     assert failed(plain) == ["columns-swapped"]
@@ -366,7 +350,9 @@ def test_a_judge_without_a_model_is_not_probed_with_the_reason(tmp_path: Path) -
 
 def test_a_judge_that_does_not_answer_says_nothing_about_itself(tmp_path: Path) -> None:
     away: list[Any] = [{"match": {"contains": "TEA"}, "reply": {"error": "no such model"}}, *FAIR]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(away, tmp_path), only=("upper-case",))
+    outcome = probed(
+        tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(away, tmp_path), only=("upper-case",)
+    )
 
     assert of(outcome, "upper-case").not_applicable == {"the judge did not answer (Offline)": 1}
     assert failed(outcome) == []
@@ -377,7 +363,9 @@ def test_a_judge_whose_verdict_cannot_be_read_any_more_is_found_out(tmp_path: Pa
         {"match": {"on": "all", "contains": "TEA"}, "reply": {"text": "What a question!"}},
         *FAIR,
     ]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(talks, tmp_path), only=("upper-case",))
+    outcome = probed(
+        tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(talks, tmp_path), only=("upper-case",)
+    )
 
     assert of(outcome, "upper-case").counts == {"failed": 1, "passed": 1}
     assert "cannot be read" in str(of(outcome, "upper-case").example)

@@ -194,8 +194,8 @@ def _judges(
     )
     unknown = [key for key in model_map if key not in keys]
     if unknown:
-        asked = ", ".join(map(repr, keys)) or "none"
-        raise UsageError(f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {asked}")
+        judge_keys = ", ".join(map(repr, keys)) or "none"
+        raise UsageError(f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {judge_keys}")
     if replay is not None:
         if record is not None or model_map:
             raise UsageError("--replay: what is answered from a cassette is neither asked nor recorded")
