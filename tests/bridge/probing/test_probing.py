@@ -18,7 +18,7 @@ from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import PlanOrigin
-from aigo_bridge.probing.evidence import Probe, Total
+from aigo_bridge.probing.evidence import Probe, Total, write_probe
 from aigo_bridge.probing.for_judges import PADDING
 from aigo_bridge.probing.judges import Judges
 from aigo_bridge.probing.probing import ProbeSettings, probe
@@ -203,6 +203,25 @@ def test_evidence_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
     first, again = (json.dumps(probed(tmp_path, EXACT + LENIENT, LETTERS).to_json()) for _ in range(2))
 
     assert first == again
+
+
+def test_scores_that_json_does_not_have_are_written_all_the_same(tmp_path: Path) -> None:
+    odd = """    - type: python
+      key: odd
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            return {"is_correct": 1, "nan": float("nan"), "many": 2**70, "kinds": {"a": [1.5]}}
+"""
+    outcome = probed(tmp_path, odd, result([question(0, "A", "A")]), only=("unchanged", "empty"))
+
+    file = tmp_path / "new" / "x.probe.json"
+    write_probe(outcome, file)
+    case = json.loads(file.read_bytes())["cases"][0]
+    assert case["verdict"] == "passed", case
+    assert case["before"]["is_correct"] == 1
+    assert (case["before"]["nan"], case["before"]["kinds"]) == (None, {"a": [1.5]})
+    assert float(case["before"]["many"]) == 2.0**70
+    assert failed(outcome) == ["empty"]
 
 
 def test_a_result_of_another_task_is_told(tmp_path: Path) -> None:
