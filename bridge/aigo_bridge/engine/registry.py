@@ -21,7 +21,7 @@ from aigo_bridge.importing.file_kinds import (
     skipped_files,
     skipped_lines,
 )
-from aigo_bridge.interchange import FORMATS, format_files
+from aigo_bridge.interchange import FORMATS, foreign_files, format_files
 from aigo_bridge.process import install_command
 from aigo_bridge.version import __version__
 
@@ -56,7 +56,7 @@ def load_logs(name: str) -> LogImporter:
         MissingEngineError: the adapter cannot be loaded.
     """
     if name in FORMATS:
-        return FORMATS[name].logs()
+        return required(FORMATS[name].logs, f"files of {FORMATS[name].title} cannot be imported")()
     with _loading(name):
         return required(engine_class(name).capabilities.logs, f"logs of engine {name!r} cannot be imported")()
 
@@ -140,7 +140,7 @@ def logs_at(location: str) -> dict[str, list[str]]:
                     engines[name] = load()
         except MissingEngineError as error:
             missing.append(error)
-    engines |= {name: exchanged.logs() for name, exchanged in FORMATS.items()}
+    engines |= foreign_files()
     logs = {name: list(engine.files(location)) for name, engine in engines.items()}
     logs = {name: files for name, files in logs.items() if files}
     if logs:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from aigo_bridge.text.escapes import visible
 
@@ -189,9 +190,19 @@ def is_lm_eval_samples(head: Head) -> bool:
     return {"doc_id", "doc"} <= names and (not head.whole or bool(names & {"arguments", "resps"}))
 
 
+def eee_kind(head: Head) -> Literal["aggregate", "instances"] | None:
+    """What a file of Every Eval Ever is; `None`: it is none."""
+    names = set(head.members or ())
+    if not {"schema_version", "evaluation_id"} <= names:
+        return None
+    if "sample_id" in names:
+        return "instances"
+    return "aggregate" if names & {"model_info", "evaluation_results", "source_metadata"} else None
+
+
 def is_foreign(head: Head) -> bool:
     """Whether a file is of a format that is no engine's (`aigo_bridge.interchange`)."""
-    return is_lm_eval_results(head) or is_lm_eval_samples(head)
+    return is_lm_eval_results(head) or is_lm_eval_samples(head) or eee_kind(head) is not None
 
 
 def other_file(head: Head, name: str) -> OtherFile | None:

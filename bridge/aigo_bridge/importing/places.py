@@ -79,14 +79,24 @@ class Place:
             OSError: it cannot be read.
             TooLargeError: it has more than `most` bytes.
         """
+        size = self.check_size(most)
+        with self.open() as file:
+            return bytes(file.read(size))
+
+    def check_size(self, most: int) -> int:
+        """Bytes of the file.
+
+        Raises:
+            OSError: there is none.
+            TooLargeError: it has more than `most` bytes.
+        """
         size = self.size()
         if size > most:
             raise TooLargeError(
                 f"{self.path!r} has {size:,} bytes, the limit is {most:,} (raise the bound 'member_bytes'"
                 " if it is yours)"
             )
-        with self.open() as file:
-            return bytes(file.read(size))
+        return size
 
     def open(self) -> Any:
         """The file, open for reading bytes.

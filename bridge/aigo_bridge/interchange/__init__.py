@@ -6,6 +6,13 @@ read from what its project writes; nothing that stands in a file is run.
 
 from __future__ import annotations
 
-from aigo_bridge.interchange.formats import FORMATS, Format, format_files
+from aigo_bridge.interchange.formats import (
+    FORMATS,
+    Format,
+    foreign_files,
+    format_files,
+    result_export,
+    result_exports,
+)
 
-__all__ = ["FORMATS", "Format", "format_files"]
+__all__ = ["FORMATS", "Format", "foreign_files", "format_files", "result_export", "result_exports"]

@@ -44,14 +44,43 @@ class ForeignFiles(Protocol):
         ...
 
 
+class Export(Protocol):
+    """What an export of a result wrote."""
+
+    @property
+    def path(self) -> Path:
+        """The file that stands for all."""
+        ...
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """What is not in the files as it was, for people."""
+        ...
+
+
+class ResultExport(Protocol):
+    """Writes a result log as files of a format."""
+
+    def __call__(self, result: Path, out: Path, *, force: bool) -> Export:
+        """Write a result log into a folder.
+
+        Raises:
+            EvidenceError: the file is no result log, or none that the format has a place for.
+            UsageError: the files are there already (without `force`).
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Format:
-    """One format."""
+    """One format: one row for each ability, `None` for what it cannot."""
 
     title: str
     """Its name, for people."""
-    logs: Callable[[], ForeignFiles]
+    logs: Callable[[], ForeignFiles] | None = None
     """Import of its files."""
+    results: Callable[[], ResultExport] | None = None
+    """Results as its files."""
 
 
 def _lm_eval() -> ForeignFiles:
@@ -60,15 +89,45 @@ def _lm_eval() -> ForeignFiles:
     return LmEvalResults()
 
 
+def _every_eval_ever() -> ResultExport:
+    from aigo_bridge.interchange.every_eval_ever.exporting import export_result
+
+    return export_result
+
+
+def _every_eval_ever_files() -> ForeignFiles:
+    from aigo_bridge.interchange.every_eval_ever.importing import EveryEvalEver
+
+    return EveryEvalEver()
+
+
 FORMATS: dict[str, Format] = {
-    "lm-eval": Format("lm-evaluation-harness", _lm_eval),
+    "lm-eval": Format("lm-evaluation-harness", logs=_lm_eval),
+    "every-eval-ever": Format("Every Eval Ever", logs=_every_eval_ever_files, results=_every_eval_ever),
 }
 """Name on the command line → the format."""
 
 
+def foreign_files() -> dict[str, ForeignFiles]:
+    """The formats whose files can be imported."""
+    return {name: exchanged.logs() for name, exchanged in FORMATS.items() if exchanged.logs is not None}
+
+
+def result_exports() -> list[str]:
+    """The formats that results can be written in."""
+    return [name for name, exchanged in FORMATS.items() if exchanged.results is not None]
+
+
+def result_export(name: str) -> ResultExport | None:
+    """What writes results in a format; `None`: nothing does."""
+    load = FORMATS[name].results if name in FORMATS else None
+    return None if load is None else load()
+
+
 def format_files(name: str, log: Path) -> list[Path]:
     """The files on this machine that a file of a format belongs to, itself first."""
+    load = FORMATS[name].logs
     try:
-        return list(map(Path, FORMATS[name].logs().parts(str(log))))
+        return [log] if load is None else list(map(Path, load().parts(str(log))))
     except (UsageError, OSError):
         return [log]

@@ -226,7 +226,7 @@ def _samples(
                 pending.append(dumps(mapper.sample(document)))
             except MALFORMED as error:
                 place = f"{location}: document {document.sample_id}"
-                damage.append(Damage(place, None, f"malformed: {error}"))
+                damage.append(Damage(place, None, redaction.text(f"malformed: {error}")))
             if len(pending) == _MANY:
                 yield redacted(pending, redaction)
                 pending = []

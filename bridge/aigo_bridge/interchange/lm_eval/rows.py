@@ -5,17 +5,17 @@ apart in the file.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
+from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import Damage
 from aigo_bridge.importing.places import Place
-from aigo_bridge.text.json_text import read_json, read_json_once, without_depths
+from aigo_bridge.interchange.lines import line_at, numbered_lines, object_of
+from aigo_bridge.text.json_text import read_json_once, without_depths
 
 Json = dict[str, Any]
 _FIRST = re.compile(rb'\s*\{"doc_id": (\d{1,18}),')
@@ -68,12 +68,7 @@ class SamplesFile:
         """
         place = Place.of(self._location)
         try:
-            size = place.size()
-            if size > self._bounds.member_bytes:
-                raise TooLargeError(
-                    f"{self._location!r} has {size:,} bytes, the limit is {self._bounds.member_bytes:,}"
-                    " (raise the bound 'member_bytes' if it is yours)"
-                )
+            place.check_size(self._bounds.member_bytes)
             with place.open() as file:
                 if file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[":
                     yield from self._of_list(place)
@@ -86,27 +81,14 @@ class SamplesFile:
     def _of_lines(self, file: Any) -> Iterator[Document]:
         """Two passes: where the lines of each document are, then the documents."""
         lines: dict[str, list[tuple[int, int]]] = {}
-        num_lines = at = 0
-        longest = self._bounds.string_bytes
-        while line := file.readline(longest + 1):
-            start, at = at, at + len(line)
-            if len(line) > longest:
-                raise TooLargeError(
-                    f"line {num_lines + 1} has more than {longest:,} bytes"
-                    " (raise the bound 'string_bytes' if the file is yours)"
-                )
-            num_lines += 1
-            if not line.strip():
-                continue
-            self._bounds.check_count("lines", num_lines, 0, "the file")
-            doc_id = self._doc_id(line, num_lines, start)
+        for start, number, line in numbered_lines(file, self._bounds):
+            doc_id = self._doc_id(line, number, start)
             if doc_id is not None:
-                lines.setdefault(doc_id, []).append((start, num_lines))
+                lines.setdefault(doc_id, []).append((start, number))
         for doc_id, places in lines.items():
             rows = []
             for start, number in places:
-                file.seek(start)
-                row = self._row(file.readline(longest + 1), number, start)
+                row = self._row(line_at(file, start, self._bounds), number, start)
                 if row is not None:
                     rows.append(row)
             yield from self._split(doc_id, rows)
@@ -136,20 +118,12 @@ class SamplesFile:
     def _row(self, line: bytes, number: int, start: int) -> Json | None:
         where = f"{self._location}: line {number}"
         try:
-            self._bounds.check_document(where, line)
-            row = read_json(line.removeprefix(b"\xef\xbb\xbf"))
-            # Fast parsers take the last of two equal keys; names that stand there once need no second look.
-            if isinstance(row, dict) and any(line.count(json.dumps(name).encode()) > 1 for name in row):
-                row = read_json_once(line.removeprefix(b"\xef\xbb\xbf"))
-        except (EvidenceError, ValueError, RecursionError) as error:
-            reason = f"no JSON: {error}" if not isinstance(error, EvidenceError) else str(error)
-            self._damaged(Damage(where, start, reason))
+            row = object_of(line, where, self._bounds)
+        except EvidenceError as error:
+            self._damaged(Damage(where, start, str(error)))
             return None
-        if not isinstance(row, dict) or "doc_id" not in row:
+        if "doc_id" not in row:
             self._damaged(Damage(where, start, "no sample of lm-evaluation-harness: it has no 'doc_id'"))
-            return None
-        if without_depths(row):
-            self._damaged(Damage(where, start, "nested too deeply"))
             return None
         return row
 
