@@ -23,6 +23,7 @@ from aigo_bridge.evaluation.task import lone_job
 from aigo_bridge.evaluation.task import run as run_job
 from aigo_bridge.execution.permissions import confined
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
+from aigo_bridge.storage.mirrored import refuse_address
 
 
 def gaps(plan: TaskPlan, engine: str = "inspect") -> tuple[Gap, ...]:
@@ -159,6 +160,7 @@ def run(
         EngineError: the engine failed; what it has logged stays in `out`.
         EvidenceError: the evidence cannot be written, on a full disk say; the native log stays.
     """
+    refuse_address(out, "out")
     if cache not in get_args(CachePolicy):
         raise UsageError(f"cache: found {cache!r}, expected {', '.join(map(repr, get_args(CachePolicy)))}")
     limits: dict[str, Any] = {
