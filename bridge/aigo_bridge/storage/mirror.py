@@ -184,15 +184,18 @@ class Mirror:
                     put(address, path)
                 self._seen[path] = seen
                 done.append(address)
-            for path in [path for path in self._seen if not path.exists() and self._is_target(path)]:
+            for path in self._gone():
                 remove(self.address(path))
                 del self._seen[path]
             return done
 
     @property
     def has_changes(self) -> bool:
-        """Whether something is here that the storage does not have."""
-        return bool(self._changed())
+        """Whether something is here that the storage does not have, or the other way round."""
+        return bool(self._changed() or self._gone())
+
+    def _gone(self) -> list[Path]:
+        return [path for path in self._seen if self._is_target(path) and not path.exists()]
 
     def _changed(self) -> list[tuple[Path, _Seen]]:
         files: dict[Path, _Seen] = {}

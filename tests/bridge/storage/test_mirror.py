@@ -49,6 +49,7 @@ def test_what_is_written_is_put_in_its_order_and_nothing_else(s3: S3, mirror: Mi
     ]
     assert mirror.publish() == []
     (folder / "b").unlink()
+    assert mirror.has_changes
     (folder / "a").write_text("anew")
     mirror.publish()
     assert s3.names() == ["in/rows.jsonl", "out/a", "out/below/c", "out/old"]

@@ -230,7 +230,9 @@ def _take(places: Places, params: Mapping[str, Any]) -> None:
                 if role == "beside":
                     mirror.open_target(mirror.path(address).parent)
             case "out file":
-                mirror.take_file(address)
+                if not mirror.take_file(address) and places.verb == "convert":
+                    mirror.take_folder(address)  # it may be one, too
+                    _forget_if_empty(mirror.path(address))
                 folder = mirror.path(address).parent
                 folder.mkdir(parents=True, exist_ok=True)
                 mirror.open_target(folder)
