@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ import pytest
 from hypothesis import settings
 from tests.support.commands import TASKS, Finished, Run
 from tests.support.endpoint import Endpoint
+
+# Shells start what they put in the background deaf to interrupts, and so would be all that the tests start, and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: whether a change is sound must not depend on chance. `make fuzz` looks for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize="AIGO_FUZZ_EXAMPLES" not in os.environ)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.commands import REPOSITORY
+from tests.support.pages import PAGES
 from tools.site.__main__ import build, titles
 
 import aigo_bridge
@@ -22,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_on_the_site_and_in_its_navigation(site: Path) -> None:
     pages = site.parent / "pages"
     named = {name for name, _, _ in titles(pages)}
-    written = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "docs").glob("*.md")}
+    written = {path.relative_to(REPOSITORY).as_posix() for path in PAGES}
     assert written <= named
     assert [
         name

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.support.commands import REPOSITORY
 
-PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+DOCS = REPOSITORY / "docs"
+PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("how-to/*.md")))
 """What users read."""
 
 _FENCE = re.compile(r"^```(\w*)[^\n`]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)

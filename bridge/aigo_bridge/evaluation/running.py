@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aigo_bridge.cassettes.playing import played_name
+from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
@@ -292,7 +293,7 @@ def _round(
     remaining = iter(logs)
     for entry in ready_now:
         outcomes[entry.entry.key] = entry_outcome(
-            entry, [next(remaining) for _ in entry.jobs], engine, settings.out
+            entry, [next(remaining) for _ in entry.jobs], engine, settings.out, settings.tape
         )
     return outcomes
 
@@ -331,7 +332,11 @@ def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntr
 
 
 def entry_outcome(
-    ready_entry: ReadyEntry, logs: Sequence[LogRef | EngineError], engine: Engine, out: Path
+    ready_entry: ReadyEntry,
+    logs: Sequence[LogRef | EngineError],
+    engine: Engine,
+    out: Path,
+    tape: Tape | None = None,
 ) -> Outcome:
     """What became of a specification, from the logs of its jobs; its result is written to `out`."""
     entry = ready_entry.entry
@@ -340,9 +345,9 @@ def entry_outcome(
         if entry.stored is not None:
             return _stored_outcome(entry, entry.stored, out)
         if len(entry.plans) > 1 and written:
-            return repeated_outcome(entry, written, engine, out)
+            return repeated_outcome(entry, written, engine, out, tape)
         if written:
-            return outcome_of(entry.plans[0], written[0], engine, out)
+            return outcome_of(entry.plans[0], written[0], engine, out, tape=tape)
     except EvidenceError as error:
         return _failure(entry, str(error), logs=written)
     except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it

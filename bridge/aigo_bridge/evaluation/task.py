@@ -165,7 +165,7 @@ def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Ga
     if isinstance(log, EngineError):
         raise log
     try:
-        return outcome_of(job.plan, log, engine, settings.out, gaps)
+        return outcome_of(job.plan, log, engine, settings.out, gaps, settings.tape)
     except BridgeError:
         raise
     except Exception as error:

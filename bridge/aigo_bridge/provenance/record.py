@@ -55,6 +55,9 @@ class Making:
     """The native logs that the result was read from."""
     plan: Mapping[str, Any] | None = None
     """Digests of the plan that was run; `None`: it was none of ours, or is not known."""
+    cassette: Mapping[str, Any] | None = None
+    """The cassette of the run: what it was to it (`use`), and digests of its lines (`tasks`); `None`: there
+    was none."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """How logs were imported."""
     folder: Path | None = None
@@ -121,6 +124,7 @@ def record_of(texts: ResultTexts, making: Making) -> dict[str, Any]:
                 "revision": _revision(specification),
             },
             "logs": [log for location in making.logs for log in log_digests(location)],
+            "cassette": None if making.cassette is None else dict(making.cassette),
             "options": dict(making.options),
             "environment": environment(),
             "repository": repository_state(making.folder or Path()),

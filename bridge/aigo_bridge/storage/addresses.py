@@ -94,8 +94,8 @@ def parse(text: str) -> Address:
     match = _URL.fullmatch(text)
     scheme = SCHEMES.get(match["scheme"].lower()) if match else None
     if match is None or scheme is None:
-        known = ", ".join(f"{name}://" for name in SCHEMES)
-        raise UsageError(f"found {text!r}, expected a path, or an address that begins with {known}")
+        schemes = ", ".join(f"{name}://" for name in SCHEMES)
+        raise UsageError(f"found {text!r}, expected a path, or an address that begins with {schemes}")
     if _PASSWORD.match(match["rest"]):
         raise UsageError(
             f"found an address {scheme.name}://…@… with a password; keys stand in the environment"

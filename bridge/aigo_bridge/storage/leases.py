@@ -107,7 +107,7 @@ class Lease:
 
     def _of_others(self) -> tuple[dict[str, Stored], float]:
         """Leases of others by key, and what time it is by the storage's clock."""
-        own = look(self._own)
-        now = own.modified if own is not None else time.time()
+        lease = look(self._own)
+        now = lease.modified if lease is not None else time.time()
         pattern = Address(self.folder.scheme, f"{self.folder.key}/{LEASE}*")
         return {one.key: one for one in find(pattern) if one.key != self._own.key}, now

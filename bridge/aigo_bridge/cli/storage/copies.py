@@ -132,7 +132,7 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
     role = role_of(places.verb, parameter)
     name = next((name for name in parameter.opts if name.startswith("--")), None)
     shown = "" if name is None else f"{name}: "
-    if text.startswith(tuple(f"scripted/{known}://" for known in SCHEMES)):
+    if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
         raise UsageError(
             f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here"
         )
@@ -229,20 +229,28 @@ def _take(places: Places, params: Mapping[str, Any]) -> None:
                 _take_result(mirror, address)
                 if role == "beside":
                     mirror.open_target(mirror.path(address).parent)
-            case "out file":
-                if not mirror.take_file(address) and places.verb == "convert":
-                    mirror.take_folder(address)  # it may be one, too
-                    _forget_if_empty(mirror.path(address))
-                folder = mirror.path(address).parent
-                folder.mkdir(parents=True, exist_ok=True)
-                mirror.open_target(folder)
-            case "out folder":
-                folder_address = _output(address, params)
-                mirror.take_folder(folder_address)
-                _forget_if_empty(mirror.path(folder_address))
-                mirror.open_target(mirror.path(folder_address))
+            case "out file" | "out folder":
+                _open_output(places, role, address, params)
             case _:
                 pass
+
+
+def _open_output(places: Places, role: Role, address: Address, params: Mapping[str, Any]) -> None:
+    """Have what is written at an address put to the storage; what is there already is copied."""
+    mirror = places.mirror
+    assert mirror is not None
+    if role == "out folder":
+        address = _output(address, params)
+        mirror.take_folder(address)
+        _forget_if_empty(mirror.path(address))
+        mirror.open_target(mirror.path(address))
+        return
+    if not mirror.take_file(address) and places.verb == "convert":
+        mirror.take_folder(address)  # it may be one, too
+        _forget_if_empty(mirror.path(address))
+    folder = mirror.path(address).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    mirror.open_target(folder)
 
 
 def _output(address: Address, params: Mapping[str, Any]) -> Address:

@@ -19,6 +19,7 @@ NOT_PLACES = {
     ("generate", "model_map"): "models",
     ("score", "model_map"): "models",
     ("parity", "model_map"): "models",
+    ("probe", "model_map"): "models",
     ("power", "rates"): "numbers",
     ("list", "engine"): "a name",
 }
