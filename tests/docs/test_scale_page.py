@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import yaml
 from tests.support.commands import REPOSITORY, Run
 from tests.support.pages import page
+from typer.main import get_command
+
+from aigo_bridge.cli import VERBS
+from aigo_bridge.cli.storage.places import OUTPUTS, PLACES
+from aigo_bridge.storage.addresses import SCHEMES
 
 PAGE = page(REPOSITORY / "docs" / "scale.md")
 EXAMPLES = REPOSITORY / "examples" / "scale"
@@ -49,3 +57,32 @@ def test_the_scripts_of_schedulers_are_shell() -> None:
     for name in ("local.sh", "slurm.sbatch"):
         subprocess.run(["bash", "-n", str(EXAMPLES / name)], check=True)
         assert "--resume" in (EXAMPLES / name).read_text()
+
+
+def test_the_table_of_addresses_is_that_of_the_verbs() -> None:
+    """To write it anew: print what is expected."""
+    rows = []
+    for verb, roles in PLACES.items():
+        shown = {
+            parameter.name: _shown(parameter)
+            for parameter in get_command(import_module(VERBS[verb][0]).app).params
+        }
+        reads = [shown[name] for name, role in roles.items() if role not in OUTPUTS]
+        writes = [shown[name] for name, role in roles.items() if role in OUTPUTS]
+        writes += ["beside RESULT"] if "beside" in roles.values() else []
+        rows.append(f"| `{verb}` | {', '.join(reads)} | {', '.join(writes)} |")
+    text = (REPOSITORY / "docs" / "scale.md").read_text()
+    assert "\n".join(["| verb | reads | writes |", "|---|---|---|", *rows, ""]) in text
+
+
+def _shown(parameter: Any) -> str:
+    names = [name for name in parameter.opts if name.startswith("--")]
+    return f"`{names[0]}`" if names else re.sub(r"[\[\]… ].*", "", parameter.metavar.lstrip("["))
+
+
+def test_every_scheme_is_on_the_page() -> None:
+    text = (REPOSITORY / "docs" / "scale.md").read_text()
+    for scheme in SCHEMES.values():
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{scheme.name}://")]
+        assert f"extra `{scheme.extra}`" in row
+        assert row.endswith("| yes |") is scheme.keeps_leases

@@ -13,7 +13,20 @@ from tests.environments.installing import KNOWN, REPOSITORY, Tools, call, pip_se
 from tests.environments.oldest import MADE_FROM, made_from
 
 LOCK = REPOSITORY / "requirements.lock"
-EXTRAS = ("parquet", "huggingface", "lighteval", "stats", "xlsx", "plot", "sql", "attest", "lsp", "test")
+EXTRAS = (
+    "parquet",
+    "huggingface",
+    "lighteval",
+    "stats",
+    "xlsx",
+    "plot",
+    "sql",
+    "attest",
+    "lsp",
+    "s3",
+    "hf",
+    "test",
+)
 """`test`, and those that it brings."""
 UNHASHED = "torch"
 

@@ -40,6 +40,7 @@ ELSEWHERE = {
     "adapters/aigo_inspect/running/codec.py": "numbers that were cleaned when they became JSON",
     "bridge/aigo_bridge/snippets/worker.py": "settings of the kernel",
     "bridge/aigo_bridge/provenance/envelope.py": "a new key, for its owner alone, where the user asks for one",
+    "bridge/aigo_bridge/storage/mirror.py": "copies of files that went through the sink",
     "bridge/aigo_bridge/verification/bundling.py": "files as they are, whose digests have to stay; what is made is of the task",
 }
 """Who opens files to write without the sink → why nothing secret gets there."""

@@ -59,6 +59,7 @@ from aigo_bridge.process import fewer_collections
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.faults import explained
 from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.storage.mirrored import named
 from aigo_inspect.logs.shapes import HEADER_KEY
 from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
 from aigo_inspect.models.models import InspectModel, native_model, plain_text, refuse_unfit
@@ -213,16 +214,16 @@ def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
 
 
 def _arguments(work: _Work, origin: PlanOrigin) -> dict[str, Any]:
-    """Arguments of the registered task."""
+    """Arguments of the registered task; copies of what lies in a storage are named as the addresses there."""
     job, replay = work.start.job, work.start.replay
     return {
-        "task": origin.task,
+        "task": named(origin.task),
         "config": dict(origin.config),
-        "dataset": dict(origin.datasets),
+        "dataset": {key: named(file) for key, file in origin.datasets.items()},
         "num_samples": origin.num_samples,
         "subsampling": origin.subsampling,
         "model_map": {key: job.model_map[key] for key in work.models.others},
-        "root": origin.root,
+        "root": None if origin.root is None else named(origin.root),
         "num_trials": origin.num_trials,
         "stored": origin.stored,
         "reuse": None if replay is None else str(replay.resolve()),

@@ -26,6 +26,7 @@ from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sa
 from aigo_bridge.results.faults import explained
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.results.specification import slug
+from aigo_bridge.storage.mirrored import named
 from aigo_lighteval.documents.translate import COLLECTIONS, rows_of, to_task_config
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.calling import make_caller
@@ -210,7 +211,9 @@ def _run_one(
                 "ended_at": steady_time(),
                 "models": work.names(),
                 "model_usage": _contained(partial(_usage, run)),
-                "datasets": {} if plan.origin is None else dict(plan.origin.datasets),
+                "datasets": {}
+                if plan.origin is None
+                else {key: named(file) for key, file in plan.origin.datasets.items()},
                 "limits": [settings.time_limit, settings.token_limit],
                 "details": details,
                 "plan": plan.header(),

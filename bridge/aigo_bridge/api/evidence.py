@@ -20,6 +20,7 @@ from aigo_bridge.importing.log_import import (
     OutputFormat,
 )
 from aigo_bridge.reading import Dialect
+from aigo_bridge.storage.mirrored import refuse_address
 from aigo_bridge.tables.results import Results, results_at
 from aigo_bridge.verification.levels import Verification
 
@@ -133,6 +134,7 @@ def import_logs(
         MissingEngineError: packages that logs need are not installed; the logs of other engines are imported.
         OSError: the folder cannot be made.
     """
+    refuse_address(out, "out")
     options = options or ImportOptions()
     _check(options)
     locations = [str(logs)] if isinstance(logs, str | os.PathLike) else [str(log) for log in logs]
@@ -191,6 +193,8 @@ def open_results(*locations: StrPath) -> Results:
         UsageError: there is nothing at one of the locations.
         EvidenceError: the summary of an evaluation cannot be read.
     """
+    for location in locations:
+        refuse_address(location, "locations")
     return results_at(locations)
 
 
@@ -221,5 +225,7 @@ def validate(
     """
     if dialect not in get_args(Dialect):
         raise UsageError(f"dialect: found {dialect!r}, expected {' or '.join(map(repr, get_args(Dialect)))}")
+    for path in paths:
+        refuse_address(path, "paths")
     files = [Path(path) for path in paths]
     return tuple(validate_files(files, root=None if root is None else Path(root).resolve(), dialect=dialect))

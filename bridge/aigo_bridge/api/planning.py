@@ -21,6 +21,7 @@ from aigo_bridge.planning.planning import plan_task as plan_document
 from aigo_bridge.planning.rows import Surroundings
 from aigo_bridge.reading import read
 from aigo_bridge.spec import TaskSpec
+from aigo_bridge.storage.mirrored import refuse_address
 
 StrPath = str | os.PathLike[str]
 Rows = Iterable[Mapping[str, Any]]
@@ -84,6 +85,12 @@ def plan_task(
     """
     if task is None and text is None:
         raise UsageError("no task was given, expected a file, the name of a shipped task, or text=…")
+    for place, name in (
+        (task, "task"),
+        (root, "root"),
+        *((file, "datasets") for file in (datasets or {}).values()),
+    ):
+        refuse_address(place, name)
     if subsampling not in (None, "head", "random"):
         raise UsageError(f"subsampling: found {subsampling!r}, expected 'head' or 'random'")
     for address in addresses:

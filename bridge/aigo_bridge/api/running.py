@@ -26,6 +26,7 @@ from aigo_bridge.evaluation.task import lone_job
 from aigo_bridge.evaluation.task import run as run_job
 from aigo_bridge.execution.permissions import confined
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
+from aigo_bridge.storage.mirrored import refuse_address
 
 
 def gaps(plan: TaskPlan, engine: str = "inspect") -> tuple[Gap, ...]:
@@ -169,6 +170,7 @@ def run(
         EvidenceError: the evidence cannot be written, on a full disk say, and the native log stays; or the
             cassette cannot be read, or lacks calls of this run, whose evidence is complete.
     """
+    refuse_address(out, "out")
     if cache not in get_args(CachePolicy):
         raise UsageError(f"cache: found {cache!r}, expected {', '.join(map(repr, get_args(CachePolicy)))}")
     limits: dict[str, Any] = {

@@ -105,19 +105,27 @@ class LazyGroup(TyperGroup):
         name, command, words = super().resolve_command(ctx, args)
         if command is not None and name is not None and not ctx.resilient_parsing:
             from aigo_bridge.cli.defaults import with_defaults
+            from aigo_bridge.cli.failing import reported
             from aigo_bridge.cli.terminal import set_verbosity
 
             words, said = _without_verbosity(command, words)
             quiet, verbose = (ctx.params.get(name) or name in said for name in ("quiet", "verbose"))
             set_verbosity(quiet=quiet, verbose=verbose)
 
+            from aigo_bridge.cli.storage.copies import with_copies
+
             words = with_defaults(ctx, name, command, words, list(VERBS))
+            with reported():
+                words = with_copies(ctx, name, command, words)
         return name, command, words
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; ctrl-C, SIGTERM and SIGHUP are told by the same words wherever they strike."""
+        from aigo_bridge.cli.storage.copies import places_of
+
         try:
-            return super().invoke(ctx)
+            with places_of(ctx):
+                return super().invoke(ctx)
         except KeyboardInterrupt as error:
             from aigo_bridge.cli.failing import interrupted
 

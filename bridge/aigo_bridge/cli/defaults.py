@@ -18,6 +18,7 @@ from aigo_bridge.access.settings import Settings, SettingsError, project_setting
 from aigo_bridge.cli.failing import reported
 from aigo_bridge.cli.terminal import is_verbose, note, printable, short_path
 from aigo_bridge.errors import Issue
+from aigo_bridge.storage.addresses import SCHEMES
 
 ALLOWING = frozenset({"allow", "allow-url", "custom-tasks", "env", "root"})
 """Options that let files do more than they otherwise may, or say more than they otherwise would."""
@@ -133,9 +134,15 @@ def _refusal(name: str, value: Any, option: Any) -> str | None:
         return f"found a table, expected a list of {option.metavar}"
     if wrong := [one for one in values if isinstance(one, bool) or not isinstance(one, str | int | float)]:
         return f"found {wrong[0]!r}, expected a text or a number"
+    if addresses := [one for one in values if _in_storage(str(one))]:
+        return f"found {addresses[0]!r}, expected a path: a place in a storage is typed, and no default"
     if PATHS & set(option.opts) and not is_below(Path.cwd() / str(value), project_root()):
         return f"found {value!r}, expected a folder of this project; another one is typed"
     return None
+
+
+def _in_storage(value: str) -> bool:
+    return any(f"{name}://" in value.lower() for name in SCHEMES)
 
 
 def project_root() -> Path:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO, cast
 
 import typer
 
 from aigo_bridge.redaction.secrets import learn_environment, redact, redact_on_screen, redact_value
+from aigo_bridge.storage.mirrored import address_of, with_addresses
 from aigo_bridge.text.escapes import json_text, visible
 
 
@@ -41,7 +44,12 @@ def one_line(text: str, length: int = 200) -> str:
 
 
 def short_path(path: str | Path) -> str:
-    """A path as it is shown: without the current folder where it is below that, in one row."""
+    """A path as it is shown: without the current folder where it is below that, in one row; of a copy the
+    address that it is of.
+    """
+    address = address_of(path)
+    if address is not None:
+        return visible(address)
     try:
         return visible(str(Path(path).relative_to(Path.cwd())))
     except ValueError:
@@ -118,7 +126,7 @@ class _CleanStream:
         end = len(text) if whole else text.rindex("\n") + 1
         self._waiting = [text[end:]] if end < len(text) else []
         if end:
-            self._stream.write(redact_on_screen(text[:end]))
+            self._stream.write(redact_on_screen(with_addresses(text[:end])))
 
     def writelines(self, lines: Any) -> None:
         """Write several texts."""
@@ -155,3 +163,19 @@ def hide_secrets() -> None:
     # What waits for the end of its line is written when there is none.
     atexit.register(sys.stdout.flush)
     atexit.register(sys.stderr.flush)
+
+
+@contextlib.contextmanager
+def clean_streams() -> Iterator[None]:
+    """Have all output of the block cleaned, and addresses in place of paths of copies."""
+    streams = sys.stdout, sys.stderr
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, _CleanStream):
+            setattr(sys, name, cast("TextIO", _CleanStream(stream)))
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = streams

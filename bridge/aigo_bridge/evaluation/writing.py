@@ -45,6 +45,7 @@ from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, res
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import Sample, encoded_frame
 from aigo_bridge.scoring import scorer_keys
+from aigo_bridge.storage.mirrored import named
 from aigo_bridge.version import __version__
 
 APP_VERSION = f"aigo-bridge {__version__}"
@@ -178,7 +179,7 @@ def result_path(plan: TaskPlan, evidence: Evidence, engine: Engine, out: Path, l
     run = identity_of(
         specification,
         {key: name for key, name in evidence.models.items() if key},
-        {} if plan.origin is None else plan.origin.datasets,
+        {} if plan.origin is None else {key: named(file) for key, file in plan.origin.datasets.items()},
     )
 
     def others() -> list[LoggedRun]:

@@ -1,0 +1,1 @@
+"""Addresses in object storage on the command line."""

@@ -1,0 +1,333 @@
+"""Addresses in object storage among the words of a command: a copy is taken before the verb begins, and
+what it writes is put when it has ended (of a run meanwhile, too).
+
+The verbs themselves see paths. An address where none is taken is refused; none is ever a folder called `s3:`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aigo_bridge.cli.storage.places import LONG, OUTPUTS, REFUSED, Role, is_path, role_of
+from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
+from aigo_bridge.errors import BridgeError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed, parse
+
+if TYPE_CHECKING:
+    from aigo_bridge.storage.addresses import Address
+    from aigo_bridge.storage.leases import Lease
+    from aigo_bridge.storage.mirror import Mirror
+
+_HELD = "aigo_bridge.places"
+
+
+@dataclass
+class Places:
+    """The addresses of one command."""
+
+    verb: str = ""
+    words: list[tuple[str, Role, Address]] = field(default_factory=list)
+    """Parameter, what the address stands for, and the address."""
+    mirror: Mirror | None = None
+    leases: list[Lease] = field(default_factory=list)
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def of(self, *roles: Role) -> list[Address]:
+        """The addresses that stand for something."""
+        return [address for _, role, address in self.words if role in roles]
+
+
+@contextlib.contextmanager
+def places_of(context: Any) -> Iterator[None]:
+    """The places of whatever verb is called in this block: put when it has ended, however it did."""
+    places = Places()
+    context.meta[_HELD] = places
+    with places.stack:
+        try:
+            yield
+        finally:
+            if places.mirror is not None:
+                _end(places)
+
+
+def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> list[str]:
+    """The words of a verb with paths in place of addresses; copies are taken when all words have been
+    understood.
+
+    Raises:
+        UsageError: an address stands where none is taken, or is none.
+    """
+    places: Places = context.meta.get(_HELD) or Places()
+    places.verb = verb
+    replaced, problems = list[str](), list[str]()
+    for word, parameter in _with_parameters(command, words):
+        try:
+            replaced.append(_replaced(places, word, parameter))
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError("\n".join(problems))
+    if places.words:
+        invoke = command.invoke
+
+        def invoke_with_copies(inner: Any) -> Any:
+            from aigo_bridge.cli.failing import reported
+
+            with reported():
+                _take(places, inner.params)
+            return invoke(inner)
+
+        command.invoke = invoke_with_copies
+    return replaced
+
+
+def _with_parameters(command: Any, words: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Each word with the parameter whose value stands in it; `None`: it has none."""
+    options = {
+        name: parameter
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("-")
+    }
+    arguments = [parameter for parameter in command.params if not parameter.opts[0].startswith("-")]
+    waiting: Any = None
+    number, only_arguments = 0, False
+    for word in words:
+        if waiting is not None:
+            yield word, waiting
+            waiting = None
+        elif word == "--" and not only_arguments:
+            only_arguments = True
+            yield word, None
+        elif word.startswith("-") and word != "-" and not only_arguments:
+            name = word.partition("=")[0] if word.startswith("--") else word[:2]
+            parameter = options.get(name)
+            is_flag = parameter is None or getattr(parameter, "is_flag", False)
+            if not is_flag and word == name:
+                waiting = parameter
+                yield word, None
+            else:
+                yield word, None if is_flag else parameter
+        else:
+            argument = arguments[min(number, len(arguments) - 1)] if arguments else None
+            number += argument is not None and argument.nargs == 1
+            yield word, argument
+
+
+def _replaced(places: Places, word: str, parameter: Any) -> str:
+    """A word with the path of a copy where it has an address."""
+    if parameter is None or "://" not in word:
+        if parameter is not None and is_collapsed(word) and role_of(places.verb, parameter) is not None:
+            raise UsageError(
+                f"found {word!r}, an address that was taken for a path; ./ in front names a path"
+            )
+        return word
+    front, text = _value(word, parameter)
+    scheme = text.partition("://")[0].lower()
+    role = role_of(places.verb, parameter)
+    name = next((name for name in parameter.opts if name.startswith("--")), None)
+    shown = "" if name is None else f"{name}: "
+    if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
+        raise UsageError(
+            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here"
+        )
+    if role is None:
+        if scheme in SCHEMES and is_address(text):
+            reason = REFUSED.get(places.verb, {}).get(parameter.name)
+            if reason is not None or is_path(parameter):
+                raise UsageError(
+                    f"{shown}found {text!r}, expected a path of this machine"
+                    + (f": {reason}" if reason else "")
+                )
+        return word
+    if scheme not in SCHEMES and role not in OUTPUTS:
+        return word
+    if not is_address(text):
+        return word
+    text, hash_sign, key = text.partition("#") if role == "task" else (text, "", "")
+    try:
+        address = parse(text)
+    except UsageError as error:
+        raise UsageError(f"{shown}{error}") from error
+    if address.is_pattern and role not in ("results", "any"):
+        raise UsageError(f"{shown}found the pattern {text!r}, expected one address")
+    _check_package(address)
+    if places.mirror is None:
+        from aigo_bridge.storage.mirror import Mirror
+
+        places.mirror = Mirror()
+        places.stack.callback(places.mirror.close)
+        places.stack.enter_context(clean_streams())
+    places.words.append((parameter.name, role, address))
+    return f"{front}{places.mirror.path(address)}{hash_sign}{key}"
+
+
+def _check_package(address: Address) -> None:
+    from aigo_bridge.storage.addresses import require_package
+
+    require_package(address.scheme)
+
+
+def _value(word: str, parameter: Any) -> tuple[str, str]:
+    """What stands in front of the value in a word, and the value."""
+    front = ""
+    for name in parameter.opts:
+        if name.startswith("--") and word.startswith(f"{name}="):
+            front = f"{name}="
+        elif not name.startswith("--") and name.startswith("-") and word.startswith(name):
+            front = name
+    value = word[len(front) :]
+    if "=" in str(parameter.metavar or "") and "=" in value.partition("://")[0]:
+        key, _, value = value.partition("=")
+        front += f"{key}="
+    return front, value
+
+
+# Copies
+
+
+def _take(places: Places, params: Mapping[str, Any]) -> None:
+    """Take the copies of all that a verb reads, and hold the folders that it writes to."""
+    from aigo_bridge.storage.keeping import kept
+
+    mirror = places.mirror
+    assert mirror is not None
+    outputs = [
+        _output(address, params) if role == "out folder" else address
+        for _, role, address in places.words
+        if role in OUTPUTS
+    ]
+    folders = [_output(address, params) for address in places.of("out folder")]
+    if places.verb in LONG:
+        leased = [folder for folder in folders if folder.scheme.keeps_leases]
+        places.leases = places.stack.enter_context(kept(mirror, leased, _note))
+    besides = tuple(output.key for output in outputs)
+    root = next(iter(places.of("root")), None)
+    if root is not None:
+        mirror.take_folder(root, besides=besides)
+    for _, role, address in places.words:
+        match role:
+            case "file":
+                mirror.take_file(address)
+            case "folder":
+                mirror.take_folder(address)
+                _forget_if_empty(mirror.path(address))
+            case "task" if root is None or not address.key.startswith(f"{root.key}/"):
+                _take_task(mirror, address, besides)
+            case "any":
+                if address.is_pattern or not mirror.take_file(address):
+                    mirror.take_folder(address)
+                    _forget_if_empty(mirror.path(address))
+            case "results":
+                _take_results(mirror, address)
+            case "result" | "beside":
+                _take_result(mirror, address)
+                if role == "beside":
+                    mirror.open_target(mirror.path(address).parent)
+            case "out file" | "out folder":
+                _open_output(places, role, address, params)
+            case _:
+                pass
+
+
+def _open_output(places: Places, role: Role, address: Address, params: Mapping[str, Any]) -> None:
+    """Have what is written at an address put to the storage; what is there already is copied."""
+    mirror = places.mirror
+    assert mirror is not None
+    if role == "out folder":
+        address = _output(address, params)
+        mirror.take_folder(address)
+        _forget_if_empty(mirror.path(address))
+        mirror.open_target(mirror.path(address))
+        return
+    if not mirror.take_file(address) and places.verb == "convert":
+        mirror.take_folder(address)  # it may be one, too
+        _forget_if_empty(mirror.path(address))
+    folder = mirror.path(address).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    mirror.open_target(folder)
+
+
+def _output(address: Address, params: Mapping[str, Any]) -> Address:
+    """The folder that is written to: of a shard its own."""
+    shard = params.get("shard")
+    if not shard:
+        return address
+    from aigo_bridge.plan.shards import parse_shard
+
+    return address.below(parse_shard(shard).folder)
+
+
+def _forget_if_empty(folder: Path) -> None:
+    """A folder that is not there is made by the verb, as on this machine."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> None:
+    """A task's file and all that lies with it, or its folder."""
+    from aigo_bridge.storage.objects import look
+
+    folder = address if look(address) is None else address.parent
+    mirror.take_folder(folder, besides=besides)
+    _forget_if_empty(mirror.path(folder))
+
+
+def _take_results(mirror: Mirror, address: Address) -> None:
+    """A result; those that match a pattern; or those of a folder, of an evaluation with those in folders
+    below.
+    """
+    from aigo_bridge.report.sources import EVALUATION, is_result
+
+    if address.is_pattern:
+        mirror.take_folder(address)
+        return
+    if mirror.take_file(address):
+        if address.name == EVALUATION:
+            mirror.take_folder(address.parent, wanted=is_result)
+        return
+    is_evaluation = mirror.take_file(address.below(EVALUATION))
+    mirror.take_folder(address, wanted=is_result, depth=None if is_evaluation else 1)
+    _forget_if_empty(mirror.path(address))
+
+
+def _take_result(mirror: Mirror, address: Address) -> None:
+    """A result, and what stands beside it under its name."""
+    stem = address.name.partition(".")[0]
+    folder = address.parent
+    mirror.take_folder(folder, wanted=lambda key: key.rpartition("/")[2].startswith(f"{stem}."), depth=1)
+
+
+def _end(places: Places) -> None:
+    """Put what a verb has written; where that cannot be done, keep it here."""
+    from aigo_bridge.cli.failing import reported
+
+    mirror = places.mirror
+    assert mirror is not None
+    if not mirror.has_changes:
+        return
+    with reported(ExitCode.FAILED):
+        try:
+            if not all(lease.is_sole for lease in places.leases):
+                raise UsageError(
+                    "another process has begun to write to the same place: nothing was put there"
+                )
+            mirror.publish()
+        except (BridgeError, KeyboardInterrupt) as error:
+            rescue = mirror.keep()
+            if rescue is None:
+                raise
+            reason = "it was stopped" if isinstance(error, KeyboardInterrupt) else str(error)
+            raise UsageError(
+                f"not everything is in the storage: {reason}; the rest is kept in {str(rescue)!r}, below the"
+                " names of buckets: put it where it belongs, e.g. with the storage's own tool"
+            ) from error
+
+
+def _note(text: str) -> None:
+    note(f"{name_of(printable(text))}")

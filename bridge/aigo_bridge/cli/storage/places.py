@@ -1,0 +1,105 @@
+"""Which words of a command may be addresses in object storage, and what each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Role = Literal[
+    "file", "task", "root", "folder", "results", "result", "any", "out file", "out folder", "beside"
+]
+"""What an address stands for: one object; a task, with the folder that it lies in; the folder of all that a
+task reaches; a folder with all that is in it; results, a folder of them or a pattern; one result and what
+stands beside it; a file, folder or pattern; a file or folder that is
+written; a result beside which something is written."""
+
+_TASK: dict[str, Role] = {"task": "task", "dataset": "file", "root": "root"}
+
+PLACES: Mapping[str, Mapping[str, Role]] = {
+    "run": {
+        **_TASK,
+        "out": "out folder",
+        "record": "out file",
+        "replay": "file",
+        "data_dir": "folder",
+    },
+    "merge": {**_TASK, "shards": "folder", "out": "out folder"},
+    "explain": {**_TASK, "prices": "file"},
+    "import": {"logs": "any", "out": "out folder", "recompute": "task", "dataset": "file", "root": "root"},
+    "export": {"sources": "task", "dataset": "file", "root": "root", "out": "out folder"},
+    "convert": {"source": "task", "dataset": "file", "root": "root", "out": "out file"},
+    "generate": {"dataset_file": "task", "dataset": "file", "root": "root", "out": "out file"},
+    "validate": {"paths": "any", "root": "root"},
+    "score": {"task": "task", "root": "root", "logs": "any", "out": "out folder"},
+    "stats": {"results": "results"},
+    "compare": {"base": "results", "new": "results", "report": "out file"},
+    "check": {"result": "results", "baseline": "results", "rules": "file", "junit": "out file"},
+    "parity": {**_TASK, "replay": "file", "out": "out folder"},
+    "power": {"results": "results"},
+    "probe": {
+        "task": "task",
+        "root": "root",
+        "result": "results",
+        "replay": "file",
+        "out": "out file",
+        "record": "out file",
+    },
+    "report": {"results": "results", "out": "out file"},
+    "show": {"result": "results"},
+    "table": {"locations": "results", "out": "out file"},
+    "plot": {"locations": "results", "out": "out file"},
+    "sql": {"locations": "results", "out": "out file"},
+    "verify": {
+        **_TASK,
+        "result": "result",
+        "log": "any",
+        "provenance": "file",
+        "attestation": "file",
+        "key": "file",
+        "replay": "file",
+    },
+    "attest": {"results": "beside", "out": "out file"},
+    "bundle": {**_TASK, "result": "result", "log": "any", "out": "out file"},
+}
+"""Verb → its parameters that may be addresses."""
+
+REFUSED: Mapping[str, Mapping[str, str]] = {
+    "init": {"folder": "a project is made on this machine"},
+    "run": {"custom_tasks": "code is run from this machine only"},
+    "convert": {
+        "custom_tasks": "code is run from this machine only",
+        "data_dir": "rows of a benchmark are read from this machine",
+    },
+    "attest": {
+        "key": "a private key is read from this machine only",
+        "new_key": "a private key is written to this machine only",
+    },
+    "upgrade": {
+        "files": "files are rewritten where they are, on this machine",
+        "root": "files are rewritten where they are, on this machine",
+    },
+    "view": {"folder": "it looks at a folder of this machine, for as long as that changes"},
+}
+"""Verb → parameters that are paths and may not be addresses, and why."""
+
+LONG = frozenset({"run", "score", "parity", "merge"})
+"""Verbs whose folders are kept up to date while they work, and written by one process at a time."""
+
+OUTPUTS = ("out file", "out folder")
+
+
+def role_of(verb: str, parameter: Any) -> Role | None:
+    """What an address stands for; `None`: the parameter takes none."""
+    return PLACES.get(verb, {}).get(parameter.name)
+
+
+def is_path(parameter: Any) -> bool:
+    """Whether a parameter is a path, by how it is called in the help."""
+    shown = str(parameter.metavar or "")
+    return any(word in shown for word in PATH_WORDS)
+
+
+PATH_WORDS = (
+    "FILE", "DIR", "PATH", "LOG", "RESULT", "TASK", "CASSETTE", "SOURCE", "BASE", "NEW", "DATASET", "MODEL",
+)  # fmt: skip
+"""In the help, what stands for paths."""

@@ -1,0 +1,128 @@
+"""Addresses in object storage: which there are, what each needs, and how one is told from a path."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass
+
+from aigo_bridge.errors import UsageError
+from aigo_bridge.process import install_command
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One kind of storage."""
+
+    name: str
+    """As it stands in front of `://`."""
+    protocol: str
+    """Fsspec's name of it."""
+    package: str
+    """Module that reaches it."""
+    extra: str
+    """Of this package: what installs that module."""
+    keeps_leases: bool = True
+    """Whether small objects may be written every few seconds: so that a run is kept while it goes on, and two
+    processes do not write to one place. Where each put is a commit, they may not."""
+
+
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("s3", "s3", "s3fs", "s3"),
+        Scheme("gs", "gs", "gcsfs", "gs"),
+        Scheme("az", "abfs", "adlfs", "az"),
+        Scheme("hf", "hf", "huggingface_hub", "hf", keeps_leases=False),
+    )
+}
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_COLLAPSED = re.compile(rf"(?:{'|'.join(SCHEMES)}):/(?!/)")
+_PASSWORD = re.compile(r"[^/@]*:[^/@]*@")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in object storage."""
+
+    scheme: Scheme
+    key: str
+    """Bucket and key, `/` in between; no `/` at either end. The key may be empty, or a pattern."""
+
+    def __str__(self) -> str:
+        return f"{self.scheme.name}://{self.key}"
+
+    @property
+    def name(self) -> str:
+        """Last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it stands for all that match it."""
+        return any(sign in self.key for sign in "*?[")
+
+    def below(self, name: str) -> Address:
+        """A place in this folder."""
+        return Address(self.scheme, f"{self.key}/{name}")
+
+    @property
+    def parent(self) -> Address:
+        """The folder that it lies in."""
+        return Address(self.scheme, self.key.rpartition("/")[0] or self.key)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address of any scheme, and no path. A file may be called so, as in `x://y`: then
+    `./x://y` names it.
+    """
+    return _URL.fullmatch(text) is not None
+
+
+def is_collapsed(text: str) -> bool:
+    """Whether a text is what becomes of an address that was taken for a path: `s3:/bucket`."""
+    return _COLLAPSED.match(text) is not None
+
+
+def parse(text: str) -> Address:
+    """An address as the user writes it.
+
+    Raises:
+        UsageError: it is none that is known; or has a password, an empty part, or one that leads upwards.
+    """
+    match = _URL.fullmatch(text)
+    scheme = SCHEMES.get(match["scheme"].lower()) if match else None
+    if match is None or scheme is None:
+        schemes = ", ".join(f"{name}://" for name in SCHEMES)
+        raise UsageError(f"found {text!r}, expected a path, or an address that begins with {schemes}")
+    if _PASSWORD.match(match["rest"]):
+        raise UsageError(
+            f"found an address {scheme.name}://…@… with a password; keys stand in the environment"
+            " or in its own configuration, never in an address"
+        )
+    key = match["rest"].rstrip("/")
+    parts = key.split("/")
+    if not key or any(part in ("", ".", "..") for part in parts) or "\0" in key:
+        raise UsageError(
+            f"found {text!r}, expected {scheme.name}://BUCKET/KEY without empty parts, '.' and '..'"
+        )
+    return Address(scheme, key)
+
+
+def require_package(scheme: Scheme) -> None:
+    """See that what reaches a storage is installed.
+
+    Raises:
+        UsageError: it is not; the message has the command.
+    """
+    try:
+        is_there = importlib.util.find_spec(scheme.package) is not None
+    except ModuleNotFoundError:
+        is_there = False
+    if not is_there:
+        command = install_command(scheme.extra) or f"pip install {scheme.package}"
+        raise UsageError(
+            f"{scheme.name}:// needs {scheme.package}, which is not installed (extra {scheme.extra!r} of"
+            f" aigo-bridge); run: {command}"
+        )

@@ -1,0 +1,232 @@
+"""Whole jobs in object storage: S3's own protocol on 127.0.0.1, also where the network fails and processes are killed."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import signal
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conformance.sharding import normalised
+from tests.support.commands import REPOSITORY, Run
+from tests.support.forked import start
+from tests.support.running import wait_until
+from tests.support.storage import BUCKET, KEY_ID, S3, SECRET, faulty, reached, s3_server
+
+EXAMPLES = REPOSITORY / "examples" / "capitals"
+MODEL = f"scripted/{EXAMPLES / 'answers.jsonl'}"
+TASK = f"s3://{BUCKET}/tasks/capitals/task.yaml"
+RESULT = "capitals.tasklog.json"
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3]:
+    """A storage that speaks S3."""
+    with s3_server() as s3:
+        yield s3
+
+
+@pytest.fixture
+def s3(server: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+    """It, with a task and nothing else, as this process reaches it."""
+    for key in server.names():
+        server.remove(key)
+    server.put_folder("tasks/capitals", EXAMPLES)
+    with reached(server.address, monkeypatch):
+        yield server
+
+
+def contents(s3: S3) -> Iterator[tuple[str, bytes]]:
+    """All objects, archives unpacked."""
+    for key in s3.names():
+        content = s3.get(key)
+        yield key, content
+        if content[:2] == b"PK":
+            import zipfile_zstd  # type: ignore[import-untyped]  # noqa: F401  # teaches `zipfile` Zstandard; has no types
+
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                yield from ((f"{key}/{name}", archive.read(name)) for name in archive.namelist())
+
+
+def test_a_task_is_run_read_and_shown_in_a_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
+    here = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL, "--out", "here", "--json")
+    out = f"s3://{BUCKET}/out"
+    there = aigo("run", TASK, "--model", MODEL, "--out", out, "--json")
+    assert there.code == here.code, there.err
+    assert there.json["metrics"] == here.json["metrics"]
+    assert there.json["result"] == f"{out}/{RESULT}"
+    taken = s3.take("out", tmp_path / "there")
+    assert normalised(taken / RESULT) == normalised(tmp_path / "here" / RESULT)
+    assert len(list(taken.glob("*.eval"))) == 1
+
+    assert aigo("validate", f"{out}/{RESULT}", TASK).out.count("valid")
+    shown = aigo("stats", f"{out}/{RESULT}")
+    assert f"{out}/{RESULT}: 4 samples" in shown.out
+    reported = aigo("report", out, "--out", f"s3://{BUCKET}/pages/all.html")
+    assert reported.out.split() == ["report", f"s3://{BUCKET}/pages/all.html"]
+    assert s3.get("pages/all.html").startswith(b"<!doctype html>")
+    imported = aigo("import", f"{out}/*.eval", "--out", f"s3://{BUCKET}/imported")
+    assert imported.code == 0, imported.err
+    (evidence,) = [key for key in s3.names("imported/") if key.endswith(".tasklog.json")]
+    assert aigo("import", *taken.glob("*.eval"), "--out", "imported").code == 0
+    assert normalised(s3.take("imported", tmp_path / "far") / Path(evidence).name) == normalised(
+        tmp_path / "imported" / Path(evidence).name
+    )
+    compared = aigo("compare", f"{out}/{RESULT}", f"s3://{BUCKET}/{evidence}")
+    assert compared.code == 0, compared.err
+    assert aigo("sql", "select count(*) as n from samples", f"{out}/*.tasklog.json").out.split()[-1] == "4"
+
+    again = aigo("run", TASK, "--model", MODEL, "--out", out, "--resume")
+    assert "the earlier run is complete" in again.err
+    assert not (tmp_path / "s3:").exists()
+    leaks = [
+        (key, text)
+        for key, content in contents(s3)
+        for text in (SECRET, KEY_ID, ".aigo-bridge-storage-")
+        if text.encode() in content
+    ]
+    assert leaks == []
+
+
+def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
+    s3: S3, aigo: Run, tmp_path: Path
+) -> None:
+    whole = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL, "--out", "whole")
+    faults = itertools.cycle(["error", None, None, "cut", None, None, "slow-down", None, None, None])
+    with (
+        faulty(s3.address, lambda method, path, number: next(faults)) as address,
+        pytest.MonkeyPatch.context() as patch,
+        reached(address, patch),
+    ):
+        for number in (2, 1, 3):
+            part = ("--shard", f"{number}/3", "--out", f"s3://{BUCKET}/shards")
+            done = aigo("run", TASK, "--model", MODEL, *part)
+            assert done.code == 0, done.err
+        refused = aigo("run", TASK, "--model", MODEL, *part)
+        assert refused.code == 2
+        assert f"s3://{BUCKET}/shards/shard-3-of-3' has this shard already" in refused.err
+        merged = aigo("merge", f"s3://{BUCKET}/shards", "--out", f"s3://{BUCKET}/merged")
+    assert merged.code == whole.code, merged.err
+    taken = s3.take("merged", tmp_path / "merged")
+    assert normalised(taken / RESULT) == normalised(tmp_path / "whole" / RESULT)
+    assert not [key for key in s3.names() if "lease" in key]
+
+    s3.remove("shards/shard-2-of-3/shard.json")
+    missing = aigo("merge", f"s3://{BUCKET}/shards", "--out", f"s3://{BUCKET}/other")
+    assert (missing.code, "missing: shard 2 of 3" in missing.err) == (2, True), missing.err
+    assert s3.names("other") == []
+
+
+def test_a_killed_run_goes_on_from_what_is_in_the_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
+    rows = [json.dumps({"n": f"<{n}>"}) for n in range(40)]
+    s3.put("slow/rows.jsonl", "\n".join(rows))
+    s3.put(
+        "slow/task.yaml",
+        'key: slow\ndisplay_name: Slow\ndescription: ""\ndefinition:\n  dataset: {key: rows}\n'
+        "  solver: {type: single_turn_solver, input_builder: {type: chat_completion, "
+        'input_messages: [{role: user, content: "{{ sample.n }}"}]}}\n'
+        '  scorers: [{type: string_equals, ground_truth: "yes", metrics: [{type: mean, field: is_correct, name: a}]}]\n',
+    )
+    (tmp_path / "slow.jsonl").write_text('{"default": true, "reply": {"text": "yes", "delay": 0.5}}\n')
+    (tmp_path / "fast.jsonl").write_text('{"default": true, "reply": {"text": "yes"}}\n')
+    model = tmp_path / "model.jsonl"
+    model.symlink_to(tmp_path / "slow.jsonl")
+    words = [
+        "run",
+        f"s3://{BUCKET}/slow/task.yaml",
+        "--model",
+        "scripted/model.jsonl",
+        "--max-connections",
+        "1",
+    ]
+    words += ["--out", f"s3://{BUCKET}/killed"]
+    process = start(["aigo-bridge", *words], cwd=tmp_path, env=s3.environment)
+    try:
+
+        def answers() -> int:
+            return sum(s3.get(key).count(b'"answer"') for key in s3.names("killed/.answers"))
+
+        wait_until(process, lambda: answers() >= 2)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    kept = answers()
+    assert s3.names("killed/slow.tasklog.json") == []
+    done = aigo(*words, "--resume", "--json")
+    assert done.code == 0, done.err
+    assert "another process writes there, or was killed" in done.err
+    assert done.json["samples"]["scored"] == 40
+    assert 2 <= kept < 40
+    assert not [key for key in s3.names("killed/") if "answers" in key or "lease" in key]
+    assert len(json.loads(s3.get("killed/slow.tasklog.json"))["evidence"]["samples"]) == 40
+
+
+def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Path) -> None:
+    out = f"s3://{BUCKET}/out"
+    refusals = [
+        (("view", out), "expected a path of this machine"),
+        (("init", out), "expected a path of this machine"),
+        (("upgrade", TASK, "--write"), "expected a path of this machine"),
+        (("run", TASK, "--model", f"scripted/{TASK}"), "read from this machine"),
+        (("run", TASK, "--model", MODEL, "--out", "ftp://host/x"), "begins with s3://, gs://"),
+        (("run", TASK, "--model", MODEL, "--out", "s3:/bucket/x"), "taken for a path"),
+        (("run", TASK, "--model", MODEL, "--out", "s3://elsewhere/x"), "no bucket 'elsewhere'"),
+        (("run", f"s3://{BUCKET}/tasks/nothing.yaml", "--model", MODEL), f"s3://{BUCKET}/tasks/nothing.yaml"),
+        (("stats", f"{out}/nothing.tasklog.json"), f"{out}/nothing.tasklog.json"),
+        (("validate", f"{out}/nothing"), f"{out}/nothing"),
+        (("merge", f"{out}/nothing", "--out", "here"), "is no folder"),
+        (("run", "gs://bucket/task.yaml", "--model", MODEL), "run: pip install 'gcsfs"),
+        (
+            ("attest", f"{out}/x.tasklog.json", "--key", f"{out}/key.pem"),
+            "a private key is read from this machine",
+        ),
+    ]
+    for words, expected in refusals:
+        done = aigo(*words)
+        assert done.code != 0, words
+        assert expected in done.err, (words, done.err)
+        assert "Traceback" not in done.err
+    assert sorted(s3.names()) == sorted(f"tasks/capitals/{path.name}" for path in EXAMPLES.iterdir())
+    assert not [path.name for path in tmp_path.iterdir() if ":" in path.name]
+
+
+def test_a_task_of_a_storage_reaches_its_own_folder_only(s3: S3, aigo: Run) -> None:
+    s3.put("tasks/secret.yaml", "type: string_equals\n")
+    text = (EXAMPLES / "task.yaml").read_text()
+    for include in ("../secret.yaml", f"s3://{BUCKET}/tasks/secret.yaml", "/etc/passwd"):
+        s3.put("tasks/capitals/task.yaml", text + f"tags: !include {include}\n")
+        done = aigo("validate", TASK)
+        assert done.code != 0, include
+        assert f"{TASK}:" in done.err + done.out
+
+
+def test_defaults_of_a_project_name_no_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
+    (tmp_path / "aigo-bridge.toml").write_text(f'[run]\nout = "s3://{BUCKET}/out"\n')
+    done = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL)
+    assert done.code == 2
+    assert "is typed, and no default" in done.err
+    assert s3.names("out") == []
+
+
+def test_what_cannot_be_put_at_the_end_is_kept_here(
+    s3: S3, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("aigo_bridge.storage.objects.TRIES", 1)
+
+    def fault(method: str, path: str, number: int) -> str | None:
+        return "error" if method == "PUT" and path.partition("?")[0].endswith((".json", ".eval")) else None
+
+    with faulty(s3.address, fault) as address, reached(address, monkeypatch):
+        done = aigo("run", TASK, "--model", MODEL, "--out", f"s3://{BUCKET}/out")
+    assert done.code == 1
+    assert "not everything is in the storage" in done.err
+    (kept,) = tmp_path.glob("aigo-bridge-unsent-*/s3/bucket/out")
+    assert (kept / RESULT).is_file()
+    assert s3.names(f"out/{RESULT}") == []
