@@ -20,7 +20,7 @@ def test_functions_name_their_arguments_and_errors() -> None:
     functions = [
         getattr(aigo_bridge, name) for name in NAMES if inspect.isfunction(getattr(aigo_bridge, name))
     ]
-    assert len(functions) == 9
+    assert len(functions) == 10
     for function in functions:
         doc = inspect.getdoc(function) or ""
         missing = [name for name in inspect.signature(function).parameters if f"{name}:" not in doc]

@@ -91,7 +91,7 @@ def test_the_page_is_a_notebook(folder: Path) -> None:
 def test_examples_of_docstrings_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     docs = [inspect.getdoc(getattr(aigo_bridge, name)) or "" for name in aigo_bridge.__all__]
     examples = [example for doc in docs for example in EXAMPLE.findall(doc)]
-    assert len(examples) == 9
+    assert len(examples) == 10
 
     for example in examples:
         exec(example, {})

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.commands import REPOSITORY
+from tests.support.commands import REPOSITORY, TASKS
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
@@ -16,6 +16,7 @@ PAGE = page(REPOSITORY / "docs" / "verify.md")
 @pytest.mark.timeout(600)
 def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    shutil.copytree(TASKS / "hp-trivia", tmp_path / "tasks/aigo_tasks/hp-trivia")
     reader = Reader(tmp_path)
     commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
 
@@ -23,4 +24,4 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
         # What could not be checked, or was altered, is told by the exit code, too.
         typed = f"{command} || [ $? -le 3 ]" if command.startswith("aigo-bridge verify") else command
         assert squeezed(reader.run(typed)) == squeezed(shown), command
-    assert len(commands) == 10
+    assert len(commands) == 14

@@ -182,7 +182,7 @@ class Answering:
         if model.answered or model.settings:
             return model
         return next(
-            (calls for asked, calls in self.requests.items() if f"/{name}".endswith(f"/{asked}")), model
+            (calls for request, calls in self.requests.items() if f"/{name}".endswith(f"/{request}")), model
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -214,9 +214,9 @@ def _log_digest(file: Path, location: Path) -> dict[str, Any]:
 
 def _provider(model: str | None, specification: Mapping[str, Any]) -> str | None:
     """Who provides the evaluated model: the beginning of its name, else what the result says of it."""
-    beginning, slash, rest = (model or "").removeprefix(PREFIX).partition("/")
-    if beginning == "openai-api" and "/" in rest:
-        return f"{beginning}/{rest.partition('/')[0]}"  # any endpoint that speaks as OpenAI's does
+    beginning, slash, remainder = (model or "").removeprefix(PREFIX).partition("/")
+    if beginning == "openai-api" and "/" in remainder:
+        return f"{beginning}/{remainder.partition('/')[0]}"  # any endpoint that speaks as OpenAI's does
     if slash and _PROVIDER.fullmatch(beginning):
         return beginning
     entity = specification.get("evaluated_entity")

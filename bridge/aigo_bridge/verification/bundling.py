@@ -124,11 +124,13 @@ def _report_members(result: Path, folder: Path) -> dict[str, Path]:
 def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
     """How the report in a bundle is not the one that this release writes of the bundle's result."""
     with tempfile.TemporaryDirectory(prefix="aigo-report-") as folder:
-        own = {name: _digest(file) for name, file in _report_members(bundle.result, Path(folder)).items()}
-    there = [*bundle.folder.glob("report*.html"), *bundle.folder.glob("report/*")]
-    pages = {page.relative_to(bundle.folder).as_posix(): _digest(page) for page in there if page.is_file()}
-    for name in sorted(own.keys() | pages.keys()):
-        if own.get(name) != pages.get(name):
+        expected = {
+            name: _digest(file) for name, file in _report_members(bundle.result, Path(folder)).items()
+        }
+    files = [*bundle.folder.glob("report*.html"), *bundle.folder.glob("report/*")]
+    pages = {page.relative_to(bundle.folder).as_posix(): _digest(page) for page in files if page.is_file()}
+    for name in sorted(expected.keys() | pages.keys()):
+        if expected.get(name) != pages.get(name):
             yield Finding("is not the report of the result", file=name)
 
 

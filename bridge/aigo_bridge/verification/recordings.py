@@ -118,15 +118,15 @@ def _changes(
     end: int,
 ) -> Iterator[Finding]:
     """Lines that were altered, added, removed or moved, between those at both ends that are the same."""
-    known, here = set(then), set(now)
+    checksums_then, checksums_now = set(then), set(now)
     old, new = then[start : len(then) - end], now[start : len(now) - end]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for kind, first, last, begin, stop in matcher.get_opcodes():
+    for kind, start_then, stop_then, begin, stop in matcher.get_opcodes():
         if kind == "equal":
             continue
-        num_gone = sum(checksum not in here for checksum in old[first:last])
+        num_gone = sum(checksum not in checksums_now for checksum in old[start_then:stop_then])
         for number in range(start + begin, start + stop):
-            if now[number] in known:
+            if now[number] in checksums_then:
                 message = f"stands in another place than it did (it was number {then.index(now[number]) + 1})"
             elif num_gone:
                 num_gone -= 1
@@ -136,7 +136,7 @@ def _changes(
             yield _finding(places[number], message, file)
         if num_gone:
             behind = places[start + stop - 1] if start + stop else {}
-            number = start + last - num_gone + 1
+            number = start + stop_then - num_gone + 1
             message = f"behind this one {num_gone} of {len(then)} lines were removed (number {number})"
             yield _finding(behind, message, file)
 

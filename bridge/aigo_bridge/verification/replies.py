@@ -131,10 +131,10 @@ class ScoreReplies(GivenReplies):
         self.place = (CALLS, number)
         if not isinstance(call, Mapping) or not isinstance(call.get("reply"), str):
             raise self._differs(f"call {number + 1} has no reply")
-        asked = [{"role": each.role, "content": each.content} for each in request.input.messages]
-        if not like(call.get("messages"), asked):
+        messages = [{"role": message.role, "content": message.content} for message in request.input.messages]
+        if not like(call.get("messages"), messages):
             self.place = (CALLS, number, "messages")
-            differences = request_differences(call.get("messages"), asked)
+            differences = request_differences(call.get("messages"), messages)
             raise self._differs(f"call {number + 1}: {'; '.join(differences)}")
         return _response(call["reply"], call.get("usage"))
 
@@ -178,14 +178,14 @@ class CassetteReplies(GivenReplies):
         if number is None:
             raise self._unknown(call.asked, request)
         self._used.add(number)
-        said = CallOutcome.from_json(self._cassette.line(number)).said
-        if isinstance(said, Failed):
-            raise said.error("score")
-        if not isinstance(said, Reply):
+        answer = CallOutcome.from_json(self._cassette.line(number)).said
+        if isinstance(answer, Failed):
+            raise answer.error("score")
+        if not isinstance(answer, Reply):
             raise self._lacks("likelihoods were recorded, not an answer")
-        usage = said.usage
+        usage = answer.usage
         return _response(
-            said.choices[0].text if said.choices else "",
+            answer.choices[0].text if answer.choices else "",
             None
             if usage is None
             else {"num_prompt_tokens": usage.prompt, "num_completion_tokens": usage.completion},
@@ -196,14 +196,14 @@ class CassetteReplies(GivenReplies):
         if exact is not None:
             return exact
         sample, trial, by = self._place
-        known = any(run.task == self._task for run in self._cassette.runs)
+        is_of_run = any(run.task == self._task for run in self._cassette.runs)
         for number in self._cassette.records(asked):
             call = self._cassette.line(number)["call"]
             if (
                 number not in self._used
                 and (call["trial"], call["by"]) == (trial, by)
                 and (self._any_sample or call["sample"] == sample)
-                and (not known or call["task"] == self._task)
+                and (not is_of_run or call["task"] == self._task)
             ):
                 return number
         return None
@@ -284,15 +284,15 @@ def like(stored: Any, computed: Any) -> bool:
 
 
 def _unmasked(parts: Sequence[str], text: str) -> bool:
-    """Whether a text has these parts in their order, the first at its beginning and the last at its end."""
-    *inner, last = parts
+    """Whether a text has these parts in their order, the first at its beginning and the ending at its end."""
+    *inner, ending = parts
     position = 0
     for number, part in enumerate(inner):
-        found = text.find(part, position)
-        if found < 0 or (number == 0 and found > 0):
+        place = text.find(part, position)
+        if place < 0 or (number == 0 and place > 0):
             return False
-        position = found + len(part)
-    return len(text) - len(last) >= position and text.endswith(last)
+        position = place + len(part)
+    return len(text) - len(ending) >= position and text.endswith(ending)
 
 
 def run_name(plan: TaskPlan, run: int | None) -> str:

@@ -129,29 +129,29 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
     rows_of_plan = _rows_of(plan)
     for batch in _batches(reader):
         for key, scorer in scorers.items():
-            rows = [_row(each.trial, rows_of_plan) for each in batch]
-            replies = [_replies(scorer, plan, each, cassette) for each in batch]
+            rows = [_row(scored.trial, rows_of_plan) for scored in batch]
+            replies = [_replies(scorer, plan, scored, cassette) for scored in batch]
             outcomes = await rescored(plan, host, scorer, rows, replies)
-            for each, reply, outcome in zip(batch, replies, outcomes, strict=True):
+            for scored, reply, outcome in zip(batch, replies, outcomes, strict=True):
                 judged[key].num_given += reply.num_given
-                stored = _stored(scorer, each.trial)
-                if reply.missing is not None and (stored is not None or not each.trial.errors):
+                stored = _stored(scorer, scored.trial)
+                if reply.missing is not None and (stored is not None or not scored.trial.errors):
                     judged[key].num_missing += 1
                     judged[key].reason = judged[key].reason or reply.missing
                 if reply.missing is not None:
                     continue
                 num_scores += 1
-                findings += _compared(scorer, each, outcome, reply)
-    num_replies = sum(each.num_given for each in judged.values())
+                findings += _compared(scorer, scored, outcome, reply)
+    num_replies = sum(scored.num_given for scored in judged.values())
     source = "the result" if cassette is None else cassette.path.name
     notes = [f"{num_scores} scores computed by {', '.join(map(repr, scorers)) or 'no scorer'}"]
     if num_replies:
         notes.append(f"{num_replies} replies of models were taken from {source}; no model was asked")
     unrun = [f"not run: scorer {key!r}: {reason}" for key, reason in reasons.items()]
     unrun += [
-        f"scorer {key!r}: {each.num_missing} scores not computed: {each.reason}"
-        for key, each in judged.items()
-        if each.num_missing
+        f"scorer {key!r}: {scored.num_missing} scores not computed: {scored.reason}"
+        for key, scored in judged.items()
+        if scored.num_missing
     ]
     unchecked = f"not every scorer is run again ({'; '.join(unrun)})" if unrun else None
     return level("scores", findings, notes=[*notes, *unrun], unchecked=unchecked)
@@ -249,8 +249,8 @@ def _compared(
     shown = json.dumps(each.sample.sample_id, ensure_ascii=False)
     scores = (*each.path, "scores")
     metadata = (*scores, _number(stored, each.trial), "metadata") if stored else scores
-    if stored and (replies.problem is not None or (left := replies.rest()) is not None):
-        problem = replies.problem or left
+    if stored and (replies.problem is not None or (surplus := replies.rest()) is not None):
+        problem = replies.problem or surplus
         message = f"the judge was not asked what it is asked now: {problem}"
         yield Finding(message, (*metadata, *replies.place), shown, scorer.key, CALLS)
         return
@@ -291,10 +291,14 @@ def _call_differences(stored: Any, computed: Any) -> Iterator[tuple[tuple[str | 
         yield (CALLS,), f"the result has {many[0]} calls of the judge, there were {many[1]}"
         return
     for number, (one, other) in enumerate(zip(stored, computed, strict=True)):
-        said, asked = (one.get(name) if isinstance(one, Mapping) else None for name in ("reply", "messages"))
-        if not like(said, other["reply"]):
-            message = f"the result has {said!r:.80}, recorded is {other['reply']!r:.80}"
+        reply, messages = (
+            one.get(name) if isinstance(one, Mapping) else None for name in ("reply", "messages")
+        )
+        if not like(reply, other["reply"]):
+            message = f"the result has {reply!r:.80}, recorded is {other['reply']!r:.80}"
             yield (CALLS, number, "reply"), message
-        if not like(asked, other["messages"]):
-            message = f"something else was asked: {'; '.join(request_differences(other['messages'], asked))}"
+        if not like(messages, other["messages"]):
+            message = (
+                f"something else was asked: {'; '.join(request_differences(other['messages'], messages))}"
+            )
             yield (CALLS, number, "messages"), message
