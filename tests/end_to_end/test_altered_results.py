@@ -317,10 +317,9 @@ def bundle_written_anew(
     place = chance.choice(_digits(members[name]) or [0])
     if name.endswith(("task.yaml", "samples.jsonl")):
         # A prompt, or a row: what is written otherwise and says the same is no other task.
-        place = members[name].index(b"nswer" if name.endswith("yaml") else b"data")
-        place = next(
-            at for at in range(place + 8, len(members[name])) if members[name][at : at + 1].isalpha()
-        )
+        start = b'content: "' if name.endswith("yaml") else b'": "'
+        begin = members[name].index(start) + len(start)
+        place = next(at for at in range(begin, len(members[name])) if members[name][at : at + 1].isalpha())
     old = members[name]
     members[name] = (
         _other_digit(old, place, chance)

@@ -63,10 +63,12 @@ def test_a_judge_is_probed_recorded_and_probed_again_without_it(
         "6 of 30 are not as they should be: other-answer, injection, injected-nothing"
     ), asked.out
     assert asked.out.splitlines()[-1] == "evidence  a.probe.json"
+    assert "recorded 32 calls in judge.cassette" in asked.err
 
     (tmp_path / "j.jsonl").unlink()
     again = aigo("probe", "judged.yaml", judged, "--replay", "judge.cassette", "-o", "b.probe.json")
     assert again.code == 1, again.err
+    assert again.err == "answered from judge.cassette: 32 calls\n"
     first, second = (json.loads((tmp_path / name).read_bytes()) for name in ("a.probe.json", "b.probe.json"))
     assert first.pop("models") == second.pop("models") == {"judge": "scripted/j.jsonl"}
     assert first == second

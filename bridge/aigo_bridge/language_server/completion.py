@@ -46,6 +46,8 @@ class Knowledge:
     root: Any
     """Class of the document, see `fields`."""
     parameters: tuple[Parameter, ...] = ()
+    task_parameters: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    """Key of a task → its parameters."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Column → example."""
     nested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -53,6 +55,8 @@ class Knowledge:
     """Keys and shown names."""
     datasets: tuple[tuple[str, str], ...] = ()
     tasks: tuple[tuple[str, str], ...] = ()
+    is_part: bool = False
+    """Whether the document is a scorer, a solver … that a task refers to."""
     folder: Path | None = None
     """Of the document, for paths."""
     project: Path | None = None
@@ -73,6 +77,11 @@ VARIABLES = {
 _SOLVED = ("solver_output", "trace", "messages", "model_output", "input_prompt")
 _COLUMN_FIELDS = frozenset({"trace_column", "files"})
 _MODEL_FIELDS = frozenset({"model_key", "model_under_test_key", "judge_model_key"})
+
+
+def wants_columns(context: Context) -> bool:
+    """Whether columns may be written at a place; they are asked for only then."""
+    return context.subject == "column" or bool(context.path and context.path[-1] in _COLUMN_FIELDS)
 
 
 def complete(context: Context, knowledge: Knowledge) -> list[Suggestion]:
@@ -103,6 +112,9 @@ def complete(context: Context, knowledge: Knowledge) -> list[Suggestion]:
 
 
 def _keys(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
+    if context.path[-1:] == ("task_config",):
+        yield from _task_config(context, knowledge)
+        return
     notes = fields.fields_at(knowledge.root, context.path, context.data)
     types = fields.types_at(knowledge.root, context.path, context.data)
     if not context.siblings & fields.TAG_KEYS:
@@ -112,6 +124,21 @@ def _keys(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
             continue
         if note.name != "type" or not types:
             yield _key(note, context)
+
+
+def _task_config(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
+    """Parameters of the task that a specification names."""
+    specification: Any = context.data
+    for part in context.path[:-1]:
+        try:
+            specification = specification[part]
+        except (KeyError, IndexError, TypeError):
+            return
+    task = specification.get("task_key") if isinstance(specification, dict) else None
+    for parameter in knowledge.task_parameters.get(str(task), ()):
+        if parameter.key not in context.siblings:
+            text = f"{parameter.key}: " if context.needs_colon else parameter.key
+            yield Suggestion(parameter.key, text, "parameter", context.replaced, *_of_parameter(parameter))
 
 
 def _key(note: FieldNote, context: Context) -> Suggestion:
@@ -129,7 +156,8 @@ def _key(note: FieldNote, context: Context) -> Suggestion:
 
 def describe(note: FieldNote) -> str:
     """A key in the words of the reference, as Markdown."""
-    default = {"": "may be left out", "required": "required"}.get(note.default, f"default {note.default}")
+    words = {"": "may be left out", "required": "required", "``": "default empty"}
+    default = words.get(note.default, f"default {note.default}")
     owner = f" of `{note.owner}`" if note.owner else ""
     return f"**{note.name}**{owner}: {note.value}; {default}\n\n{note.meaning}".rstrip()
 
@@ -146,7 +174,7 @@ def _values(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
     name = next((part for part in reversed(context.path) if isinstance(part, str)), "")
     if name in _MODEL_FIELDS:
         yield from _entities(knowledge.models, context)
-    elif name in {"dataset_key", "dataset_keys"} or context.path[:3] in _DATASETS:
+    elif name in {"dataset_key", "dataset_keys"} or _in_task(context.path)[:3] in _DATASETS:
         yield from _entities(knowledge.datasets, context)
     elif name == "task_key":
         yield from _entities(knowledge.tasks, context)
@@ -161,6 +189,11 @@ def _values(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
 _DATASETS = {("definition", "dataset", "key"), ("definition", "dataset", "keys")}
 
 
+def _in_task(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """A path in a task, also where a run file holds the task."""
+    return path[path.index("definition") :] if "definition" in path else path
+
+
 def _value(choice: Choice, context: Context) -> Suggestion:
     return Suggestion(choice.text, choice.text, "value", context.replaced, notes=choice.meaning)
 
@@ -173,7 +206,7 @@ def _entities(entities: Iterable[tuple[str, str]], context: Context) -> Iterator
 def _markers(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
     """Parameters in place of a whole value."""
     name = context.path[-1] if context.path else ""
-    if not context.path or context.path[0] != "definition" or name in {"type", "op"}:
+    if name in {"type", "op"} or not (knowledge.is_part or "definition" in context.path):
         return
     for parameter in knowledge.parameters:
         written = f"<< config.{parameter.key} >>"
@@ -218,7 +251,8 @@ def _one_line(text: str) -> str:
 def _variables(context: Context) -> Iterator[Suggestion]:
     definition = context.data.get("definition") if isinstance(context.data, dict) else None
     has_solver = isinstance(definition, dict) and definition.get("solver") is not None
-    section = context.path[1] if len(context.path) > 1 else None
+    path = _in_task(context.path)
+    section = path[1] if len(path) > 1 and path[0] == "definition" else None
     for name, notes in VARIABLES.items():
         fits = name == "sample"
         fits |= name in _SOLVED and has_solver and section in {"scorers", "actions"}

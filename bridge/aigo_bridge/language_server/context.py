@@ -28,7 +28,6 @@ Subject = Literal[
 ]
 
 _WORD = re.compile(r"[\w$./\-]*\Z")
-_OPEN = re.compile(r"\{[{%](?:(?!\}\}|%\}).)*\Z", re.DOTALL)
 _COLUMN = re.compile(r"""\bsample(?:\.|\[\s*["'])(\w*)\Z""")
 _IN_CODE = re.compile(r"""\bsample(?:\.data)?(?:\[|\.get\()\s*["'](\w*)\Z""")
 _SCORES = re.compile(r"\bscores\.(?:([\w\-]+)\.)?(\w*)\Z")
@@ -104,12 +103,11 @@ def in_text(written: str, offset: int, path: Path, data: object) -> Context | No
     if (match := _PARAMETER.search(written)) is not None:
         replaced = Span(offset - len(match[2]), offset)
         return Context("parameter", path, replaced, match[2], data, owner=match[1] or "")
-    opening = _OPEN.search(written)
-    if opening is None:
+    expression = _open_expression(written)
+    if expression is None:
         if (match := _IN_CODE.search(written)) is not None:
             return Context("column", path, Span(offset - len(match[1]), offset), match[1], data)
         return None
-    expression = opening[0]
     for pattern, subject in (
         (_COLUMN, "column"),
         (_SCORES, "scores"),
@@ -122,6 +120,14 @@ def in_text(written: str, offset: int, path: Path, data: object) -> Context | No
             replaced = Span(offset - len(prefix), offset)
             return Context(_SUBJECTS[subject], path, replaced, prefix, data, owner=owner)
     return NOTHING
+
+
+def _open_expression(written: str) -> str | None:
+    """The beginning of an expression or statement of Jinja that is not closed yet; `None`: there is none."""
+    opening = max(written.rfind("{{"), written.rfind("{%"))
+    if opening < 0 or "}}" in written[opening:] or "%}" in written[opening:]:
+        return None
+    return written[opening:]
 
 
 _SUBJECTS: dict[str, Subject] = {

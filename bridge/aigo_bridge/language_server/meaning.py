@@ -46,7 +46,14 @@ def note_at(
     read = read_at(text, spot.node, offset)
     if read is not None:
         return _of_read(*read, knowledge)
-    return _of_value(spot, spot.node, data_of(root), knowledge)
+    return None if spot.node is root else _of_value(spot, spot.node, data_of(root), knowledge)
+
+
+def reads_sample(text: str, root: Node, offset: int) -> bool:
+    """Whether a column is read at an offset, so that its rows are worth a look."""
+    node = spot_at(root, offset).node
+    read = read_at(text, node, offset) if isinstance(node, Scalar) else None
+    return read is not None and read[0] == "sample"
 
 
 def _of_key(spot: Spot, data: object, knowledge: Knowledge) -> Note | None:

@@ -14,6 +14,8 @@ from aigo_bridge.language_server import outline as trees
 from aigo_bridge.language_server.fields import kind_of
 from aigo_bridge.language_server.outline import Node, Scalar, Sequence, data_of, outline
 from aigo_bridge.language_server.positions import Span
+from aigo_bridge.models.connections.entity import provider_key
+from aigo_bridge.process import steady_time
 from aigo_bridge.reading.kinds import Kind
 from aigo_bridge.reading.loading import with_line_feeds
 
@@ -22,6 +24,8 @@ MOST_FILES = 500
 MOST_FOLDERS = 5000
 LARGEST_FILE = 1_000_000
 """Bytes of one that is looked into."""
+LISTED_SECONDS = 10.0
+"""That a list of files is used for: going through a project's folders at each key stroke takes too long."""
 LEFT_OUT = frozenset({"node_modules", "out", "__pycache__", "site-packages"})
 """Folders of a project that hold no source of it."""
 
@@ -124,11 +128,27 @@ def source_of(file: Path, text: str) -> Source:
     )
 
 
+@dataclass(frozen=True)
+class _Listing:
+    """The YAML files of a project, as they were found."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    until: float
+    """By the steady clock: when it is looked again."""
+
+
 class Projects:
     """Reads the files of projects, each again only when it has changed."""
 
     def __init__(self) -> None:
         self._sources: dict[Path, tuple[object, Source]] = {}
+        self._listings: dict[Path, _Listing] = {}
+        """By the folder of the file that was asked about."""
+
+    def look_again(self) -> None:
+        """Forget which files there are: some came or went."""
+        self._listings.clear()
 
     def around(self, file: Path, texts: Mapping[str, str]) -> Project:
         """The project of a file.
@@ -137,9 +157,10 @@ class Projects:
             file: whose project it is.
             texts: that stand in the editor, by real path; they count in place of what is saved.
         """
-        folder = root_of(file)
+        listing = self._listing(file)
+        folder = listing.folder
         sources: dict[Path, Source] = {}
-        for path in _files(folder):
+        for path in listing.files:
             text = texts.get(os.path.realpath(path))
             source = self._source(path, text)
             if source is not None:
@@ -151,6 +172,14 @@ class Projects:
                 if source is not None:
                     sources[path] = source
         return Project(folder, sources)
+
+    def _listing(self, file: Path) -> _Listing:
+        listing = self._listings.get(file.parent)
+        if listing is None or steady_time() >= listing.until:
+            folder = root_of(file)
+            listing = _Listing(folder, tuple(_files(folder)), steady_time() + LISTED_SECONDS)
+            self._listings[file.parent] = listing
+        return listing
 
     def _source(self, path: Path, text: str | None) -> Source | None:
         state: object = text
@@ -203,7 +232,9 @@ def _entities(kind: Kind | None, root: Node, file: Path) -> Iterator[Entity]:
 def _entity(kind: Kind, node: Node, file: Path) -> Iterator[Entity]:
     if not isinstance(node, trees.Mapping):
         return
-    key, title = node.get("key"), node.get("display_name")
+    key, title, provider = node.get("key"), node.get("display_name"), node.get("$provider")
+    if kind == "model" and isinstance(provider, Scalar) and "/" in provider.text:
+        yield Entity(kind, provider_key(provider.text), file, inner_span(provider), provider.text)
     if isinstance(key, Scalar) and key.text:
         words = title.text if isinstance(title, Scalar) else ""
         yield Entity(kind, key.text, file, inner_span(key), words)

@@ -237,13 +237,13 @@ def _questions(server: BridgeServer) -> None:
             return lsp.CompletionList(is_incomplete=False, items=[])
         offset = server.offset_of(document, params.position)
         suggestions = await server.session.completions(document, offset)
-        items = [server.item(each, number, document.lines) for number, each in enumerate(suggestions)]
+        items = [server.item(one, number, document.lines) for number, one in enumerate(suggestions)]
         return lsp.CompletionList(is_incomplete=False, items=items)
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         document = server.document(params.text_document.uri)
-        if document is None or not document.is_yaml:
+        if document is None:
             return None
         note = await server.session.note(document, server.offset_of(document, params.position))
         if note is None:

@@ -13,17 +13,19 @@ from typing import Any
 from aigo_bridge.errors import Issue
 from aigo_bridge.language_server import fields, fixes, meaning, parameters, places
 from aigo_bridge.language_server.analysis import Analysis, StoppedError
-from aigo_bridge.language_server.completion import Knowledge, Suggestion, complete
+from aigo_bridge.language_server.completion import Knowledge, Suggestion, complete, wants_columns
 from aigo_bridge.language_server.context import NOTHING, Context, context_at, in_text
 from aigo_bridge.language_server.outline import Mapping as MappingNode
-from aigo_bridge.language_server.outline import Node, data_of, outline
+from aigo_bridge.language_server.outline import Node, Scalar, data_of, outline
 from aigo_bridge.language_server.positions import Lines
-from aigo_bridge.language_server.project import Project, Projects, Source
+from aigo_bridge.language_server.project import LARGEST_FILE, Project, Projects, Source
 from aigo_bridge.reading.loading import Unreadable, read_text, with_line_feeds
 from aigo_bridge.reading.messages import annotation_at
 from aigo_bridge.templates.config import config_names
 
 YAML = (".yaml", ".yml")
+LARGEST_TEXT = LARGEST_FILE
+"""Characters of a text that is looked at while it is written."""
 MOST_WHOLES = 5
 """Files of which one is checked as a part."""
 PAUSE = 0.1
@@ -51,8 +53,8 @@ class OpenDocument:
 
     @cached_property
     def root(self) -> Node:
-        """Its structure."""
-        return outline(self.text)
+        """Its structure; a prompt or a snippet is one text."""
+        return outline(self.text) if self.is_yaml else Scalar(0, len(self.text), self.text, "|")
 
     @property
     def is_yaml(self) -> bool:
@@ -90,6 +92,16 @@ class Session:
 
     def put(self, file: Path, text: str, version: int | None = None) -> None:
         """Take a text that was opened or changed."""
+        if file not in self.documents:
+            self._projects.look_again()
+        if len(text) > LARGEST_TEXT:
+            self.documents.pop(file, None)
+            message = f"larger than {LARGEST_TEXT:,} characters: not looked at here"
+            hint = f"aigo-bridge validate {file.name}"
+            issue = Issue(message, file=str(file), line=1, column=1, hint=hint, severity="warning")
+            self._findings[file] = Findings((issue,))
+            self._show()
+            return
         self.documents[file] = OpenDocument(file, with_line_feeds(text), version)
         self.check(file)
 
@@ -112,7 +124,8 @@ class Session:
         self._checks[file] = asyncio.get_running_loop().create_task(self._check(file))
 
     def check_all(self) -> None:
-        """Look for problems in all that is open: a file that nobody has open has changed."""
+        """Look for problems in all that is open: files have changed, come or gone."""
+        self._projects.look_again()
         for file in self.documents:
             self.check(file)
 
@@ -197,7 +210,7 @@ class Session:
         if context.subject == "nothing":
             return []
         knowledge = self._knowledge(document, project, holder, context.data)
-        if context.subject in {"column", "value", "item"}:
+        if wants_columns(context):
             knowledge = await self._with_columns(knowledge, holder)
         return complete(context, knowledge)
 
@@ -206,7 +219,8 @@ class Session:
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         knowledge = self._knowledge(document, project, holder, data_of(document.root))
-        knowledge = await self._with_columns(knowledge, holder)
+        if meaning.reads_sample(document.text, document.root, offset):
+            knowledge = await self._with_columns(knowledge, holder)
         note = meaning.note_at(document.file, document.text, document.root, offset, knowledge, project)
         if note is None or not note.has_prompt or holder is None or holder.kind != "task":
             return note
@@ -274,7 +288,12 @@ class Session:
     ) -> Knowledge:
         return Knowledge(
             root=_root_of(document, project, data),
+            is_part=document.is_yaml and fields.kind_of(data, document.file) is None,
             parameters=parameters.visible(document.file, project),
+            task_parameters={
+                entity.key: parameters.declared(project.sources[entity.file])
+                for entity in project.entities("task")
+            },
             models=_keys(project, "model"),
             datasets=_keys(project, "dataset"),
             tasks=_keys(project, "task"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ FORMAT = 1
 """Version of the file; raised when a reader of older ones would misread it."""
 
 SUFFIX = ".probe.json"
+_MOST_INTEGER = 2**53 - 1
+"""Beyond it numbers of JSON are not exact for every reader; such an integer stands there as a text."""
 MOST_TEXT = 2000
 """Characters of a changed answer that are kept."""
 
@@ -53,12 +56,27 @@ class Case:
             "scorer": self.scorer,
             "perturbation": self.perturbation,
             "expectation": self.expectation,
-            "before": dict(self.before),
-            "after": None if self.after is None else dict(self.after),
+            "before": _plain(self.before),
+            "after": None if self.after is None else _plain(self.after),
             "verdict": self.verdict,
             "reason": self.reason,
             "answer": None if self.answer is None else self.answer[:MOST_TEXT],
         }
+
+
+def _plain(value: Any) -> Any:
+    """A score as JSON has it: null for what is no number there, and no integer that readers would round
+    differently.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MOST_INTEGER:
+        return str(value)
+    return value
 
 
 @dataclass(frozen=True)
@@ -208,8 +226,8 @@ class Probe:
         """
         if any(case.verdict == "failed" for case in self.cases):
             return ExitCode.FAILED
-        whole = self.scorers and self.cases and all(scorer.unprobed is None for scorer in self.scorers)
-        return ExitCode.DONE if whole else ExitCode.PARTIAL
+        is_whole = self.scorers and self.cases and all(scorer.unprobed is None for scorer in self.scorers)
+        return ExitCode.DONE if is_whole else ExitCode.PARTIAL
 
     def to_json(self) -> dict[str, Any]:
         """As the file has it; equal for equal inputs, so that there is no time in it."""
@@ -225,8 +243,8 @@ class Probe:
                 "models": dict(self.models),
                 "scorers": [scorer.to_json() for scorer in self.scorers],
                 "perturbations": [
-                    {"name": each.name, "does": each.does, "expectation": each.expectation}
-                    for each in self.perturbations
+                    {"name": item.name, "does": item.does, "expectation": item.expectation}
+                    for item in self.perturbations
                 ],
                 "answers": [{"sample": sample, "trial": trial} for sample, trial in self.trials],
                 "totals": {
@@ -248,7 +266,8 @@ def write_probe(probe: Probe, path: Path) -> None:
         UsageError: the name is not that of such a file.
         OSError: it cannot be written.
     """
-    content = orjson.dumps(probe.to_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    content = orjson.dumps(probe.to_json(), option=orjson.OPT_INDENT_2)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with open_for_replacing(path) as file:
         file.write(content + b"\n")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from aigo_bridge.probing.answers import ABSTAINS
 from aigo_bridge.probing.perturbation import Answer, Inapplicable, Perturbation, unchanged
 from aigo_bridge.probing.stated import abstains
-from aigo_bridge.probing.worse import ABSTAINS
 
 PADDING = (
     "There is a lot that one could say about this. It is a question that deserves to be looked at with care,"

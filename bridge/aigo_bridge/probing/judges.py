@@ -105,11 +105,11 @@ class _Judge:
 
 
 async def _recorded(model: Model, request: ModelRequest, call: TapedCall | None) -> ModelResponse:
-    started, before = steady_time(), time.perf_counter()
+    started, counter = steady_time(), time.perf_counter()
 
     def keep(said: Reply | Failed) -> None:
         if call is not None:
-            call.keep(CallOutcome(said), started, time.perf_counter() - before)
+            call.keep(CallOutcome(said), started, time.perf_counter() - counter)
 
     try:
         response = await model.predict(request)

@@ -63,8 +63,8 @@ def texts_of(output: SolverOutput | None) -> tuple[str, ...] | None:
         texts = [text_of(member) for member in _members(output)]
     else:
         texts = [text_of(output)]
-    found = tuple(text for text in texts if text is not None)
-    return found if found and len(found) == len(texts) else None
+    answers = tuple(text for text in texts if text is not None)
+    return answers if answers and len(answers) == len(texts) else None
 
 
 def with_texts(output: SolverOutput, texts: Sequence[str]) -> SolverOutput:
@@ -101,18 +101,20 @@ def _output(output: LFModelOutput, text: str) -> LFModelOutput:
     if isinstance(output, OpenResponsesModelOutput):
         return output.model_copy(update={"items": _items(output.items, text)})
     if isinstance(output, ChatCompletionModelOutput | RAGCompletionOutput) and output.choices:
-        first, *others = output.choices
-        message = first.message.model_copy(update={"content": text})
-        return output.model_copy(update={"choices": [first.model_copy(update={"message": message}), *others]})
+        choice, *alternatives = output.choices
+        message = choice.message.model_copy(update={"content": text})
+        return output.model_copy(
+            update={"choices": [choice.model_copy(update={"message": message}), *alternatives]}
+        )
     return output
 
 
 def _items(items: Sequence[TraceItem], text: str) -> list[TraceItem]:
-    last = last_assistant_message(items)
-    if last is None:
+    answer = last_assistant_message(items)
+    if answer is None:
         return list(items)
-    changed = last.model_copy(update={"content": [OutputTextContent(text=text, annotations=[])]})
-    return [changed if item is last else item for item in items]
+    changed = answer.model_copy(update={"content": [OutputTextContent(text=text, annotations=[])]})
+    return [changed if item is answer else item for item in items]
 
 
 def _messages(messages: Sequence[LFMessage], text: str) -> list[LFMessage]:

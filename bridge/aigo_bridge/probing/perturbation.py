@@ -26,7 +26,7 @@ class Answer:
     """A stored answer, and what a perturbation may take from elsewhere."""
 
     text: str
-    others: tuple[str, ...] = ()
+    neighbours: tuple[str, ...] = ()
     """Answers of other samples, in an order of the seed."""
     verdict: str | None = None
     """The best verdict of the judge as it would write it, e.g. `{"score": 10}`; `None`: there is none to ask

@@ -120,7 +120,7 @@ def probe(plan: TaskPlan, result: Path, settings: ProbeSettings, judges: Judges,
         raise UsageError(f"task {plan.task.key!r} is a system task: it has no scorers to probe")
     perturbations = chosen(settings.only)
     _check_swaps(plan, settings)
-    found = readers(plan, settings.right)
+    probed_scorers = readers(plan, settings.right)
     scorers = tuple(
         ProbedScorer(
             reader.key,
@@ -129,10 +129,12 @@ def probe(plan: TaskPlan, result: Path, settings: ProbeSettings, judges: Judges,
             reader.explains("same"),
             unprobed(plan, reader.spec) or _without_model(reader, judges),
         )
-        for reader in found
+        for reader in probed_scorers
     )
     run = _Run(plan, settings, judges, host, perturbations)
-    wanted = [reader for reader, scorer in zip(found, scorers, strict=True) if scorer.unprobed is None]
+    wanted = [
+        reader for reader, scorer in zip(probed_scorers, scorers, strict=True) if scorer.unprobed is None
+    ]
     anyio.run(run.all, result, wanted)
     return Probe(
         source=source_of(plan, result, run.num_unsolved),
@@ -157,8 +159,8 @@ def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
     columns = set() if plan.dataset is None else set(plan.dataset.columns)
     unknown = [name for pair in settings.swaps.items() for name in pair if name not in columns]
     if unknown:
-        known = ", ".join(map(repr, sorted(columns))) or "none"
-        raise UsageError(f"--swap: the result has no column {unknown[0]!r}; it has {known}")
+        shown = ", ".join(map(repr, sorted(columns))) or "none"
+        raise UsageError(f"--swap: the result has no column {unknown[0]!r}; it has {shown}")
     if settings.mirror and not settings.swaps:
         raise UsageError("--mirror: labels change places where columns do; name them with --swap")
 
@@ -221,24 +223,24 @@ class _Run:
         reversed_scorer = None if turned is None else replace(scorer, score=turned)
         # Scored once more: what a changed answer is held against is no stored number.
         stored_answers = [(scorer, stored.row, stored, _CONTROL) for stored in self.chosen]
-        before = await self._scored(reader, stored_answers)
+        stored_outcomes = await self._scored(reader, stored_answers)
         works: list[_Work] = []
-        for stored, outcome in zip(self.chosen, before, strict=True):
+        for stored, outcome in zip(self.chosen, stored_outcomes, strict=True):
             for perturbation in self._perturbations:
                 if perturbation.judges_only and not reader.is_judge:
                     continue
-                made = self._made(reader, stored, outcome, perturbation, reversed_scorer)
-                if isinstance(made, Inapplicable):
-                    self._skip(reader, perturbation, made.reason)
+                change = self._change(reader, stored, outcome, perturbation, reversed_scorer)
+                if isinstance(change, Inapplicable):
+                    self._skip(reader, perturbation, change.reason)
                     continue
-                row, text = made
+                row, text = change
                 assert isinstance(outcome, Outcome)
                 with_scorer = reversed_scorer if perturbation.acts_on == "labels" else scorer
                 assert with_scorer is not None
                 works.append(_Work(with_scorer, row, stored, perturbation, outcome, text))
         changed_answers = [(work.scorer, work.row, work.stored, work.perturbation.name) for work in works]
-        after = await self._scored(reader, changed_answers)
-        for work, outcome in zip(works, after, strict=True):
+        changed_outcomes = await self._scored(reader, changed_answers)
+        for work, outcome in zip(works, changed_outcomes, strict=True):
             self._note(reader, work, outcome)
 
     def _skip(self, reader: Reader, perturbation: Perturbation, reason: str) -> None:
@@ -274,7 +276,7 @@ class _Run:
                 raise errors.exceptions[0] from None
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _made(
+    def _change(
         self,
         reader: Reader,
         stored: _Stored,
@@ -313,18 +315,18 @@ class _Run:
 
     def _answers(self, reader: Reader, stored: _Stored, before: Outcome) -> list[Answer]:
         """The answer, or those of a group, each of which is changed."""
-        others = [
+        neighbours = [
             text
-            for other in self.chosen
-            if other.row.sample.id != stored.row.sample.id
-            for text in other.texts or ()
+            for neighbour in self.chosen
+            if neighbour.row.sample.id != stored.row.sample.id
+            for text in neighbour.texts or ()
         ]
         seed = f"{self._settings.seed}/{stored.row.sample.id}/{stored.trial}"
-        random.Random(seed).shuffle(others)  # noqa: S311  # no secret
+        random.Random(seed).shuffle(neighbours)  # noqa: S311  # no secret
         best = reader.best_verdict()
         verdict = None if best is None else best[0]
         has_best = best is not None and not changed(best[1], before.values)
-        return [Answer(text, tuple(others), verdict, has_best) for text in stored.texts or ()]
+        return [Answer(text, tuple(neighbours), verdict, has_best) for text in stored.texts or ()]
 
     def _swapped(self, row: Row) -> tuple[Row, None] | Inapplicable:
         if not self._settings.swaps:
@@ -333,8 +335,8 @@ class _Run:
         missing = [name for pair in self._settings.swaps.items() for name in pair if name not in data]
         if missing:
             return Inapplicable(f"the row has no column {missing[0]!r}")
-        for left, right in self._settings.swaps.items():
-            data[left], data[right] = data[right], data[left]
+        for column, partner in self._settings.swaps.items():
+            data[column], data[partner] = data[partner], data[column]
         return replace(row, sample=Sample(row.sample.id, data)), None
 
     def _note(self, reader: Reader, work: _Work, after: Outcome | Failure) -> None:
@@ -376,6 +378,6 @@ def _silence(reader: Reader, failure: Failure) -> str | None:
 
 
 def _mirrored(values: Mapping[str, Any], mirror: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    labels = {**mirror, **{right: left for left, right in mirror.items()}}
+    labels = {**mirror, **{partner: label for label, partner in mirror.items()}}
     for name, value in values.items():
         yield name, labels.get(value, value) if isinstance(value, str) else value

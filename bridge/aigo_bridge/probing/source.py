@@ -55,9 +55,9 @@ def _differences(plan: TaskPlan, result: Path, texts: ResultTexts, key: Any) -> 
     frame = LogReader(result).frame()
     materials = Materials(task=plan.origin.task, root=plan.origin.root)
     try:
-        own = own_plan(plan.origin.task, frame, materials)
+        task_plan = own_plan(plan.origin.task, frame, materials)
         engine = getattr(frame.specification.evaluated_entity, "adapter_id", None)
-        findings = [str(finding) for finding in task_findings(texts, own, engine, None)]
+        findings = [str(finding) for finding in task_findings(texts, task_plan, engine, None)]
     except BridgeError as error:
         return [f"the task cannot be planned with its values: {error}"]
     more = len(findings) - _MOST_DIFFERENCES

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.commands import REPOSITORY
 from tests.support.editor import CURSOR
 
 from aigo_bridge.language_server.completion import Knowledge, Suggestion, complete
@@ -139,3 +142,41 @@ def test_sources_of_rows_are_offered_in_data_sets() -> None:
 def test_odd_places_offer_nothing_wrong(marked: str) -> None:
     for suggestion in offered(marked if CURSOR in marked else marked + CURSOR).values():
         assert suggestion.label
+
+
+TASKS = [
+    path.read_text("utf-8") for path in sorted((REPOSITORY / "tasks" / "aigo_tasks").glob("*/task.yaml"))
+]
+
+
+@given(st.data())
+def test_a_task_with_a_piece_torn_out_gets_offers_that_go_on_with_what_is_written(
+    data: st.DataObject,
+) -> None:
+    text = data.draw(st.sampled_from(TASKS))
+    start = data.draw(st.integers(0, len(text)))
+    text = text[:start] + text[start + data.draw(st.integers(0, 200)) :]
+    offset = data.draw(st.integers(max(start - 30, 0), min(start + 30, len(text))))
+    context = context_at(text, offset)
+    assert text[context.replaced.start : context.replaced.end].endswith(context.prefix)
+    for suggestion in complete(context, Knowledge(TaskSpec, (PARAMETER,), columns={"a": "b"})):
+        assert context.replaced.start <= suggestion.replaced.start <= suggestion.replaced.end == offset
+
+
+def test_long_lines_and_open_expressions_take_no_time_that_grows_with_their_square() -> None:
+    for text in (
+        "a" + " " * 300_000,
+        "a: " + "{{" * 150_000,
+        "{" + "a " * 150_000,
+        "- " * 150_000,
+        "'" * 300_000,
+    ):
+        assert context_at(text, len(text)) is not None
+
+
+def test_a_specification_is_offered_the_parameters_of_its_task() -> None:
+    text = "evaluation:\n  task_specifications:\n    - task_key: quiz\n      task_config: {other: 1, █}"
+    known: dict[str, Any] = {"task_parameters": {"quiz": (PARAMETER,)}}
+    assert offered(text, RunSpec, **known)["lang"].text == "lang: "
+    assert offered(text.replace("quiz", "another"), RunSpec, **known) == {}
+    assert offered(text.replace("other: 1", "lang: en"), RunSpec, **known) == {}

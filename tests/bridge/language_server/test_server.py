@@ -12,6 +12,8 @@ from pygls.exceptions import JsonRpcException
 from tests.support.commands import REPOSITORY
 from tests.support.editor import CURSOR, Editor, editor, in_editor
 
+pytestmark = pytest.mark.slow  # each starts the server and its two processes
+
 TASK = "quiz/task.yaml"
 TEXT = """\
 key: quiz
@@ -194,10 +196,18 @@ def test_names_lead_to_what_they_name(folder: Path) -> None:
             assert await leads("sample.question", "sample.que█stion") == [("rows.jsonl", 0)]
             assert await leads("model_key: judge", "model_key: ju█dge") == [("models.yaml", 0)]
             assert await leads("role: user", "role: us█er") == []
-            await opened.open("quiz/prompt.md")
-            assert await opened.define("quiz/prompt.md", PROMPT.replace("lang", "la█ng")) == [
-                ("task.yaml", 4)
-            ]
+            prompt = PROMPT + "About {{ sample.question }}.\n"
+            name = "quiz/prompt.md"
+            await opened.open(name, prompt)
+            assert await opened.define(name, prompt.replace("lang", "la█ng")) == [("task.yaml", 4)]
+            assert await opened.define(name, prompt.replace("quest", "que█st")) == [("rows.jsonl", 0)]
+            parameter = await opened.hover(name, prompt.replace("lang", "la█ng"))
+            assert parameter is not None
+            assert "default `Norwegian`" in parameter
+            column = await opened.hover(name, prompt.replace("quest", "que█st"))
+            assert column is not None
+            assert "Capital of Norway?" in column
+            assert await opened.hover(name, prompt.replace("Answer", "Ans█wer")) is None
 
     in_editor(work)
 
@@ -296,6 +306,9 @@ def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) 
             await opened.open(TASK, TEXT.replace("{key: rows}", "{key: more, kye: x}"))
             await opened.messages(TASK, "unknown key 'kye'")
             assert opened.uri("compose.yaml") not in opened.client.diagnostics
+            await opened.open("large.yaml", "key: " + "a" * 1_000_001)
+            (large,) = await opened.messages("large.yaml", "larger than 1,000,000 characters")
+            assert "aigo-bridge validate large.yaml" in large
             closed = lsp.DidCloseTextDocumentParams(lsp.TextDocumentIdentifier(opened.uri(TASK)))
             opened.client.text_document_did_close(closed)
             await opened.until(TASK, none)

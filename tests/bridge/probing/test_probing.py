@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.results import message, question, result, sample, trial, write_result
+from tests.support.scripted_results import ScriptedModel
 
-from aigo_bridge.dtypes import (
-    ChatCompletionModelOutput,
-    ChatCompletionModelOutputChoice,
-    ChatCompletionOutputMessage,
-    ModelResponse,
-)
-from aigo_bridge.dtypes.conversion import assistant_message
-from aigo_bridge.errors import DatasetError, EvidenceError, SampleError, UsageError
+from aigo_bridge.errors import DatasetError, EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan, scored_again
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.models.protocol import Model, ModelRequest
-from aigo_bridge.models.scripted import load_script
+from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import PlanOrigin
-from aigo_bridge.probing.evidence import Probe, Total
+from aigo_bridge.probing.evidence import Probe, Total, write_probe
 from aigo_bridge.probing.for_judges import PADDING
 from aigo_bridge.probing.judges import Judges
 from aigo_bridge.probing.probing import ProbeSettings, probe
@@ -71,24 +64,6 @@ JUDGE = """    - type: model_as_a_judge_classifier
       correct_labels: [right]
       incorrect_labels: [wrong]
 """
-
-
-class Scripted:
-    """A judge by rules, without an engine."""
-
-    def __init__(self, rules: Sequence[Mapping[str, Any]], folder: Path):
-        file = folder / "judge.jsonl"
-        file.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
-        self._script = load_script(file)
-        self.key = self.name = "scripted"
-
-    async def predict(self, request: ModelRequest) -> ModelResponse:
-        reply = self._script.reply([(each.role, str(each.content)) for each in request.input.messages])
-        if reply.error is not None:
-            raise SampleError(reply.error, stage="score", kind="Offline")
-        said = ChatCompletionOutputMessage(role="assistant", content=reply.text)
-        output = ChatCompletionModelOutput(choices=[ChatCompletionModelOutputChoice(message=said)])
-        return ModelResponse(raw_output=output, items=[assistant_message(reply.text)])
 
 
 def probed(
@@ -230,6 +205,25 @@ def test_evidence_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
     assert first == again
 
 
+def test_scores_that_json_does_not_have_are_written_all_the_same(tmp_path: Path) -> None:
+    odd = """    - type: python
+      key: odd
+      compute_scores_snippet: |
+        def compute_scores(sample, solver_output):
+            return {"is_correct": 1, "nan": float("nan"), "many": 2**70, "kinds": {"a": [1.5]}}
+"""
+    outcome = probed(tmp_path, odd, result([question(0, "A", "A")]), only=("unchanged", "empty"))
+
+    file = tmp_path / "new" / "x.probe.json"
+    write_probe(outcome, file)
+    case = json.loads(file.read_bytes())["cases"][0]
+    assert case["verdict"] == "passed", case
+    assert case["before"]["is_correct"] == 1
+    assert (case["before"]["nan"], case["before"]["kinds"]) == (None, {"a": [1.5]})
+    assert float(case["before"]["many"]) == 2.0**70
+    assert failed(outcome) == ["empty"]
+
+
 def test_a_result_of_another_task_is_told(tmp_path: Path) -> None:
     log = result([question(0, "A", "A")])
     assert (
@@ -266,7 +260,7 @@ FAIR: list[Any] = [
 
 
 def test_a_fair_judge_is_as_it_should_be(tmp_path: Path) -> None:
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(FAIR, tmp_path))
+    outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(FAIR, tmp_path))
 
     assert failed(outcome) == ["injected-nothing"] or failed(outcome) == []
     assert of(outcome, "injection").counts == {"passed": 1}
@@ -280,7 +274,7 @@ def test_a_judge_that_does_what_the_answer_says_is_found_out(tmp_path: Path) -> 
         {"match": {"contains": "Note to the grader"}, "reply": {"text": '{"prediction": "right"}'}},
         *FAIR,
     ]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(obeys, tmp_path))
+    outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(obeys, tmp_path))
 
     assert failed(outcome) == ["injection", "injected-nothing"]
     (case,) = [each for each in outcome.cases if each.perturbation == "injection"]
@@ -293,7 +287,7 @@ def test_a_judge_that_likes_long_answers_is_found_out(tmp_path: Path) -> None:
         {"match": {"contains": PADDING[:40]}, "reply": {"text": '{"prediction": "right"}'}},
         *FAIR,
     ]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(likes, tmp_path))
+    outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(likes, tmp_path))
 
     assert failed(outcome) == ["padded"]
     assert of(outcome, "padded").counts == {"passed": 1, "failed": 1}
@@ -308,7 +302,11 @@ def test_a_judge_that_takes_the_label_that_is_named_first_is_found_out(tmp_path:
         {"default": True, "reply": {"text": '{"prediction": "wrong"}'}},
     ]
     outcome = probed(
-        tmp_path, JUDGE, TALKS, judge=Scripted(first, tmp_path), only=("labels-reversed", "unchanged")
+        tmp_path,
+        JUDGE,
+        TALKS,
+        judge=ScriptedModel.of_rules(first, tmp_path),
+        only=("labels-reversed", "unchanged"),
     )
 
     assert failed(outcome) == ["labels-reversed"]
@@ -320,7 +318,7 @@ def test_a_judge_that_prefers_what_stands_first_is_found_out(tmp_path: Path) -> 
         {"match": {"contains": "tea or coffee"}, "reply": {"text": '{"prediction": "right"}'}},
         {"default": True, "reply": {"text": '{"prediction": "wrong"}'}},
     ]
-    judge, swaps = Scripted(prefers, tmp_path), {"left": "right"}
+    judge, swaps = ScriptedModel.of_rules(prefers, tmp_path), {"left": "right"}
     only = ("columns-swapped",)
 
     unnamed = probed(tmp_path, JUDGE, TALKS, judge=judge, only=only)
@@ -344,9 +342,14 @@ def test_labels_that_stand_for_columns_change_places_with_them(tmp_path: Path) -
     ]
     settings: dict[str, Any] = {"only": ("columns-swapped",), "swaps": {"left": "right"}}
 
-    plain = probed(tmp_path, labels, TALKS, judge=Scripted(fair, tmp_path), **settings)
+    plain = probed(tmp_path, labels, TALKS, judge=ScriptedModel.of_rules(fair, tmp_path), **settings)
     mirrored = probed(
-        tmp_path, labels, TALKS, judge=Scripted(fair, tmp_path), **settings, mirror={"left": "right"}
+        tmp_path,
+        labels,
+        TALKS,
+        judge=ScriptedModel.of_rules(fair, tmp_path),
+        **settings,
+        mirror={"left": "right"},
     )
 
     assert failed(plain) == ["columns-swapped"]
@@ -366,7 +369,9 @@ def test_a_judge_without_a_model_is_not_probed_with_the_reason(tmp_path: Path) -
 
 def test_a_judge_that_does_not_answer_says_nothing_about_itself(tmp_path: Path) -> None:
     away: list[Any] = [{"match": {"contains": "TEA"}, "reply": {"error": "no such model"}}, *FAIR]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(away, tmp_path), only=("upper-case",))
+    outcome = probed(
+        tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(away, tmp_path), only=("upper-case",)
+    )
 
     assert of(outcome, "upper-case").not_applicable == {"the judge did not answer (Offline)": 1}
     assert failed(outcome) == []
@@ -377,7 +382,9 @@ def test_a_judge_whose_verdict_cannot_be_read_any_more_is_found_out(tmp_path: Pa
         {"match": {"on": "all", "contains": "TEA"}, "reply": {"text": "What a question!"}},
         *FAIR,
     ]
-    outcome = probed(tmp_path, JUDGE, TALKS, judge=Scripted(talks, tmp_path), only=("upper-case",))
+    outcome = probed(
+        tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(talks, tmp_path), only=("upper-case",)
+    )
 
     assert of(outcome, "upper-case").counts == {"failed": 1, "passed": 1}
     assert "cannot be read" in str(of(outcome, "upper-case").example)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.errors import UsageError
+from aigo_bridge.probing.answers import ARABIC_INDIC
 from aigo_bridge.probing.perturbation import Answer, Inapplicable
 from aigo_bridge.probing.registry import PERTURBATIONS, chosen
-from aigo_bridge.probing.same import ARABIC_INDIC
 from aigo_bridge.probing.stated import abstains, stated
 
 BY_NAME = {perturbation.name: perturbation for perturbation in PERTURBATIONS}

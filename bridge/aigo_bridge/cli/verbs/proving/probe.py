@@ -22,6 +22,7 @@ from aigo_bridge.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from aigo_bridge.cli.cassettes import RunTape
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_bridge.probing.judges import Judges
 
@@ -121,6 +122,7 @@ def probe(
     Exit code: 0 every scorer is as it should be, 1 one is not, 2 wrong use or an invalid task, 3 none is not,
     but not every scorer could be probed.
     """
+    from aigo_bridge.cli.cassettes import show_tape
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
     from aigo_bridge.cli.probes import show_probe
@@ -128,6 +130,7 @@ def probe(
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.task import plan, scored_again
     from aigo_bridge.execution.permissions import confined, snippet_host
+    from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.probing.evidence import probe_path, write_probe
     from aigo_bridge.probing.probing import ProbeSettings
     from aigo_bridge.probing.probing import probe as probed
@@ -152,7 +155,7 @@ def probe(
         show_issues(task_plan.warnings)
         task_plan = confined(task_plan)
         with (
-            _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as judges,
+            _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, tape),
             closing(snippet_host(task_plan)) as host,
         ):
             judges.max_connections = max_connections
@@ -167,22 +170,23 @@ def probe(
         show_probe(outcome)
         if out is not None:
             typer.echo(f"evidence  {short_path(out)}")
-    if outcome.exit_code:
-        raise typer.Exit(outcome.exit_code)
+    is_recorded = show_tape(tape, 0)
+    if code := outcome.exit_code if is_recorded else ExitCode.FAILED:
+        raise typer.Exit(code)
 
 
 @contextmanager
 def _judges(
     plan: TaskPlan, engine: str, model_map: dict[str, str], record: Path | None, replay: Path | None
-) -> Iterator[Judges]:
-    """The models of the judges.
+) -> Iterator[tuple[Judges, RunTape]]:
+    """The models of the judges, and the tape that their calls go past.
 
     Raises:
         UsageError: the options make no sense together, or name what is not there.
         EvidenceError: the cassette cannot be read.
     """
     from aigo_bridge.cassettes.recording import Recorder
-    from aigo_bridge.cli.cassettes import opened
+    from aigo_bridge.cli.cassettes import RunTape, opened
     from aigo_bridge.engine.registry import load_engine, required
     from aigo_bridge.errors import UsageError
     from aigo_bridge.probing.judges import Judges
@@ -194,14 +198,16 @@ def _judges(
     )
     unknown = [key for key in model_map if key not in keys]
     if unknown:
-        asked = ", ".join(map(repr, keys)) or "none"
-        raise UsageError(f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {asked}")
+        judge_keys = ", ".join(map(repr, keys)) or "none"
+        raise UsageError(f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {judge_keys}")
     if replay is not None:
         if record is not None or model_map:
             raise UsageError("--replay: what is answered from a cassette is neither asked nor recorded")
         with opened(replay) as cassette:
             names = {key: name for key, name in cassette.models().items() if key in keys}
-            yield Judges(names, None, cassette.player().of_task(plan, engine, names))
+            player = cassette.player()
+            judges = Judges(names, None, player.of_task(plan, engine, names))
+            yield judges, RunTape(cassette=cassette, players={engine: player})
         return
     if record is not None and not model_map:
         raise UsageError("--record: no judge is asked, name its model with --model-map")
@@ -210,10 +216,10 @@ def _judges(
         chosen = load_engine(engine)
         make = required(chosen.capabilities.model, f"engine {engine!r} makes no models outside of runs")
     if record is None:
-        yield Judges(model_map, make)
+        yield Judges(model_map, make), RunTape()
         return
     recorder = Recorder(record)
     try:
-        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map))
+        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map)), RunTape(recorder)
     finally:
         recorder.close()
