@@ -31,8 +31,8 @@ def import_logs(
         list[str],
         typer.Argument(
             metavar="LOG…",
-            help="Log files, folders, patterns, or URLs (s3://…) of any engine; with --format parquet also "
-            "result logs.",
+            help="Log files, folders, patterns, or URLs (s3://…) of any engine, of lm-evaluation-harness or "
+            "of Every Eval Ever; with --format parquet also result logs.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the evidence.")] = Path(
@@ -89,7 +89,7 @@ def import_logs(
     engine: Annotated[
         str | None,
         typer.Option(
-            "--engine", metavar="NAME", help="Engine that wrote the logs. [found out from the files]"
+            "--engine", metavar="NAME", help="Engine, or format, of the logs. [found out from the files]"
         ),
     ] = None,
     provenance: Annotated[

@@ -46,8 +46,8 @@ class SampleMapper:
         self._source = source
         self._model = model
         self._numbers = {number.id: number for number in numbers if number.id is not None}
-        own = [number for number in numbers if number.evaluation == evaluation]
-        self._only = own[0] if len(own) == 1 else None
+        members = [number for number in numbers if number.evaluation == evaluation]
+        self._only = members[0] if len(members) == 1 else None
         self._options = options
         self._loss = loss
         self.samples = self.trials = self.failed = 0
@@ -59,16 +59,18 @@ class SampleMapper:
             TypeError, ValueError, KeyError, AttributeError: the instances cannot be mapped.
         """
         by_trial, over_trials = self._by_trial([self._finite(instance) for instance in instances])
-        whole = next(iter(by_trial.values()), over_trials)
-        answers = _answers(whole[0])
+        entries = next(iter(by_trial.values()), over_trials)
+        answers = _answers(entries[0])
         if len(answers) > 1 and len(by_trial) < 2:
             # Several answers that were scored together.
-            trials = [self._trial(sample_id, index, whole, index) for index in range(len(answers))]
+            trials = [self._trial(sample_id, index, entries, index) for index in range(len(answers))]
             over_trials = [*next(iter(by_trial.values()), []), *over_trials]
             for trial in trials:
                 trial["scores"] = None
         elif by_trial:
-            trials = [self._trial(sample_id, index, own, 0) for index, own in sorted(by_trial.items())]
+            trials = [
+                self._trial(sample_id, index, members, 0) for index, members in sorted(by_trial.items())
+            ]
         else:
             trials = [{**self._trial(sample_id, 0, over_trials, 0), "scores": None}]
         self.samples += 1
@@ -85,12 +87,12 @@ class SampleMapper:
         }
 
     def _finite(self, instance: Json) -> Json:
-        rest, count = without_non_finite(
+        fields, count = without_non_finite(
             {name: part for name, part in instance.items() if name != "evaluation"}
         )
         if count:
             self._loss.changed["number that is not finite: written as text"] += count
-        return {**rest, "evaluation": instance.get("evaluation")}
+        return {**fields, "evaluation": instance.get("evaluation")}
 
     def _by_trial(self, instances: Sequence[Json]) -> tuple[dict[int, list[Json]], list[Json]]:
         """Instances by the index of their trial, and those over all trials. A score that is there twice is of
@@ -124,12 +126,12 @@ class SampleMapper:
         }
 
     def _solver(self, name: str, instance: Json, answer: int) -> Json:
-        rest = {key: part for key, part in instance.items() if key not in _TAKEN and part is not None}
+        fields = {key: part for key, part in instance.items() if key not in _TAKEN and part is not None}
         metadata: Json = {
             "trace_id": f"{self._evaluation}/{name}",
             "source_type": "every-eval-ever",
             "source_uri": self._source,
-            "extra": {"every_eval_ever": rest},
+            "extra": {"every_eval_ever": fields},
         }
         if self._model is not None:
             metadata["model"] = self._model
@@ -138,16 +140,16 @@ class SampleMapper:
         if isinstance(messages, list):
             items = [item for number, part in enumerate(messages) for item in _items(number, part)]
             # Which call made which message, and what it saw, is not told.
-            rest["token_usage"] = instance.get("token_usage")
+            fields["token_usage"] = instance.get("token_usage")
         else:
-            prompt, said = self._single(instance, answer)
-            items = [*prompt, *said]
+            prompt, answered = self._single(instance, answer)
+            items = [*prompt, *answered]
             event: Json = {
                 "type": "model_call_event",
                 "id": name,
                 "model": self._model or "unknown",
                 "input_context": [] if self._options.context == "none" else prompt,
-                "output_items": said,
+                "output_items": answered,
             }
             usage = _object(instance.get("token_usage"))
             if usage and len(_answers(instance)) < 2:
@@ -171,12 +173,12 @@ class SampleMapper:
         prompt = [_message(0, "user", _text(question.get("formatted") or question.get("raw")))]
         answers, output = _answers(instance), _object(instance.get("output"))
         thoughts = output.get("reasoning_trace")
-        said: list[Item] = []
+        answered: list[Item] = []
         if isinstance(thoughts, list) and answer < len(thoughts) and thoughts[answer]:
-            said.append(_thought(1, _text(thoughts[answer])))
+            answered.append(_thought(1, _text(thoughts[answer])))
         if answer < len(answers):
-            said.append(_message(1 + len(said), "assistant", answers[answer]))
-        return prompt, said
+            answered.append(_message(1 + len(answered), "assistant", answers[answer]))
+        return prompt, answered
 
     def _scores(self, instances: Sequence[Json]) -> list[Json]:
         scores: dict[str, Json] = {}

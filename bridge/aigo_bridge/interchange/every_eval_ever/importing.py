@@ -122,10 +122,14 @@ def find_pairs(locations: Sequence[str]) -> list[Pair]:
     pairs: dict[str, Pair] = {}
     for location in locations:
         place = Place.of(location)
-        named = place.exists(place.path)
-        kinds = {
-            path: kind for path in place.files() if (kind := _kind(place, path, named=named)) is not None
-        }
+        try:
+            named = place.exists(place.path)
+            paths = place.files()
+            kinds = {path: kind for path in paths if (kind := _kind(place, path, named=named)) is not None}
+        except remote_errors() as error:
+            if place.fs is None:
+                raise
+            raise UsageError(f"cannot look for records at {location!r}: {error}") from error
         if not kinds:
             raise UsageError(
                 f"no records of Every Eval Ever at {location!r} (expected <uuid>.json, <uuid>{_INSTANCES}, or"

@@ -253,10 +253,10 @@ def _messages(items: Sequence[Json]) -> tuple[list[Json], int]:
         kind = item.get("type")
         if kind == _CALL:
             num_calls += 1
-            last = messages[-1] if messages and messages[-1]["role"] == "assistant" else None
-            if last is None:
-                last = _message(messages, "assistant", None)
-            last["tool_calls"] = [*(last.get("tool_calls") or []), _call(item)]
+            speaker = messages[-1] if messages and messages[-1]["role"] == "assistant" else None
+            if speaker is None:
+                speaker = _message(messages, "assistant", None)
+            speaker["tool_calls"] = [*(speaker.get("tool_calls") or []), _call(item)]
         elif kind == _RESULT:
             message = _message(messages, "tool", message_text(item.get("output")))
             message["tool_call_id"] = [str(item.get("call_id"))]

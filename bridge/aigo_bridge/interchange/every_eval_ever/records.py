@@ -182,10 +182,12 @@ def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[
             "scorer_key": number.scorer,
             "scorer_name": number.scorer_name,
         }
-        last = metrics[-1] if metrics else {}
+        previous = metrics[-1] if metrics else {}
         # Values of one metric of ours stand one by one there.
-        if all(last.get(name) == key for name, key in keys.items()) and not set(values) & set(last["values"]):
-            last["values"] |= values
+        if all(previous.get(name) == key for name, key in keys.items()) and not set(values) & set(
+            previous["values"]
+        ):
+            previous["values"] |= values
             continue
         reason = _object(details.get("details")).get("aigo_reason")
         metrics.append({"values": values, **keys, **({"reason": reason} if isinstance(reason, str) else {})})
@@ -194,7 +196,7 @@ def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[
 
 def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Json:
     settings = [_object(_object(n.entry.get("generation_config")).get("additional_details")) for n in numbers]
-    task = next((str(each["aigo_task"]) for each in settings if each.get("aigo_task")), evaluation)
+    task = next((str(values["aigo_task"]) for values in settings if values.get("aigo_task")), evaluation)
     scorers: dict[str, Json] = {}
     for number in numbers:
         config = _object(number.entry.get("metric_config"))
@@ -242,8 +244,8 @@ def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Js
 
 
 def _model(record: Record, name: str) -> StoredModel:
-    own_key = _object(record.model.get("additional_details")).get("aigo_key")
-    key = slug(own_key if isinstance(own_key, str) else name)
+    stored_key = _object(record.model.get("additional_details")).get("aigo_key")
+    key = slug(stored_key if isinstance(stored_key, str) else name)
     return StoredModel(
         id=key,
         display_name=str(record.model.get("name") or name),

@@ -242,11 +242,13 @@ def _samples(
 
 def _contradictions(header: Header, task: str, file: SamplesFile, mapper: SampleMapper) -> Iterator[str]:
     """What the results say of the samples, and is not so."""
+    digest: Any = header.part("task_hashes", task)
+    is_proved = isinstance(digest, str) and digest == file.digest
+    if isinstance(digest, str) and file.digest is not None and not is_proved:
+        yield "the samples are not those of the results: their digest is another (task_hashes)"
     counts: Any = header.part("n-samples", task)
     count = counts.get("effective") if isinstance(counts, dict) else None
-    if isinstance(count, int) and count != mapper.totals.samples:
+    # Of runs with --samples releases tell the number of all documents.
+    if isinstance(count, int) and count != mapper.totals.samples and not is_proved:
         yield f"the results are of {count} documents, the samples have {mapper.totals.samples}"
-    digest = header.part("task_hashes", task)
-    if isinstance(digest, str) and file.digest is not None and digest != file.digest:
-        yield "the samples are not those of the results: their digest is another (task_hashes)"
     yield from mapper.scores.disagreements(header.metrics(task), header.aggregations(task))

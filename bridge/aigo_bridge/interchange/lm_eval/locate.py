@@ -56,7 +56,11 @@ class Run:
         if self.date:
             return None
         for name, path in self.samples.items():
-            ending = max((other for other in tasks if name.endswith(f"_{other}")), key=len, default=None)
+            ending = max(
+                (name_of_task for name_of_task in tasks if name.endswith(f"_{name_of_task}")),
+                key=len,
+                default=None,
+            )
             if ending == task:
                 return path
         return None
@@ -115,8 +119,8 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
             key = place.absolute(run.location)
             if key not in runs:
                 runs[key] = run
-            elif (first := runs[key]).only is not None:
-                first.only = None if run.only is None else first.only | run.only
+            elif (run_before := runs[key]).only is not None:
+                run_before.only = None if run.only is None else run_before.only | run.only
     return list(runs.values())
 
 

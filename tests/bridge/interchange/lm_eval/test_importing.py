@@ -73,6 +73,21 @@ def test_documents_that_are_gone_are_damage(tmp_path: Path) -> None:
     assert reason == "the results are of 3 documents, the samples have 2"
 
 
+def test_a_digest_counts_more_than_a_number_of_documents(tmp_path: Path) -> None:
+    """With `--samples` the harness says how many documents there are, not how many it took."""
+    folder = unpacked(RELEASES[-1], tmp_path / "run") / "first"
+    (path,) = folder.rglob("results_*.json")
+    content = json.loads(path.read_text())
+    content["n-samples"]["tiny_choice"]["effective"] = 4
+    path.write_text(json.dumps(content))
+    code, (report,) = imported(folder, tmp_path / "out")
+    assert (code, report.samples) == (0, 2)
+    del content["task_hashes"]
+    path.write_text(json.dumps(content))
+    code, (report,) = imported(folder, tmp_path / "out")
+    assert code == 3
+
+
 def test_samples_of_another_run_are_seen_by_their_digest(tmp_path: Path) -> None:
     release = RELEASES[-1]
     folder = unpacked(release, tmp_path / "run") / "all"
