@@ -24,7 +24,7 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
 
     for command, shown in commands:
         assert squeezed(reader.run(command)) == squeezed(shown), command
-    assert len(commands) == 3
+    assert len(commands) == 5
 
 
 def test_the_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,12 @@ def answer_item(call_id: str, output: str | list[Item]) -> Item:
     }  # fmt: skip
 
 
+def kind_of(part: Any) -> str | None:
+    """The `type` of a part, where it says one."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
 def as_text(value: Any) -> str:
     """A value as text: a text as it is, nothing as the empty text, all else as JSON."""
     if isinstance(value, str):
@@ -124,7 +130,7 @@ class ItemMaker:
 
     def _add(self, items: list[Item], part: Any, role: str, key: str) -> None:
         """Add a part of a message to what came before it."""
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = kind_of(part)
         if isinstance(part, dict) and kind in _CALL:
             function: Item = part["function"] if isinstance(part.get("function"), dict) else part
             arguments = next((function[n] for n in ("input", "arguments", "args") if n in function), None)
@@ -188,9 +194,9 @@ class ItemMaker:
 
     def _answers(self, parts: list[Any], call_id: Any, name: Any) -> list[Item]:
         """A message of a tool: an answer for each part that names its call, or one of all parts."""
-        answering = [part for part in parts if isinstance(part, dict) and part.get("type") in _ANSWER]
+        answering = [part for part in parts if isinstance(part, dict) and kind_of(part) in _ANSWER]
         items = [item for part in answering for item in self._answer_part(part)]
-        plain = [part for part in parts if not (isinstance(part, dict) and part.get("type") in _ANSWER)]
+        plain = [part for part in parts if not (isinstance(part, dict) and kind_of(part) in _ANSWER)]
         if plain or not answering:
             items.append(answer_item(self._answered(call_id, name), self.tool_output(plain)))
         return items
@@ -215,7 +221,7 @@ class ItemMaker:
         """A part of a message or of a tool's answer, other than calls, answers and reasoning."""
         if isinstance(part, str):
             return text_part(part, written=written)
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = kind_of(part)
         if isinstance(part, dict) and (kind in _TEXT or kind is None):
             text = part.get("text") if isinstance(part.get("text"), str) else part.get("content")
             if isinstance(text, str):

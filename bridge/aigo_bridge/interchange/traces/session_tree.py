@@ -158,14 +158,12 @@ def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) ->
         if record.parent is None:
             # A prompt without a parent begins a conversation; any other line must follow something.
             begins = record.is_prompt and record.value.get("isCompactSummary") is not True
-            place = None if begins else previous
+            place = None if begins or previous in active else previous
         elif record.parent in places:
             place = places[record.parent]
         else:
             loss.changed["line whose parent is not in the transcript: follows the line before it"] += 1
-            place = previous
-        if place == previous and place in active:
-            break
+            place = None if previous in active else previous
     return active
 
 
@@ -173,10 +171,7 @@ def _add_parts(lines: Sequence[Record], active: set[int]) -> None:
     """Add what belongs to the conversation and stands beside the chain: answers are chained part by part, and
     results of tools that ran at once hang on their own calls.
     """
-    answers = {lines[place].message.get("id") for place in active if lines[place].type == "assistant"} - {
-        None
-    }
-    answers = {key for key in answers if isinstance(key, str)}
+    answers = {_key(lines[place]) for place in active if lines[place].type == "assistant"} - {None}
     for place, record in enumerate(lines):
         if record.type == "assistant" and _key(record) in answers:
             active.add(place)
