@@ -237,6 +237,49 @@ def cases() -> Iterator[tuple[str, dict[str, str]]]:
     s.says("All done.")
     yield "compaction", {s.file: s.text()}
 
+    s = Session(25)
+    s.user("Start.")
+    s.says("Ready.")
+    s.user("First attempt.")
+    s.says("First answer.")
+    s.user("Second attempt.", parent="u-0002")
+    s.says("Second answer.")
+    s.user("Keep going.")
+    s.line(
+        "system",
+        parent=None,
+        logicalParentUuid="u-0010",
+        subtype="compact_boundary",
+        content="Conversation compacted",
+        compactMetadata={
+            "trigger": "auto",
+            "preTokens": 150000,
+            "preservedSegment": {"headUuid": "u-0006", "anchorUuid": "u-0009", "tailUuid": "u-0010"},
+        },
+    )
+    s.user("This session is being continued. The user asked for a plan.", isCompactSummary=True)
+    s.says("Kept going.")
+    s.user("After compaction.")
+    s.says("Final answer.")
+    yield "compaction-that-keeps-messages", {s.file: s.text()}
+
+    s = Session(26)
+    s.user("Start.")
+    s.says("Ready.")
+    s.line(
+        "system",
+        parent=None,
+        logicalParentUuid="u-0002",
+        subtype="compact_boundary",
+        content="Conversation compacted",
+        compactMetadata={"trigger": "manual"},
+    )
+    s.user("This session is being continued.", isCompactSummary=True)
+    s.lines.append({**s.lines[1], "parentUuid": "u-0004"})
+    s.user("Go on.", parent="u-0002")
+    s.says("Done.")
+    yield "compaction-that-writes-lines-again", {s.file: s.text()}
+
     s = Session(8)
     s.user("Hello?")
     s.line(

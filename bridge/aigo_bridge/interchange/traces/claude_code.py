@@ -67,22 +67,29 @@ def find_sessions(location: Path) -> list[SessionFiles]:
         EvidenceError: there is none.
     """
     if location.is_file():
-        beside = [] if _is_agent(location) else sorted(location.parent.glob("agent-*.jsonl"))
+        beside = [] if _is_agent(location, location.parent) else sorted(location.parent.glob("agent-*.jsonl"))
         return [SessionFiles(location, (*_own_agents(location), *_by_session(beside).get(location.stem, ())))]
     if not location.is_dir():
         raise EvidenceError(
             f"{str(location)!r} is not there, expected a transcript (.jsonl) or a folder of them"
         )
     files = sorted(location.rglob("*.jsonl"))
-    sessions = [path for path in files if not _is_agent(path)]
+    sessions = [path for path in files if not _is_agent(path, location)]
     if not sessions:
         raise EvidenceError(f"{str(location)!r} has no transcripts of Claude Code (<session id>.jsonl)")
-    by_session = _by_session(path for path in files if _is_agent(path) and "subagents" not in path.parts)
+    by_session = _by_session(
+        path for path in files if path.name.startswith("agent-") and not _is_inside(path, location)
+    )
     return [SessionFiles(path, (*_own_agents(path), *by_session.get(path.stem, ()))) for path in sessions]
 
 
-def _is_agent(path: Path) -> bool:
-    return path.name.startswith("agent-") or "subagents" in path.parts
+def _is_agent(path: Path, folder: Path) -> bool:
+    return path.name.startswith("agent-") or _is_inside(path, folder)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether a file stands with the sub-agents of a session."""
+    return "subagents" in path.relative_to(folder).parts
 
 
 def _own_agents(session: Path) -> list[Path]:

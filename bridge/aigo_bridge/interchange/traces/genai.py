@@ -20,7 +20,7 @@ from aigo_bridge.interchange.traces.assembling import count, usage
 from aigo_bridge.interchange.traces.attributes import Attributes, mapping, parsed
 from aigo_bridge.interchange.traces.items import Item, ItemMaker, as_text
 from aigo_bridge.interchange.traces.otlp import RawEvent, RawSpan
-from aigo_bridge.interchange.traces.spans import Happening, Span
+from aigo_bridge.interchange.traces.span_records import Happening, Span
 
 _KINDS = {
     "chat": "model", "text_completion": "model", "generate_content": "model", "completion": "model",

@@ -21,7 +21,8 @@ from aigo_bridge.interchange.traces.items import Item, ItemMaker, as_text
 from aigo_bridge.interchange.traces.langchain import first_message, items_of, message_list
 from aigo_bridge.interchange.traces.otlp import time_of
 from aigo_bridge.interchange.traces.recordings import files_at, table_values
-from aigo_bridge.interchange.traces.spans import Happening, Recording, Span, trace_of
+from aigo_bridge.interchange.traces.span_records import Happening, Recording, Span
+from aigo_bridge.interchange.traces.spans import trace_of
 
 SOURCE = "langsmith"
 _AGENTS = frozenset({"LangGraph", "AgentExecutor"})

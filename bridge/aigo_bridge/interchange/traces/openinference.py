@@ -16,7 +16,7 @@ from aigo_bridge.interchange.traces.attributes import Attributes, mapping, neste
 from aigo_bridge.interchange.traces.genai import of_messages
 from aigo_bridge.interchange.traces.items import Item, ItemMaker, as_text, text_part
 from aigo_bridge.interchange.traces.otlp import RawSpan
-from aigo_bridge.interchange.traces.spans import Happening, Span
+from aigo_bridge.interchange.traces.span_records import Happening, Span
 
 _NAMESPACES = frozenset(
     {"llm", "input", "output", "openinference", "tool", "session", "user", "agent", "retrieval", "embedding"}

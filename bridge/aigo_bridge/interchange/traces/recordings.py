@@ -10,7 +10,8 @@ from aigo_bridge.errors import DatasetError, EvidenceError
 from aigo_bridge.interchange.traces import genai, openinference
 from aigo_bridge.interchange.traces.documents import Reading, values_of
 from aigo_bridge.interchange.traces.otlp import RawSpan, raw_spans
-from aigo_bridge.interchange.traces.spans import Recording, Span, trace_of
+from aigo_bridge.interchange.traces.span_records import Recording, Span
+from aigo_bridge.interchange.traces.spans import trace_of
 
 _MOST_RESOURCES = 20
 """Processes that a trace names."""

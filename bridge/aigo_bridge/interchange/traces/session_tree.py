@@ -49,6 +49,11 @@ class Record:
         return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
     @property
+    def is_summary(self) -> bool:
+        """Whether it takes the place of what was said before a compaction."""
+        return self.value.get("isCompactSummary") is True
+
+    @property
     def is_prompt(self) -> bool:
         """Whether a human may have said it."""
         return self.type == "user" and not any(part.get("type") == "tool_result" for part in self.blocks)
@@ -112,7 +117,7 @@ def tree_of(records: Sequence[Record], loss: LossReport) -> Tree:
         above = places.get(record.parent or "")
         if above in branch_of:
             branch_of[place] = branch_of[above]
-        elif record.type in _SPOKEN:
+        elif record.type in _SPOKEN and not record.is_summary:
             branch_of[place] = len(branches)
             branches.append([])
         else:
@@ -132,7 +137,7 @@ def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
     for record in records:
         if record.uuid is None or record.uuid not in earlier:
             lines.append(record)
-        elif earlier[record.uuid].value == record.value:
+        elif _bare(earlier[record.uuid]) == _bare(record):
             loss.dropped["line that stands there twice"] += 1
             continue
         else:
@@ -143,27 +148,33 @@ def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
     return lines
 
 
+def _bare(record: Record) -> dict[str, Any]:
+    """A line without its place: compactions write lines that they keep again, behind their summary."""
+    return {name: value for name, value in record.value.items() if name != "parentUuid"}
+
+
 def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) -> set[int]:
     """Places of the lines from the last that was said up to the first."""
     spoken = [place for place, record in enumerate(lines) if record.type in _SPOKEN]
     place: int | None = spoken[-1] if spoken else len(lines) - 1
     active: set[int] = set()
     while place is not None:
-        if place in active:
-            loss.changed["line inside its own ancestry: taken for the first"] += 1
-            break
         active.add(place)
         record = lines[place]
-        previous = place - 1 if place > 0 else None
+        previous = place - 1 if place > 0 and place - 1 not in active else None
         if record.parent is None:
             # A prompt without a parent begins a conversation; any other line must follow something.
-            begins = record.is_prompt and record.value.get("isCompactSummary") is not True
-            place = None if begins or previous in active else previous
-        elif record.parent in places:
-            place = places[record.parent]
-        else:
+            begins = record.is_prompt and not record.is_summary
+            place = None if begins else previous
+        elif record.parent not in places:
             loss.changed["line whose parent is not in the transcript: follows the line before it"] += 1
-            place = None if previous in active else previous
+            place = previous
+        elif places[record.parent] in active:
+            # A compaction that kept messages: they follow its summary, and it follows them.
+            loss.changed["line inside its own ancestry: follows the line before it"] += 1
+            place = previous
+        else:
+            place = places[record.parent]
     return active
 
 

@@ -77,8 +77,8 @@ def spoil(source: str, random: Random, folder: Path) -> Path:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_spoiled_files_give_traces_or_are_refused(source: str, tmp_path: Path) -> None:
-    """The same two hundred each time: a failure names its number."""
-    for number in range(200):
+    """The same eighty each time: a failure names its number."""
+    for number in range(80):
         folder = spoil(source, Random(f"{source} {number}"), tmp_path / str(number))
         try:
             for trace in read_traces(folder, source, reading()):
@@ -101,7 +101,7 @@ def test_files_that_end_in_the_middle_are_damage(source: str, tmp_path: Path) ->
         notes = reading()
         traces = list(read_traces(folder, source, notes))
         assert all(Trace.model_validate(trace) for trace in traces)
-        is_whole = original.suffix == ".jsonl" and data[length : length + 1] in (b"\n",)
+        is_whole = original.suffix == ".jsonl" and data[length : length + 1] == b"\n"
         assert notes.damage or is_whole or data[:length].endswith(b"\n"), length
 
 
@@ -119,9 +119,9 @@ def written(folder: Path, *spans: Any) -> Path:
     return file
 
 
-def test_a_chain_of_ten_thousand_agents(tmp_path: Path) -> None:
+def test_a_chain_of_three_thousand_agents(tmp_path: Path) -> None:
     """Neither the depth of the stack nor its square is needed."""
-    many = 10_000
+    many = 3_000
     chain = [span(n + 1, n or None, gen_ai__operation__name="invoke_agent") for n in range(many)]
     calls = [span(many + n + 1, n + 1, gen_ai__operation__name="chat") for n in range(many)]
     (trace,) = read_traces(written(tmp_path, *chain, *calls), "opentelemetry", reading())
@@ -138,8 +138,8 @@ def test_a_circle_of_all_spans_keeps_them(tmp_path: Path) -> None:
     assert notes.loss.changed["span inside itself: at the top"] == 1
 
 
-def test_ten_thousand_tools_of_one_name_without_ids(tmp_path: Path) -> None:
-    calls = [{"function": {"name": "f", "arguments": json.dumps({"n": n})}} for n in range(10_000)]
+def test_thousands_of_tools_of_one_name_without_ids(tmp_path: Path) -> None:
+    calls = [{"function": {"name": "f", "arguments": json.dumps({"n": n})}} for n in range(5_000)]
     message = json.dumps([{"role": "assistant", "tool_calls": calls}])
     tools = [
         span(
