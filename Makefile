@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: frontend site pictures manual dist sbom install locked lock demo unit test e2e durations coverage check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables registries
+.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables registries
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -92,6 +92,10 @@ format: $(VENV)/installed-for-tests
 frontend:
 	cd frontend && npm ci --no-audit --no-fund && npm run check && npm run build
 
+## Build and test the extension for VS Code in editors/vscode; needs Node and npm. With VSIX=1 also package it, as aigo-bridge.vsix there.
+editors:
+	cd editors/vscode && npm ci --no-audit --no-fund && npm test $(if $(VSIX),&& npm run package)
+
 ## The documentation as a site, in out/site/html; it needs no network, and ends when a link leads nowhere.
 site: $(VENV)/installed-for-tests
 	$(BIN)/python -m tools.site
@@ -99,6 +103,10 @@ site: $(VENV)/installed-for-tests
 ## Make the pictures of docs/pictures anew; needs Chromium.
 pictures: $(VENV)/installed-for-tests
 	$(BIN)/python tools/pictures.py
+
+## The gallery of shipped tasks anew, page and pictures; needs Chromium. Some only: ARGS=gsm8k.
+gallery: $(VENV)/installed-for-tests
+	$(BIN)/python -m tools.gallery $(ARGS)
 
 DIST ?= dist
 SBOM ?= out/sbom.cdx.json

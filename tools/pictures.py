@@ -162,18 +162,25 @@ def small(data: bytes) -> bytes:
     return out.getvalue()
 
 
-def main(target: Path = TARGET) -> None:
-    """Make them all."""
+@contextmanager
+def browser_of_pages() -> Iterator[Browser]:
+    """The machine's Chromium."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        run_all(Path(folder))
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+def main(target: Path = TARGET) -> None:
+    """Make them all."""
+    with tempfile.TemporaryDirectory() as folder, browser_of_pages() as browser:
+        run_all(Path(folder))
         scene = Scene(Path(folder), browser)
         for name, picture in PICTURES.items():
             (target / f"{name}.png").write_bytes(small(picture(scene)))
-        browser.close()
 
 
 if __name__ == "__main__":

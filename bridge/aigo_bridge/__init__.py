@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aigo_bridge.version import __version__
 
 if TYPE_CHECKING:
-    from aigo_bridge.api.evidence import import_logs, open_results, validate
+    from aigo_bridge.api.evidence import import_logs, open_results, validate, verify
     from aigo_bridge.api.planning import plan_task
     from aigo_bridge.api.running import gaps, run, translate
     from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aigo_bridge.results.reading import LogReader, read_log
     from aigo_bridge.results.writing import write_log
     from aigo_bridge.tables.results import Results
+    from aigo_bridge.verification.levels import Verification
 
 _HOMES = {
     "plan_task": "api.planning",
@@ -40,6 +41,7 @@ _HOMES = {
     "run": "api.running",
     "import_logs": "api.evidence",
     "validate": "api.evidence",
+    "verify": "api.evidence",
     "open_results": "api.evidence",
     "read_log": "results.reading",
     "write_log": "results.writing",
@@ -51,6 +53,7 @@ _HOMES = {
     "ImportOptions": "importing.log_import",
     "ImportReport": "importing.log_import",
     "ValidationReport": "evaluation.validation",
+    "Verification": "verification.levels",
     "LogReader": "results.reading",
     "Results": "tables.results",
     "TaskResultLog": "dtypes",
@@ -71,6 +74,7 @@ __all__ = [
     "write_log",
     "open_results",
     "validate",
+    "verify",
     "TaskPlan",
     "Gap",
     "Fidelity",
@@ -79,6 +83,7 @@ __all__ = [
     "ImportOptions",
     "ImportReport",
     "ValidationReport",
+    "Verification",
     "LogReader",
     "Results",
     "TaskResultLog",

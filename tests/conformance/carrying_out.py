@@ -57,12 +57,24 @@ def faults(
     return found
 
 
-def unproved(plan: TaskPlan, result: Path) -> list[str]:
-    """What `verify` finds in a result that nobody has altered, with the task at hand and its scorers run again."""
+def unproved(plan: TaskPlan, result: Path, replay: Path | None = None) -> list[str]:
+    """What `verify` finds in a result that nobody has altered, with the task at hand and its scorers run again; scores that it
+    cannot compute although judges' replies are there.
+
+    Args:
+        plan: of the result.
+        result: the file.
+        replay: the cassette of the run; `None`: the replies are those that stand in the result.
+    """
     if plan.origin is None:
         return []
     materials = Materials(
-        plan.origin.task, dict(plan.origin.datasets), root=plan.origin.root, rerun_scorers=True
+        plan.origin.task,
+        dict(plan.origin.datasets),
+        root=plan.origin.root,
+        rerun_scorers=True,
+        replay=replay,
     )
     levels = verify(result, materials).levels
-    return [f"{level.name}: {finding}" for level in levels for finding in level.findings]
+    missing = [note for level in levels for note in level.notes if "scores not computed" in note]
+    return [f"{level.name}: {finding}" for level in levels for finding in level.findings] + missing

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conformance.carrying_out import unproved
 from tests.conformance.comparing import ENGINES, differences, outcome_on
 from tests.conformance.features import Feature, Ready, features, ready
 from tests.conformance.ledger import known_gap
@@ -86,6 +87,11 @@ def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
     finally:
         recorder.close()
     found = [f"not recorded: {reason}" for reason in recorder.reasons]
+    tape = folder / "c.cassette"
+    found += [
+        f"recorded: {each}"
+        for each in unproved(made.plan, folder / "recorded" / engine / "result.json", tape)
+    ]
     issues: list[Issue] = []
     played: dict[str, Mapping[str, Any]] = {}
     with closing(Cassette(folder / "c.cassette", issues.append)) as cassette:
@@ -94,6 +100,8 @@ def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
                 player = cassette.player()
                 settings = {**made.settings, **_played_models(made.settings), "tape": player}
                 played[other] = outcome_on(other, made.plan, folder / "played", **settings)
+                result = folder / "played" / other / "result.json"
+                found += [f"played on {other}: {each}" for each in unproved(made.plan, result, tape)]
                 found += [f"{other}: {player.num_missing} calls missing"] if player.num_missing else []
                 found += [f"{other}: {player.num_unasked} calls not made"] if player.num_unasked else []
         found += _cost_faults(made, cassette, all_scored=recorded["counts"][1] == 0)

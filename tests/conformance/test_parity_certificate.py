@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,21 @@ def test_engines_that_agree_have_a_certificate_of_it(cassette: None, aigo: Run, 
     (task,) = content["tasks"]
     assert task["samples"] == {"total": 4, "same_messages": 4, "same_scores": 4}
     assert len(set(task["digests"].values())) == 1
-    assert content["engines"]["lighteval"] == {"answered": 4, "missing": 0, "not_asked": 0}
+    lighteval = version("lighteval")
+    assert content["engines"]["lighteval"] == {
+        "version": lighteval,
+        "answered": 4,
+        "missing": 0,
+        "not_asked": 0,
+    }
+    digest = hashlib.sha256((tmp_path / "c").read_bytes()).hexdigest()
+    assert content["cassette"]["sha256"] == digest
+    (run,) = content["cassette"]["recorded"]
+    assert (run["task"], run["engine"]) == ("capitals", "inspect")
+    assert content["environment"]["packages"]["inspect-ai"] == version("inspect-ai")
+    assert content["environment"]["bridge"] == content["version"]
+    for named in (digest, f"| lighteval | {lighteval} |", task["plan"], *task["digests"].values()):
+        assert named in text
     assert "**the engines agree**: inspect, lighteval" in text
     assert aigo(*PARITY, "--json").json["tasks"] == content["tasks"]
 

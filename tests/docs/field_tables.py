@@ -7,15 +7,12 @@ python -m tests.docs.field_tables --check  says whether they are current
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import sys
-import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from tests.support.commands import REPOSITORY
@@ -24,11 +21,10 @@ from tests.support.pages import Page, Section
 from aigo_bridge import dtypes, spec
 from aigo_bridge.spec.base import OneOf
 from aigo_bridge.spec.schema import description
+from aigo_bridge.spec.wording import TAGS, default_words, field_words, meaning, tag_of_model
 
 BEGIN, END = "<!-- fields: {} -->", "<!-- end of fields -->"
 _TABLE = re.compile(r"<!-- fields: (\w+) -->\n(.*?)<!-- end of fields -->", re.DOTALL)
-_BASIC = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "anything", object: "anything"}
-_TAGS = ("type", "function")
 
 
 @dataclass(frozen=True)
@@ -97,19 +93,9 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def tag(model: type[BaseModel]) -> str | None:
-    """The word that chooses this class among others, e.g. its `type`; `None` when there is none."""
-    for name in _TAGS:
-        if name in model.model_fields:
-            values = get_args(model.model_fields[name].annotation)
-            if len(values) == 1:
-                return str(values[0])
-    return None
-
-
 def _is_alternative(model: type[BaseModel]) -> bool:
     """Whether it is one of several that may stand in one place: its tag, or the operation of a filter, says which."""
-    return tag(model) is not None or "op" in model.model_fields
+    return tag_of_model(model) is not None or "op" in model.model_fields
 
 
 def marked(page: Page) -> dict[str, Section]:
@@ -144,10 +130,10 @@ class Writer:
         rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         for name in names:
             info = model.model_fields[name]
-            cells = [f"`{info.alias or name}`", self._value(info.annotation, bound=_is_templated(info))]
+            value = field_words(info, self._link, with_null=not self._tables.has_defaults)
+            cells = [f"`{info.alias or name}`", value]
             if self._tables.has_defaults:
-                default = None if info.is_required() else info.get_default(call_default_factory=True)
-                cells.append("required" if info.is_required() else _written(default))
+                cells.append(default_words(info))
             cells.append(self._meaning(model, name))
             rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join(rows) + "\n"
@@ -162,31 +148,8 @@ class Writer:
         elsewhere = {name for base in bases for name in base.model_fields} - set(
             inspect.get_annotations(model)
         )
-        tags = _TAGS if tag(model) is not None else ()
+        tags = TAGS if tag_of_model(model) is not None else ()
         return [name for name in model.model_fields if name not in elsewhere and name not in tags]
-
-    def _value(self, annotation: Any, *, bound: bool = False) -> str:
-        """What may stand there, in a word or two."""
-        origin, arguments = get_origin(annotation), get_args(annotation)
-        if annotation in _BASIC:
-            return _BASIC[annotation]
-        if origin is Literal:
-            return ", ".join(f"`{value}`" for value in arguments)
-        if origin in (Union, types.UnionType):
-            parts = [each for each in arguments if each is not type(None) and not (bound and each is str)]
-            null = [] if self._tables.has_defaults or type(None) not in arguments else ["null"]
-            return " or ".join(dict.fromkeys([self._value(each) for each in parts or [str]] + null))
-        if origin in (tuple, list):
-            return f"list of {self._value(arguments[0])}"
-        if origin is dict:
-            return "mapping"
-        if hasattr(annotation, "__metadata__"):
-            return self._value(arguments[0], bound=any(_is_bound(each) for each in annotation.__metadata__))
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            return self._link(annotation)
-        if isinstance(annotation, type) and issubclass(annotation, Enum):
-            return ", ".join(f"`{member.value}`" for member in annotation)
-        return str(getattr(annotation, "__name__", annotation)).lower()
 
     def _link(self, model: type[BaseModel]) -> str:
         """Where a class is described: its own section, the chapter of all those that may stand there, or that of a class it belongs to."""
@@ -197,32 +160,13 @@ class Writer:
         if title == model.__name__ and not self._tables.has_defaults:
             text = f"`{title}`"
         else:
-            text = "mapping" if title.startswith("`") and tag(model) is None else title.lower()
+            text = "mapping" if title.startswith("`") and tag_of_model(model) is None else title.lower()
         return f"[{text}](#{self._page.anchor(title)})"
 
     def _meaning(self, model: type[BaseModel], name: str) -> str:
-        text = re.sub(r"\s+", " ", description(model, name) or "").strip()
-        if not self._tables.has_defaults:
-            return text.replace("`None`", "null")
-        text = re.sub(r"(^|\. )`None`: ", r"\1Left out: ", text)
-        return text.replace("`None`", "left out")
-
-
-def _is_bound(metadata: Any) -> bool:
-    return type(metadata).__name__ == "_UntilBound"
-
-
-def _is_templated(info: Any) -> bool:
-    return any(_is_bound(each) for each in info.metadata)
-
-
-def _written(value: Any) -> str:
-    """A default as it would be written."""
-    if value is None:
-        return ""
-    if isinstance(value, BaseModel):
-        value = value.model_dump()
-    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+        if self._tables.has_defaults:
+            return meaning(model, name)
+        return re.sub(r"\s+", " ", description(model, name) or "").strip().replace("`None`", "null")
 
 
 def current(tables: Tables) -> str:

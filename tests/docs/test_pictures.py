@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from tests.support.commands import REPOSITORY
+from tests.support.pages import DOCS, PAGES
+from tools import gallery
 from tools.pictures import PICTURES, TARGET
 
 LARGEST = 100_000
 
 
 def test_the_pictures_are_those_of_the_tool() -> None:
-    assert {path.stem for path in TARGET.iterdir()} == set(PICTURES)
+    assert {path.stem for path in TARGET.glob("*.png")} == set(PICTURES)
+    names = {exhibit.name for exhibit in gallery.exhibits()}
+    assert {path.stem for path in gallery.PICTURES.iterdir()} == names
 
 
 def test_the_pictures_are_small() -> None:
-    assert [path.name for path in TARGET.iterdir() if path.stat().st_size > LARGEST] == []
+    assert [path.name for path in TARGET.rglob("*.png") if path.stat().st_size > LARGEST] == []
 
 
 def test_every_picture_is_shown() -> None:
-    text = "".join(page.read_text("utf-8") for page in (REPOSITORY / "docs").glob("*.md"))
+    text = "".join(page.read_text("utf-8") for page in PAGES)
     assert [name for name in PICTURES if f"](pictures/{name}.png)" not in text] == []
+
+
+def test_the_gallery_is_of_the_tasks_as_they_are() -> None:
+    assert (DOCS / "gallery.md").read_text("utf-8") == gallery.page(), "make gallery"

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from tests.conformance.ledger import LEDGER
-from tests.docs.field_tables import TASK_FORMAT, Writer, is_current, marked, tag
+from tests.docs.field_tables import TASK_FORMAT, Writer, is_current, marked
 from tests.support.commands import Run
 from tests.support.pages import Page, Section
+
+from aigo_bridge.spec.wording import tag_of_model
 
 Load = Callable[[Path], dict[str, Any]]
 PAGE = Page(TASK_FORMAT.path, TASK_FORMAT.path.read_text(encoding="utf-8"))
@@ -99,7 +101,7 @@ def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
         name: section.title
         for name, section in marked(PAGE).items()
         if (model := TASK_FORMAT.classes.get(name))
-        and (word := tag(model))
+        and (word := tag_of_model(model))
         and f"`{word}`" not in section.title
     }
     assert wrong == {}

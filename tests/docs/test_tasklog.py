@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.field_tables import TASKLOG, is_current, marked, tag
+from tests.docs.field_tables import TASKLOG, is_current, marked
 from tests.support.commands import REPOSITORY, Run
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import Page
+
+from aigo_bridge.spec.wording import tag_of_model
 
 PAGE = Page(TASKLOG.path, TASKLOG.path.read_text(encoding="utf-8"))
 LOG, FAILED = [json.loads(block.text) for block in PAGE.blocks if block.kind == "json"]
@@ -56,7 +58,7 @@ def test_every_class_has_a_table_or_is_named() -> None:
 def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
     for name, section in marked(PAGE).items():
         model = TASKLOG.classes.get(name)
-        assert model is None or section.title == (f"`{tag(model)}`" if tag(model) else name)
+        assert model is None or section.title == (f"`{tag_of_model(model)}`" if tag_of_model(model) else name)
 
 
 def test_the_excerpt_is_the_log(folder: Path) -> None:

@@ -1,27 +1,32 @@
-"""Whatever is altered in a result, its provenance, attestation, native log or bundle is found, and its place named.
+"""Whatever is altered in a result, its provenance, attestation, native log, cassette or bundle is found, and its place named.
 
 `AIGO_ALTERATIONS=2000` makes as many changes (`make nightly`); without it there are enough for every kind at every source.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 from tests.support.commands import REPOSITORY, TASKS
 from tests.support.forked import finished
 
+from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.provenance.envelope import make_key, private_key
 from aigo_bridge.provenance.record import provenance_file
 from aigo_bridge.provenance.statement import attestation_file
 from aigo_bridge.results.log_files import FIRST_LINE
+from aigo_bridge.text.canonical_json import canonical_digest
 from aigo_bridge.verification.attesting import attest_result
 from aigo_bridge.verification.bundling import Contents, write_bundle
 from aigo_bridge.verification.levels import Verification
@@ -31,6 +36,8 @@ from aigo_bridge.verification.verifying import Materials, verify
 CHANGES = int(os.environ.get("AIGO_ALTERATIONS", "160"))
 TRIVIA = TASKS / "hp-trivia"
 GOLDEN = REPOSITORY / "tests/golden"
+TASKS_OF = {"run": REPOSITORY / "examples/capitals", "judged": TRIVIA}
+"""Source → its task, where that is bundled with it, and its calls were recorded."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,9 @@ class Source:
     log: Path
     bundle: Path
     key: Path
+    task: Path | None = None
+    """Of a task that is scored again; its replies are in the cassette, too."""
+    cassette: Path | None = None
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +62,22 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
     made = [_run(folder), _run_with_judge(folder), _repeated(folder), *_imported(folder)]
     for name, result, log in made:
         attest_result(result, private_key(folder / "key.pem"))
-        write_bundle(Contents(result, Materials(), log=log), folder / f"{name}.zip")
-    return [Source(name, result, log, folder / f"{name}.zip", public) for name, result, log in made]
+        task = TASKS_OF.get(name)
+        write_bundle(
+            Contents(result, Materials(None if task is None else str(task)), log=log), folder / f"{name}.zip"
+        )
+    return [
+        Source(
+            name,
+            result,
+            log,
+            folder / f"{name}.zip",
+            public,
+            TASKS_OF.get(name),
+            folder / f"{name}.cassette" if name in TASKS_OF else None,
+        )
+        for name, result, log in made
+    ]
 
 
 def _aigo(folder: Path, *arguments: object) -> None:
@@ -63,7 +87,8 @@ def _aigo(folder: Path, *arguments: object) -> None:
 
 def _run(folder: Path) -> tuple[str, Path, Path]:
     example = REPOSITORY / "examples/capitals"
-    _aigo(folder, "run", example, "--model", f"scripted/{example}/answers.jsonl", "--out", "run")
+    model = f"scripted/{example}/answers.jsonl"
+    _aigo(folder, "run", example, "--model", model, "--record", "run.cassette", "--out", "run")
     return "run", folder / "run/capitals.tasklog.json", next((folder / "run").glob("*.eval"))
 
 
@@ -82,6 +107,8 @@ def _run_with_judge(folder: Path) -> tuple[str, Path, Path]:
         4,
         "--num-trials",
         2,
+        "--record",
+        "judged.cassette",
         "--out",
         "judged",
     )
@@ -277,6 +304,152 @@ def bundle(source: Source, folder: Path, chance: random.Random) -> tuple[Path, M
     return copy, Materials(key=source.key), {name, "bundle.json", "was altered"}
 
 
+def bundle_written_anew(
+    source: Source, folder: Path, chance: random.Random
+) -> tuple[Path, Materials, set[str]]:
+    """By somebody who writes the digests of the members anew."""
+    copy = folder / "b.zip"
+    with zipfile.ZipFile(source.bundle) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = orjson.loads(members["bundle.json"])
+    names = [name for name in members if name.startswith(("result/", "task/", "report"))]
+    name = chance.choice([name for name in names if not name.endswith((".intoto.json", "export.json"))])
+    place = chance.choice(_digits(members[name]) or [0])
+    if name.endswith(("task.yaml", "samples.jsonl")):
+        # A prompt, or a row: what is written otherwise and says the same is no other task.
+        start = b'content: "' if name.endswith("yaml") else b'": "'
+        begin = members[name].index(start) + len(start)
+        place = next(at for at in range(begin, len(members[name])) if members[name][at : at + 1].isalpha())
+    old = members[name]
+    members[name] = (
+        _other_digit(old, place, chance)
+        if old[place] in b"0123456789"
+        else old[:place] + bytes([old[place] ^ 1]) + old[place + 1 :]
+    )
+    content = {key: value for key, value in manifest.items() if key != "digest"}
+    content["members"][name] = hashlib.sha256(members[name]).hexdigest()
+    members["bundle.json"] = orjson.dumps({**content, "digest": canonical_digest(content)})
+    with zipfile.ZipFile(copy, "w") as archive:
+        for member, text in members.items():
+            archive.writestr(member, text)
+    return (
+        copy,
+        Materials(key=source.key),
+        {Path(name).name, "sample ", "field ", "bundle's task", "provenance"},
+    )
+
+
+Line = tuple[dict[str, Any], bytes]
+
+
+def _recorded(
+    source: Source, folder: Path, chance: random.Random, change: Callable[[list[Line]], set[str]]
+) -> tuple[Path, Materials, set[str]]:
+    """A cassette with other lines, whose checksums are right, as whoever means it would write it."""
+    if source.cassette is None:
+        return digit(source, folder, chance)
+    lines = list(cassette_lines(source.cassette, lambda issue: pytest.fail(str(issue))))
+    named = change(lines)
+    copy = folder / "c.cassette"
+    copy.write_bytes(b"".join(b"%08x %s\n" % (zlib.crc32(text), text) for _, text in lines))
+    result = _copied(source, folder)
+    return result, Materials(replay=copy), {f"c.cassette, sample {name}" for name in named} or {"c.cassette"}
+
+
+def _calls(lines: list[Line]) -> list[int]:
+    return [number for number, (line, _) in enumerate(lines) if "call" in line]
+
+
+def _sample(line: Line) -> str:
+    return orjson.dumps(line[0]["call"]["sample"]).decode()
+
+
+def recorded_digit(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    def change(lines: list[Line]) -> set[str]:
+        number = chance.choice(_calls(lines))
+        line, text = lines[number]
+        lines[number] = (line, _other_digit(text, chance.choice(_digits(text)), chance))
+        return {_sample((orjson.loads(lines[number][1]), b""))}
+
+    return _recorded(source, folder, chance, change)
+
+
+def recorded_swap(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    def change(lines: list[Line]) -> set[str]:
+        one, two = chance.sample(_calls(lines), 2)
+        lines[one], lines[two] = lines[two], lines[one]
+        return {_sample(lines[one]), _sample(lines[two])}
+
+    return _recorded(source, folder, chance, change)
+
+
+def recorded_removal(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    def change(lines: list[Line]) -> set[str]:
+        number = chance.choice(_calls(lines))
+        del lines[number]
+        return {_sample(lines[number - 1])} if "call" in lines[number - 1][0] else set()
+
+    return _recorded(source, folder, chance, change)
+
+
+def recorded_prompt(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    def change(lines: list[Line]) -> set[str]:
+        number = chance.choice(_calls(lines))
+        line, text = lines[number]
+        begin = text.index(b'"content":"') + 11
+        place = next(at for at in range(begin, len(text)) if text[at : at + 1].isalpha())
+        lines[number] = (line, text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+        return {_sample(lines[number])}
+
+    return _recorded(source, folder, chance, change)
+
+
+def recorded_byte(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """By accident, anywhere in the file as it is packed."""
+    if source.cassette is None:
+        return digit(source, folder, chance)
+    content = source.cassette.read_bytes()
+    place = chance.randrange(len(content))
+    copy = folder / "c.cassette"
+    copy.write_bytes(
+        content[:place] + bytes([content[place] ^ (1 << chance.randrange(8))]) + content[place + 1 :]
+    )
+    return _copied(source, folder), Materials(replay=copy), {"c.cassette"}
+
+
+def said_by_judge(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """A judge's reply, its question or its score, by somebody who leaves no provenance: the replies tell."""
+    if source.name != "judged":
+        return digit(source, folder, chance)
+    result = folder / source.result.name
+    content = orjson.loads(source.result.read_bytes())
+    sample = chance.choice(content["evidence"]["samples"])
+    score = chance.choice(sample["trials"])["scores"][0]
+    call = score["metadata"]["judge_calls"][0]
+    kind = chance.choice(["verdict", "reasoning", "confidence", "question", "score", "label"])
+    if kind == "verdict":
+        verdicts = ('"correct"', '"incorrect"')
+        old, new = verdicts if verdicts[0] in call["reply"] else verdicts[::-1]
+        call["reply"] = call["reply"].replace(old, new)
+    elif kind == "reasoning":
+        score["metadata"]["reasoning"] += "."
+    elif kind == "confidence":
+        call["reply"] = call["reply"].replace("0.9", "0.8").replace("0.7", "0.6")
+        assert '"confidence"' in call["reply"]
+    elif kind == "question":
+        call["messages"][-1]["content"] += " "
+    elif kind == "score":
+        score["values"]["is_correct"] = 1.0 - score["values"]["is_correct"]
+    else:
+        score["metadata"]["prediction"] += "?"
+    result.write_bytes(orjson.dumps(content))
+    assert source.cassette is not None
+    replay = source.cassette if chance.random() < 0.5 else None
+    materials = Materials(str(source.task), rerun_scorers=True, replay=replay)
+    where = f"sample {orjson.dumps(sample['sample_id']).decode()}, scorer 'model_as_a_judge_classifier'"
+    return result, materials, {where}
+
+
 KINDS: list[Change] = [
     digit,
     digit,
@@ -289,6 +462,13 @@ KINDS: list[Change] = [
     another_key,
     native_log,
     bundle,
+    bundle_written_anew,
+    recorded_digit,
+    recorded_swap,
+    recorded_removal,
+    recorded_prompt,
+    recorded_byte,
+    said_by_judge,
 ]
 
 
@@ -307,6 +487,12 @@ def test_nothing_is_told_of_what_was_not_altered(sources: list[Source]) -> None:
         assert repeated or verdicts["native"] == "proved"
         bundled = verify_any(source.bundle, Materials(key=source.key, log=log))
         assert repeated or told(bundled) == "", source.name
+        if source.task is not None:
+            again = Materials(str(source.task), rerun_scorers=True, replay=source.cassette, log=log)
+            verification = verify(source.result, again)
+            assert told(verification) == "", source.name
+            verdicts = {item.name: item.verdict for item in verification.levels}
+            assert verdicts["scores"] == verdicts["digests"] == "proved", source.name
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -79,6 +79,8 @@ VERBS: dict[str, Callable[[str], list[str]]] = {
     "import-lighteval": lambda file: ["import", file, "--engine", "lighteval"],
     "score": lambda file: ["score", "task.yaml", file],
     "score-with": lambda file: ["score", file, "x.tasklog.json"],
+    "probe": lambda file: ["probe", "task.yaml", file],
+    "probe-with": lambda file: ["probe", file, "x.tasklog.json"],
     "report": lambda file: ["report", file],
     "show": lambda file: ["show", file],
     "table": lambda file: ["table", file],
@@ -88,10 +90,10 @@ VERBS: dict[str, Callable[[str], list[str]]] = {
     "generate": lambda file: ["generate", file],
     "list": lambda file: ["list", file],
 }
-OF_TASKS = {"explain", "run", "export", "score-with", "upgrade", "generate", "convert"}
+OF_TASKS = {"explain", "run", "export", "score-with", "probe-with", "upgrade", "generate", "convert"}
 LOGS = {"x.eval", "inspect.json", "lighteval.json", "details.parquet"}
 OF_RESULTS = {"table", "sql"}
-WITHOUT_OUT = {"validate", "validate-strict", "explain", "show", "upgrade", "list"}
+WITHOUT_OUT = {"validate", "validate-strict", "explain", "show", "upgrade", "list", "probe", "probe-with"}
 RIGHT = re.compile(
     r"expected|did you mean|`aigo-bridge|known engines|say which|hint:|there is no|no logs at|name the|is missing|score it with"
 )
@@ -180,7 +182,7 @@ def test_a_verb_on_a_file(
     if done.exit_code == 2:
         # Of a task and a log that do not fit, either may be the one that is named.
         assert kind.removesuffix(".yaml") in done.stderr or (
-            verb == "score" and "task.yaml" in done.stderr
+            verb in ("score", "probe") and "task.yaml" in done.stderr
         ), done.stderr
         assert RIGHT.search(done.stderr), done.stderr
         if verb in OF_TASKS and kind in LOGS:

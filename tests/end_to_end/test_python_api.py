@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -191,3 +192,51 @@ def test_errors_are_the_project_s_own(
 
     assert isinstance(raised.value, aigo_bridge.BridgeError)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_a_run_is_recorded_and_answered_from_its_cassette(folder: Path, engine: str) -> None:
+    plan = aigo_bridge.plan_task(CAPITALS)
+    recorded = aigo_bridge.run(plan, ANSWERS, engine=engine, out="a", record="c")
+    with pytest.raises(UsageError, match="'c' is there already"):
+        aigo_bridge.run(plan, ANSWERS, engine=engine, out="a", record="c")
+
+    played = aigo_bridge.run(plan, engine=engine, out="b", replay="c")
+
+    assert (played.num_samples, played.num_failed) == (4, 0)
+    assert [row.value for row in played.metrics] == [row.value for row in recorded.metrics]
+    assert played.models[""] == f"cassette/{recorded.models['']}"
+    checked = aigo_bridge.verify(played.result or "", task=CAPITALS, rerun_scorers=True, replay="c")
+    verdicts = {level.name: level.verdict for level in checked.levels}
+    assert verdicts["scores"] == verdicts["digests"] == "proved"
+    assert aigo_bridge.verify(recorded.result or "", replay="c").levels[3].verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"record": "a", "replay": "b"}, "record, replay: what is answered"),
+        ({"replay": "b", "resume": True}, "replay: runs all of it"),
+        ({"replay": "b", "cache": "reuse"}, "replay: runs all of it"),
+    ],
+)
+def test_tapes_that_make_no_sense_are_refused(folder: Path, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, **options)
+    with pytest.raises(EvidenceError, match="no such file"):
+        aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), replay="none")
+
+
+def test_a_cassette_that_lacks_calls_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from aigo_bridge.cassettes.container import CassetteWriter
+
+    def full(self: CassetteWriter, data: bytes) -> None:
+        if self.num_bytes:
+            raise OSError(28, "No space left on device")
+        self.num_bytes += os.write(self._file, data)
+
+    monkeypatch.setattr(CassetteWriter, "_put", full)
+    with pytest.raises(EvidenceError, match="the cassette lacks calls") as caught:
+        aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, out="a", record="c")
+    (issue,) = caught.value.issues
+    assert issue.hint == f"the evidence is complete: {Path('a/capitals.tasklog.json')}"

@@ -13,7 +13,7 @@ from tests.environments.installing import KNOWN, REPOSITORY, Tools, call, pip_se
 from tests.environments.oldest import MADE_FROM, made_from
 
 LOCK = REPOSITORY / "requirements.lock"
-EXTRAS = ("parquet", "huggingface", "lighteval", "stats", "xlsx", "plot", "sql", "attest", "test")
+EXTRAS = ("parquet", "huggingface", "lighteval", "stats", "xlsx", "plot", "sql", "attest", "lsp", "test")
 """`test`, and those that it brings."""
 UNHASHED = "torch"
 

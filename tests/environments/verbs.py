@@ -24,6 +24,7 @@ LIGHTEVAL = "'lighteval==0.13.*'"
 DATASETS = "pip install 'datasets"
 SCIPY = "pip install 'scipy"
 CRYPTOGRAPHY = "pip install 'cryptography"
+PYGLS = "pip install 'pygls"
 
 _SCRIPTED = "--model scripted/examples/capitals/answers.jsonl"
 _TASKS = "tasks/aigo_tasks"
@@ -59,6 +60,7 @@ def checks(has: frozenset[str], *, all_of_them: bool) -> list[Check]:
         *_running(has),
         *_statistics(has),
         *_proving(has),
+        *_serving(has),
         *_importing(has),
         *_passing_on(has),
         *_of_inspect(),
@@ -177,6 +179,10 @@ def _statistics(has: frozenset[str]) -> Iterator[Check]:
 def _proving(has: frozenset[str]) -> Iterator[Check]:
     result, proved = "out/capitals.tasklog.json", "digests proved"
     yield Check(f"aigo-bridge verify {result} --task examples/capitals --rerun-scorers", (proved,), 3)
+    probed = ("4 answers of capitals.tasklog.json", "3 explained")
+    yield Check(
+        f"aigo-bridge probe examples/capitals {result} -o c.probe.json", probed, writes="c.probe.json"
+    )
     if "attest" in has:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", writes="out/capitals.intoto.json")
         signed = f"aigo-bridge verify {result} --key key.pub.pem"
@@ -184,6 +190,14 @@ def _proving(has: frozenset[str]) -> Iterator[Check]:
     else:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", code=2, asks_for=CRYPTOGRAPHY)
     yield Check(f"aigo-bridge bundle {result} -o capitals.zip", writes="capitals.zip")
+
+
+def _serving(has: frozenset[str]) -> Iterator[Check]:
+    """The language server: an editor that says nothing and goes."""
+    if "lsp" in has:
+        yield Check("aigo-bridge lsp </dev/null && echo ended", ("ended",))
+    else:
+        yield Check("aigo-bridge lsp </dev/null", code=2, asks_for=PYGLS)
 
 
 def _tables(has: frozenset[str]) -> Iterator[Check]:

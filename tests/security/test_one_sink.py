@@ -30,6 +30,8 @@ ELSEWHERE = {
     "bridge/aigo_bridge/sandbox/workspace.py": "files of a row for its jail, gone at the end of the sample",
     "bridge/aigo_bridge/sandbox/levels.py": "settings of the kernel",
     "bridge/aigo_bridge/templates/worker.py": "pipes",
+    "bridge/aigo_bridge/language_server/server.py": "the pipe to the editor",
+    "bridge/aigo_bridge/language_server/worker.py": "the pipe to the server",
     "bridge/aigo_bridge/execution/permissions.py": "digests of tasks, in the user's own configuration",
     "bridge/aigo_bridge/viewing/preparing.py": "blocks are cleaned before they are packed; copies of logs in a private folder, gone with the server",
     "bridge/aigo_bridge/cli/verbs/looking/view.py": "the address for the browser, in a private folder, gone with the server",

@@ -16,6 +16,7 @@ from aigo_bridge.importing.file_kinds import (
     LOG_SUFFIXES,
     Head,
     head_of,
+    is_foreign,
     is_result_log,
     other_file,
     remote_errors,
@@ -154,7 +155,7 @@ def _is_log(head: Head, name: str) -> bool:
     if head.data[:2] == b"PK":
         return True
     members = head.members or ()
-    if "config_general" in members or is_result_log(head):
+    if "config_general" in members or is_result_log(head) or is_foreign(head):
         return False
     file_kind = other_file(head, name)
     return "eval" in members or (file_kind in (None, EMPTY) and _is_log_name(name))

@@ -22,6 +22,7 @@ from lighteval.metrics.utils.stderr import mean_stderr
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
+from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import Damage, ImportOptions
 from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.provenance.imports import keep_provenance
@@ -31,7 +32,7 @@ from aigo_lighteval.benchmarks.models import Told
 from aigo_lighteval.benchmarks.pipeline import Measured, NativePipeline
 from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
 from aigo_lighteval.importing.header import read_header
-from aigo_lighteval.importing.importing import redacted, write_documents
+from aigo_lighteval.importing.importing import write_documents
 from aigo_lighteval.importing.locate import Run, log_files
 from aigo_lighteval.importing.rows import COLUMN as FAILURE
 from aigo_lighteval.importing.rows import Asked, Row

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
+from aigo_bridge.importing.places import Place
 from aigo_bridge.process.pool import Worker
 from aigo_lighteval.importing.footer import RowGroup, read_footer
-from aigo_lighteval.importing.locate import Place
 from aigo_lighteval.importing.rows import COLUMN, Asked, Json, Row
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, TypeError)

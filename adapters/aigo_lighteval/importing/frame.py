@@ -15,11 +15,11 @@ from typing import Any
 from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
 from aigo_bridge.importing.log_import import Damage, LossReport
 from aigo_bridge.results.specification import slug, stored_model
-from aigo_bridge.text.json_text import key_of, non_finite_text, without_non_finite
+from aigo_bridge.text.json_text import finite_number, key_of, non_finite_text, without_non_finite
 from aigo_bridge.version import __version__
 from aigo_lighteval.importing.header import BY_TASK, Header, own_part
 from aigo_lighteval.importing.locate import Run
-from aigo_lighteval.importing.samples import Totals, finite_number
+from aigo_lighteval.importing.samples import Totals
 
 Json = dict[str, Any]
 _UNNAMED = "(unnamed)"

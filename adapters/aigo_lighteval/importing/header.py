@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.cleaning import without_secrets
+from aigo_bridge.importing.places import Place
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.text.json_text import DEEPEST, dumps, without_depths
-from aigo_lighteval.importing.locate import Place
 
 Json = dict[str, Any]
-_SECRET_NAME = re.compile(r"(?i)(^|_|-)(api[_-]?key|token|secret|password|authorization|credentials?)$")
-_SHORTEST = 12
-"""Characters of a value that can be a secret; `eos_token: </s>` is none."""
 BY_TASK = {"summary_tasks": "summary_task", "versions": "version"}
 """Tables by task in the results file, and what a task's own part of them is called."""
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
@@ -148,7 +145,7 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
     if without_depths(content):
         raise EvidenceError(f"the results file is nested more than {DEEPEST} levels deep")
     if redact:
-        content = _without_secrets(content, redaction.found)
+        content = without_secrets(content, redaction.found)
     parts = {name: content.pop(name, None) for name in ("config_general", "results", "config_tasks")}
     objects = {name: part if isinstance(part, dict) else {} for name, part in parts.items()}
     odd = {name: part for name, part in parts.items() if part is not None and not isinstance(part, dict)}
@@ -156,19 +153,3 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
         objects["config_general"], objects["results"], objects["config_tasks"], {**content, **odd}, len(data)
     )
     return {**content, **parts}, header
-
-
-def _without_secrets(value: Any, counts: Counter[str], name: str = "") -> Any:
-    """A copy in which values under names of secrets are masked: the configuration of a model carries its
-    key.
-    """
-    if isinstance(value, dict):
-        return {key: _without_secrets(item, counts, str(key)) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(item, counts) for item in value]
-    is_text = isinstance(value, str) and len(value) >= _SHORTEST and not value.startswith("[redacted:")
-    if not is_text or not _SECRET_NAME.search(name):
-        return value
-    kind = f"value of {name}"
-    counts[kind] += 1
-    return f"[redacted: {kind}]"

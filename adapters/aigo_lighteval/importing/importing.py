@@ -7,7 +7,6 @@ lighteval need not be installed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, U
 from aigo_bridge.evaluation.own_logs import own_report
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import (
     UNMAPPED,
     Damage,
@@ -346,40 +346,6 @@ def write_documents(
         loss=loss,
         redacted=redaction.found,
     )
-
-
-def redacted(values: Sequence[bytes], redaction: Redaction) -> bytes:
-    """JSON values without secrets, with commas between them.
-
-    A secret of nothing but digits can stand in the middle of a number; the text is put into the place of the
-    whole number then.
-    """
-    data = b",\n".join(values)
-    counts = dict(redaction.found)
-    clean = redaction.apply(data)
-    if clean is data or clean == data:
-        return data
-    try:
-        json.loads(b"[" + clean + b"]")
-    except ValueError:
-        redaction.found.clear()
-        redaction.found.update(counts)
-        return b",\n".join(dumps(_walked(json.loads(value), redaction)) for value in values)
-    return clean
-
-
-def _walked(value: Any, redaction: Redaction) -> Any:
-    if isinstance(value, dict):
-        return {_walked(key, redaction): _walked(item, redaction) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_walked(item, redaction) for item in value]
-    if isinstance(value, str):
-        return redaction.text(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        text = json.dumps(value).encode()
-        clean = redaction.apply(text)
-        return value if clean == text else clean.decode()
-    return value
 
 
 def prompting(header: Header) -> Prompting:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aigo_bridge.importing.log_import import ImportOptions, LossReport
 from aigo_bridge.scoring.likelihoods import RAW_KEY
-from aigo_bridge.text.json_text import key_of, without_non_finite
+from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_lighteval.importing.rows import (
     NONE,
     Asked,
@@ -399,10 +399,3 @@ def _nulled(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _nulled(item) for name, item in value.items()}
     return value
-
-
-def finite_number(value: Any) -> float | int | None:
-    """A number as evidence has it; `None` for everything else."""
-    if isinstance(value, int):
-        return int(value)
-    return value if isinstance(value, float) and math.isfinite(value) else None

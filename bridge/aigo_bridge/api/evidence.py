@@ -1,9 +1,9 @@
-"""Evidence from Python: logs of engines imported, files validated."""
+"""Evidence from Python: results checked, logs of engines imported, files validated."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -21,6 +21,78 @@ from aigo_bridge.importing.log_import import (
 )
 from aigo_bridge.reading import Dialect
 from aigo_bridge.tables.results import Results, results_at
+from aigo_bridge.verification.levels import Verification
+
+
+def verify(
+    result: StrPath,
+    *,
+    task: StrPath | None = None,
+    datasets: Mapping[str, StrPath] | None = None,
+    root: StrPath | None = None,
+    log: StrPath | None = None,
+    rerun_scorers: bool = False,
+    replay: StrPath | None = None,
+    provenance: StrPath | None = None,
+    attestation: StrPath | None = None,
+    key: StrPath | None = None,
+) -> Verification:
+    """Check a result level by level: valid log, numbers, scores, digests, native log, signature.
+
+    Nothing that stands in a result is run: code and templates are those of your own task.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals")
+    outcome = aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl")
+    checked = aigo_bridge.verify(outcome.result, task="examples/capitals", rerun_scorers=True)
+    verdicts = {level.name: level.verdict for level in checked.levels}
+    assert verdicts["metrics"] == verdicts["scores"] == verdicts["digests"] == "proved"
+    assert checked.exit_code == 3  # neither a native log nor a key was given
+    ```
+
+    Args:
+        result: a result log, a bundle of `aigo-bridge bundle`, or one sample of `attest --disclose`.
+        task: your own task (of a run file `FILE#KEY`) that the result is of.
+        datasets: data set key → file, where the task's own are not to be taken.
+        root: folder that the task's files may lie in; `None`: its own.
+        log: the native log that the result is of.
+        rerun_scorers: with `task`, run its scorers and metrics in Python on the stored outputs.
+        replay: the cassette of the run: judges' replies are taken from it, and it is checked itself.
+        provenance: of the result; `None`: the file beside it, if there is one.
+        attestation: of the result; `None`: the file beside it, if there is one.
+        key: public key (PEM) that has to have signed the attestation.
+
+    Returns:
+        `levels`, each with its `verdict`, `findings` and the `reason` why it cannot be checked; `exit_code`
+        is 0 where all are proved, 1 where one has failed, else 3.
+
+    Raises:
+        UsageError: a file is not there, or an argument makes no sense.
+        SpecError: the task cannot be planned.
+        DatasetError: its rows cannot be used.
+    """
+    from aigo_bridge.verification.opening import verify_any
+    from aigo_bridge.verification.verifying import Materials
+
+    def path(file: StrPath | None) -> Path | None:
+        return None if file is None else Path(file)
+
+    return verify_any(
+        Path(result),
+        Materials(
+            task=None if task is None else os.fspath(task),
+            datasets={name: str(Path(file).resolve()) for name, file in (datasets or {}).items()},
+            root=None if root is None else str(Path(root).resolve()),
+            log=None if log is None else os.fspath(log),
+            rerun_scorers=rerun_scorers,
+            replay=path(replay),
+            provenance=path(provenance),
+            attestation=path(attestation),
+            key=path(key),
+        ),
+    )
 
 
 def import_logs(

@@ -14,7 +14,7 @@ from aigo_bridge.access.grants import granted, granting
 from aigo_bridge.datasets.rows import Row, digest_of
 from aigo_bridge.datasets.tables import plain
 from aigo_bridge.errors import DatasetError, Issue, UsageError
-from aigo_bridge.interchange.traces.datasets import trace_reader
+from aigo_bridge.evaluation.planning import trace_reader
 from aigo_bridge.plan.plan import TEXT, PlanOrigin, TaskPlan, rows_name
 from aigo_bridge.planning.planning import plan_origin
 from aigo_bridge.planning.planning import plan_task as plan_document

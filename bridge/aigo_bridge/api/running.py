@@ -7,18 +7,21 @@ import sys
 from asyncio.events import _set_running_loop
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from aigo_bridge.api.planning import StrPath
+from aigo_bridge.cassettes.playing import Cassette
+from aigo_bridge.cassettes.recording import Recorder
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, Progress, RunSettings, earlier_runs
 from aigo_bridge.engine.registry import load_engine, require_exact, required
-from aigo_bridge.errors import UsageError
+from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
+from aigo_bridge.evaluation.running import recorded_choice, refuse_tapes
 from aigo_bridge.evaluation.task import lone_job
 from aigo_bridge.evaluation.task import run as run_job
 from aigo_bridge.execution.permissions import confined
@@ -100,6 +103,8 @@ def run(
     out: StrPath = "out",
     resume: bool = False,
     cache: CachePolicy = "update",
+    record: StrPath | None = None,
+    replay: StrPath | None = None,
     fail_on_error: float | None = None,
     allow_approximate: bool = False,
     max_connections: int | None = None,
@@ -133,6 +138,10 @@ def run(
         resume: go on with an interrupted run of the same plan with the same models in `out`.
         cache: `reuse` takes earlier results in `out`, `update` asks again, `no-cache` keeps the run from
             being taken later.
+        record: file for every call of a model that the run makes (see docs/record-and-replay.md), which must
+            not be there yet, unless `resume` goes on with it; `None`: none.
+        replay: cassette that answers in place of all models, which then need not be named; what is not in it
+            fails its sample with the error `NotRecorded`.
         fail_on_error: failed samples that are tolerated, as a number (`3`) or a share (`0.1`): with one more
             the run is stopped, and can be resumed. `None`: it goes on.
         allow_approximate: accept differences that `Fidelity.APPROXIMATE` stands for; they are in
@@ -157,7 +166,8 @@ def run(
         SnippetsRefusedError: the task's code cannot be confined here.
         MissingEngineError: the engine's packages are not installed.
         EngineError: the engine failed; what it has logged stays in `out`.
-        EvidenceError: the evidence cannot be written, on a full disk say; the native log stays.
+        EvidenceError: the evidence cannot be written, on a full disk say, and the native log stays; or the
+            cassette cannot be read, or lacks calls of this run, whose evidence is complete.
     """
     if cache not in get_args(CachePolicy):
         raise UsageError(f"cache: found {cache!r}, expected {', '.join(map(repr, get_args(CachePolicy)))}")
@@ -172,14 +182,34 @@ def run(
             raise UsageError(f"{name}: found {limit}, expected at least 1")
     settings = RunSettings(Path(out), cost_limit=cost_limit, on_progress=on_progress, **limits)
     cached = replace(plan, cache=cache)
-    job = lone_job(
-        cached,
-        ModelChoice(model, model_map),
-        earlier=earlier_runs(cached, resume=resume),
-        fail_on_error=None if fail_on_error is None else str(fail_on_error),
-    )
+    choice = ModelChoice(model, model_map)
     chosen = load_engine(engine)
-    return outside_event_loops(lambda: run_job(job, chosen, settings, allow_approximate=allow_approximate))
+    refuse_tapes(
+        {"record": record, "replay": replay}, [chosen], resumes=resume or cache == "reuse", option=str
+    )
+    with ExitStack() as stack:
+        recorder: Recorder | None = None
+        if record is not None:
+            recorder = stack.enter_context(closing(Recorder(Path(record), append=resume)))
+            settings = replace(settings, tape=recorder)
+        if replay is not None:
+            cassette = stack.enter_context(closing(Cassette(Path(replay))))
+            choice = recorded_choice(plan, choice, cassette.models())
+            settings = replace(settings, tape=cassette.player())
+        job = lone_job(
+            cached,
+            choice,
+            earlier=earlier_runs(cached, resume=resume),
+            fail_on_error=None if fail_on_error is None else str(fail_on_error),
+        )
+        outcome = outside_event_loops(
+            lambda: run_job(job, chosen, settings, allow_approximate=allow_approximate)
+        )
+    if recorder is not None and recorder.problem is not None:
+        message = f"the cassette lacks calls: it cannot be written ({recorder.problem})"
+        hint = f"the evidence is complete: {outcome.result}"
+        raise EvidenceError([Issue(message, file=str(record), hint=hint)])
+    return outcome
 
 
 T = TypeVar("T")

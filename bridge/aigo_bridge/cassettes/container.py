@@ -12,7 +12,7 @@ import io
 import os
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,13 +48,27 @@ Json = dict[str, Any]
 class CassetteWriter:
     """A new cassette, or one that is gone on with; written line by line, from any thread.
 
+    Args:
+        path: the file.
+        head: its first line.
+        append: go on with one that is there.
+        taken_over: told of the lines of that one, parsed and as they stand.
+
     Raises:
         UsageError: the file is there already (`append` goes on with it), is no cassette, is being written by
             another run, or cannot be written.
     """
 
-    def __init__(self, path: Path, head: Json, *, append: bool = False):
+    def __init__(
+        self,
+        path: Path,
+        head: Json,
+        *,
+        append: bool = False,
+        taken_over: Callable[[Json, bytes], None] = lambda _line, _content: None,
+    ):
         self.path = path
+        self._taken_over = taken_over
         self.problem: str | None = None
         """Why nothing is written any more; `None`: it is."""
         self.num_bytes = 0
@@ -125,6 +139,7 @@ class CassetteWriter:
                     for line, content in cassette_lines(self.path, lambda _issue: None):
                         if "cassette" not in line and "end" not in line:
                             self._put(self._packed([content]))
+                            self._taken_over(line, content)
                     draft.replace(self.path)
                 except BaseException:
                     os.close(file)
@@ -172,20 +187,22 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
         EvidenceError: the file cannot be opened, is no cassette, or is larger than any cassette can be.
     """
     number = 0
-    for number, raw in _raw_lines(path, tell):
-        checksum, _, content = raw.rstrip(b"\n").partition(b" ")
-        try:
-            line = orjson.loads(content) if int(checksum, 16) == zlib.crc32(content) else None
-        except ValueError:
-            line = None
-        if number == 1:
-            _check_head(line, path)
-        if not isinstance(line, dict):
-            what = "altered: its checksum is another one" if raw.endswith(b"\n") else "cut off"
-            message = f"this line was {what}; it is left out"
-            tell(Issue(message, file=str(path), line=number, severity="warning"))
-            continue
-        yield line, content
+    # Whoever stops reading leaves no open file behind.
+    with contextlib.closing(_raw_lines(path, tell)) as raw_lines:
+        for number, raw in raw_lines:
+            checksum, _, content = raw.rstrip(b"\n").partition(b" ")
+            try:
+                line = orjson.loads(content) if int(checksum, 16) == zlib.crc32(content) else None
+            except ValueError:
+                line = None
+            if number == 1:
+                _check_head(line, path)
+            if not isinstance(line, dict):
+                what = "altered: its checksum is another one" if raw.endswith(b"\n") else "cut off"
+                message = f"this line was {what}; it is left out"
+                tell(Issue(message, file=str(path), line=number, severity="warning"))
+                continue
+            yield line, content
     if number == 0:
         raise EvidenceError([Issue("this is no cassette: it is empty", file=str(path))])
 
@@ -204,7 +221,7 @@ def _check_head(line: Any, path: Path) -> None:
         raise EvidenceError([Issue(message, file=str(path))])
 
 
-def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[int, bytes]]:
+def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int, bytes]]:
     try:
         with open_regular(path) as file:
             most = max(GROWTH_FROM, GROWTH * os.fstat(file.fileno()).st_size)

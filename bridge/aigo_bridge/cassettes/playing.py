@@ -14,7 +14,7 @@ import tempfile
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,9 @@ from typing import Any, BinaryIO
 import orjson
 
 from aigo_bridge.cassettes.container import cassette_lines
+from aigo_bridge.cassettes.digests import LineDigests, task_of_line
 from aigo_bridge.cassettes.records import CallOutcome, Place, request_differences
-from aigo_bridge.cassettes.tape import PREFIX, AskedCall, digest_of, task_name
+from aigo_bridge.cassettes.tape import PREFIX, AskedCall, CassetteUse, digest_of, task_name
 from aigo_bridge.errors import EvidenceError, Issue, SampleError, Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.spec.base import MLTask
@@ -67,6 +68,8 @@ class Cassette:
         self.runs: list[RecordedRun] = []
         self.lost: Counter[str] = Counter()
         """Why calls are not in it → how many."""
+        self.digests = LineDigests()
+        """Of its lines."""
         self.is_complete = False
         """Whether the recording came to its end."""
         self._spool: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the cassette
@@ -89,6 +92,8 @@ class Cassette:
                 undone.callback(self._spool.close)
                 for line, content in cassette_lines(path, tell):
                     self._add(line, content, tell)
+                    if (task := task_of_line(line)) is not None:
+                        self.digests.add(task, content)
                 self._spool.flush()
                 undone.pop_all()
         except OSError as error:
@@ -228,6 +233,16 @@ class Player:
     def num_unasked(self) -> int:
         """Calls of the cassette that this run has not made."""
         return self.cassette.num_calls - len(self._used)
+
+    @property
+    def use(self) -> CassetteUse:
+        """See `Tape`."""
+        return "answered from"
+
+    def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
+        """All lines: those of other plans may answer, too."""
+        digests = self.cassette.digests
+        return digests.to_json(digests.tasks())
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> _TaskPlayer:
         """For one plan of the run."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from aigo_bridge.cassettes.container import FORMAT, CassetteWriter
+from aigo_bridge.cassettes.digests import LineDigests, task_of_line
 from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import AskedCall, task_name
+from aigo_bridge.cassettes.tape import AskedCall, CassetteUse, task_name
 from aigo_bridge.errors import Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import redact_json
@@ -35,8 +37,11 @@ class Recorder:
 
     def __init__(self, path: Path, *, append: bool = False):
         head = {"cassette": FORMAT, "version": __version__, "created_at": round(time.time(), 3)}
-        self._file = CassetteWriter(path, head, append=append)
+        self._digests = LineDigests()
+        self._file = CassetteWriter(path, head, append=append, taken_over=self._take_over)
         self._lock = threading.Lock()
+        self._order = threading.Lock()
+        """Held while a line is written and counted: digests are of the lines as they follow each other."""
         self.num_calls = 0
         """Calls that were recorded."""
         self.num_redacted = 0
@@ -61,11 +66,32 @@ class Recorder:
         """Why the cassette lacks calls that ended after some time (a full disk); `None`: it does not."""
         return self._file.problem
 
+    @property
+    def use(self) -> CassetteUse:
+        """See `Tape`."""
+        return "recorded"
+
+    def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
+        """See `Tape`."""
+        with self._order:
+            return self._digests.to_json([task_name(plan) for plan in plans])
+
+    def _take_over(self, line: Mapping[str, Any], content: bytes) -> None:
+        task = task_of_line(line)
+        if task is not None:
+            self._digests.add(task, content)
+
+    def _write(self, task: str, content: bytes) -> None:
+        with self._order:
+            self._file.write(content)
+            if self._file.problem is None:
+                self._digests.add(task, content)
+
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> _TaskRecorder:
         """For one plan of the run."""
         name = task_name(plan)
         run = {"task": name, "digest": plan.digest, "engine": engine, "models": dict(models)}
-        self._file.write(redact_json(orjson.dumps({"run": run})))
+        self._write(name, redact_json(orjson.dumps({"run": run})))
         return _TaskRecorder(self, name)
 
     def add(self, asked: AskedCall, outcome: CallOutcome, started: float, seconds: float) -> None:
@@ -83,7 +109,7 @@ class Recorder:
             return
         line = b"".join((head[:-1], b",", said, b",", times[1:]))
         clean = redact_json(line)
-        self._file.write(clean)
+        self._write(asked.place.task, clean)
         if self._file.problem is None:
             with self._lock:
                 self.num_calls += 1
@@ -98,8 +124,9 @@ class Recorder:
         try:
             line = orjson.dumps({"lost": asked.place, "reason": reason[:1000]})
         except TypeError:  # an id that is no text in UTF-8
-            line = orjson.dumps({"lost": None, "reason": "the id of its sample is no text"})
-        self._file.write(redact_json(line))
+            self._file.write(orjson.dumps({"lost": None, "reason": "the id of its sample is no text"}))
+            return
+        self._write(asked.place.task, redact_json(line))
 
     def close(self) -> None:
         """The run has ended."""

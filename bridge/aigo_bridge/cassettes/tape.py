@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from aigo_bridge.cassettes.records import CallOutcome, Place, request_json
 from aigo_bridge.errors import Stage
@@ -24,6 +24,9 @@ PREFIX = "cassette/"
 """In front of the names of models that a cassette answers for: no log, cache or resumed run takes them for
 the models themselves.
 """
+
+CassetteUse = Literal["recorded", "answered from"]
+"""What a cassette was to a run."""
 
 CANCELLED = "the call was stopped before there was an answer"
 """Why a call of a sample that ran into a limit of time, say, is not in a cassette."""
@@ -102,6 +105,19 @@ class TaskTape(Protocol):
 
 class Tape(Protocol):
     """The tape of a run on one engine."""
+
+    @property
+    def use(self) -> CassetteUse:
+        """What its cassette is to the run."""
+        ...
+
+    def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
+        """What tells the lines of its cassette from any others; see `LineDigests.to_json`.
+
+        Args:
+            plans: those of the run that has ended, one for each time it was repeated.
+        """
+        ...
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> TaskTape:
         """For one plan of the run.

@@ -57,6 +57,14 @@ VERBS: dict[str, tuple[str, str]] = {
         "aigo_bridge.cli.verbs.proving.bundle",
         "Put a result and all that it is checked against into one file.",
     ),
+    "probe": (
+        "aigo_bridge.cli.verbs.proving.probe",
+        "Change stored outputs, and say which scorers should have noticed, or should not have.",
+    ),
+    "lsp": (
+        "aigo_bridge.cli.verbs.projects.lsp",
+        "Serve an editor: problems, completion, meanings, prompts of rows.",
+    ),
     "schema": ("aigo_bridge.cli.verbs.schema", "Print the JSON Schema of a kind of file."),
     "upgrade": ("aigo_bridge.cli.verbs.upgrade", "Rewrite old spellings in the current form."),
     "doctor": ("aigo_bridge.cli.verbs.doctor", "Check the engines and their versions."),

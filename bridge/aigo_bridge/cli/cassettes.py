@@ -16,7 +16,8 @@ from aigo_bridge.cli.failing import show_issues
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.terminal import name_of, printable, short_path
 from aigo_bridge.engine.engine import Engine
-from aigo_bridge.errors import Issue, UsageError
+from aigo_bridge.errors import Issue
+from aigo_bridge.evaluation.running import refuse_tapes
 
 MOST_ISSUES = 10
 """Damaged lines that are told one by one."""
@@ -51,7 +52,12 @@ def run_tape(options: RunOptions, engines: Sequence[Engine]) -> Iterator[RunTape
         UsageError: the options make no sense together, an engine cannot do it, or the file cannot be written.
         EvidenceError: the cassette cannot be read.
     """
-    _refuse(options, engines)
+    refuse_tapes(
+        {"record": options.record, "replay": options.replay},
+        engines,
+        resumes=options.resume or options.cache == "reuse",
+        option="--{}".format,
+    )
     if options.record is not None:
         recorder = Recorder(options.record, append=options.resume)
         try:
@@ -85,23 +91,6 @@ def opened(path: Path) -> Iterator[Cassette]:
         yield cassette
     finally:
         cassette.close()
-
-
-def _refuse(options: RunOptions, engines: Sequence[Engine]) -> None:
-    wanted = {"--record": options.record, "--replay": options.replay}
-    used = [name for name, path in wanted.items() if path is not None]
-    if len(used) > 1:
-        raise UsageError("--record, --replay: what is answered from a cassette stands in one already")
-    if not used:
-        return
-    (name,) = used
-    unable = [engine.name for engine in engines if not engine.capabilities.tapes]
-    if unable:
-        raise UsageError(f"{name}: not on {', '.join(unable)}, whose calls of models cannot be followed")
-    if name == "--record" and len(engines) > 1:
-        raise UsageError("--record: on one engine; then run it on others with --replay")
-    if name == "--replay" and (options.resume or options.cache == "reuse"):
-        raise UsageError("--replay: runs all of it; not with --resume or --cache reuse")
 
 
 def show_tape(tape: RunTape, num_reused: int) -> bool:

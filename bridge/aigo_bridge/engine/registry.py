@@ -21,6 +21,7 @@ from aigo_bridge.importing.file_kinds import (
     skipped_files,
     skipped_lines,
 )
+from aigo_bridge.interchange import FORMATS, foreign_files, format_files
 from aigo_bridge.process import install_command
 from aigo_bridge.version import __version__
 
@@ -47,14 +48,27 @@ def load_engine(name: str) -> Engine:
 
 
 def load_logs(name: str) -> LogImporter:
-    """What imports the logs of the engine called `name`, which need not be installed itself.
+    """What imports the logs of the engine, or the files of the format, called `name`; the engine need not be
+    installed itself.
 
     Raises:
-        UsageError: no adapter has that name, or it imports none.
+        UsageError: nothing has that name, or it imports none.
         MissingEngineError: the adapter cannot be loaded.
     """
+    if name in FORMATS:
+        return required(FORMATS[name].logs, f"files of {FORMATS[name].title} cannot be imported")()
     with _loading(name):
         return required(engine_class(name).capabilities.logs, f"logs of engine {name!r} cannot be imported")()
+
+
+def native_files(name: str, log: Path) -> Sequence[Path]:
+    """The files on this machine that a log of an engine, or a file of a format, consists of; the one that
+    names it first.
+
+    Raises:
+        UsageError: nothing has that name.
+    """
+    return format_files(name, log) if name in FORMATS else engine_class(name).capabilities.log_files(log)
 
 
 def load_benchmarks(name: str) -> BenchmarkRunner:
@@ -109,7 +123,7 @@ def split_name(task: str) -> tuple[str, str] | None:
 
 
 def logs_at(location: str) -> dict[str, list[str]]:
-    """Engine → its logs at a location: a file, a folder, a pattern or a URL.
+    """Engine, or format → its logs at a location: a file, a folder, a pattern or a URL.
 
     An engine that cannot be loaded has none: that is its own matter as long as another one has some.
 
@@ -126,6 +140,7 @@ def logs_at(location: str) -> dict[str, list[str]]:
                     engines[name] = load()
         except MissingEngineError as error:
             missing.append(error)
+    engines |= foreign_files()
     logs = {name: list(engine.files(location)) for name, engine in engines.items()}
     logs = {name: files for name, files in logs.items() if files}
     if logs:
@@ -144,7 +159,7 @@ def logs_at(location: str) -> dict[str, list[str]]:
 def logs_by_engine(
     patterns: Sequence[str], engine: str | None = None, tell: Callable[[str], None] | None = None
 ) -> dict[str, list[str]]:
-    """Engine → the locations that have logs of it.
+    """Engine, or format → the locations that have logs of it.
 
     What a pattern matches is looked at one by one; what is no log is passed over.
 

@@ -14,16 +14,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
-from aigo_bridge.cassettes.playing import Player
+from aigo_bridge.cassettes.playing import Player, RecordedRun
 from aigo_bridge.cassettes.records import Place, request_differences
 from aigo_bridge.cassettes.tape import task_name
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.evaluation.parity import Parity, SampleId, judged, parity
+from aigo_bridge.provenance.environment import environment
+from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.reading import SamplePart
 from aigo_bridge.version import __version__
@@ -91,6 +94,10 @@ class Certificate:
     engines: Mapping[str, Player]
     """Engine → what its calls went past."""
     tasks: Sequence[TaskCertificate] = field(default_factory=tuple)
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    """Engine → its version; `None`: it has no package of its own."""
+    recorded: Sequence[RecordedRun] = ()
+    """The runs that were recorded: which engine, which models."""
 
     @property
     def is_equal(self) -> bool:
@@ -119,15 +126,22 @@ class Certificate:
             "created_at": int(time.time()),
             "equal": self.is_equal,
             "complete": self.is_complete,
-            "cassette": {"sha256": digest, "calls": self.num_calls},
+            "cassette": {
+                "name": self.cassette.name,
+                "sha256": digest,
+                "calls": self.num_calls,
+                "recorded": redact_value([asdict(run) for run in self.recorded]),
+            },
             "engines": {
                 engine: {
+                    "version": self.versions.get(engine),
                     "answered": player.num_given,
                     "missing": player.num_missing,
                     "not_asked": player.num_unasked,
                 }
                 for engine, player in self.engines.items()
             },
+            "environment": environment(),
             "tasks": [self._task(task) for task in self.tasks],
         }
 
@@ -151,7 +165,7 @@ class Certificate:
 
     def to_markdown(self) -> str:
         """For people."""
-        return "".join(f"{line}\n" for line in _lines(self))
+        return "".join(f"{line}\n" for line in _lines(self, self.to_json()))
 
 
 def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Player]) -> TaskCertificate:
@@ -345,7 +359,7 @@ def _item(item: Any) -> Any:
 # For people
 
 
-def _lines(certificate: Certificate) -> Iterator[str]:
+def _lines(certificate: Certificate, content: Mapping[str, Any]) -> Iterator[str]:
     verdict = "the engines agree" if certificate.is_equal else "the engines differ"
     if not certificate.is_complete:
         verdict += ", and calls were not in the cassette"
@@ -353,10 +367,23 @@ def _lines(certificate: Certificate) -> Iterator[str]:
     yield ""
     yield f"**{verdict}**: {', '.join(certificate.engines)}, each answered from `{certificate.cassette.name}`"
     yield ""
-    yield "| engine | answered | not in the cassette | not asked |"
-    yield "|---|--:|--:|--:|"
+    yield "| engine | version | answered | not in the cassette | not asked |"
+    yield "|---|---|--:|--:|--:|"
     for engine, player in certificate.engines.items():
-        yield f"| {engine} | {player.num_given} | {player.num_missing} | {player.num_unasked} |"
+        version = certificate.versions.get(engine) or "–"
+        yield f"| {engine} | {version} | {player.num_given} | {player.num_missing} | {player.num_unasked} |"
+    yield ""
+    cassette, made_by = content["cassette"], content["environment"]
+    created = datetime.fromtimestamp(content["created_at"], UTC).isoformat()
+    yield f"- written {created} by aigo-bridge {content['version']}"
+    yield f"- {made_by['implementation']} {made_by['python']} on {_cell(made_by['platform'])}"
+    yield f"- cassette: {cassette['calls']} calls, SHA-256 `{cassette['sha256']}`"
+    for run in cassette["recorded"]:
+        models = ", ".join(
+            _cell(f"{key or 'evaluated model'}: {name}") for key, name in run["models"].items()
+        )
+        yield f"- {_cell(run['task'])} was recorded on {_cell(run['engine'])}; {models or 'no model'}"
+    yield "- packages: " + ", ".join(f"{name} {version}" for name, version in made_by["packages"].items())
     for task in certificate.tasks:
         yield from _task_lines(task)
 
@@ -368,6 +395,11 @@ def _task_lines(task: TaskCertificate) -> Iterator[str]:
     yield ""
     same = f"the same messages in {task.num_same_messages}, the same scores in {task.num_same_scores}"
     yield f"{total} samples: {same}"
+    yield ""
+    yield f"Plan: SHA-256 `{task.plan_digest}`"
+    yield ""
+    for engine, digest in task.digests.items():
+        yield f"- {engine}: conversations and scores have SHA-256 `{digest}`"
     yield ""
     yield f"| metric | {' | '.join(task.parity.statuses)} | |"
     yield f"|---|{'--:|' * len(task.parity.statuses)}---|"

@@ -22,7 +22,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.registry import required
 from aigo_bridge.errors import DatasetError, Issue, SampleError, UsageError
-from aigo_bridge.interchange.traces.datasets import trace_reader
+from aigo_bridge.evaluation.planning import trace_reader
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read, snippet_place

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.access.presence import is_file
+from aigo_bridge.access.opening import is_below, links_out, outside
+from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.datasets.sources import TraceReader
+from aigo_bridge.engine.registry import load_engine, required
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.evaluation.run_files import (
     BoundSpecification,
@@ -18,7 +22,6 @@ from aigo_bridge.evaluation.run_files import (
     read_run_files,
     specifications_of,
 )
-from aigo_bridge.interchange.traces.datasets import trace_reader
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, Specification, TaskPlan
 from aigo_bridge.planning.planning import plan_task
 from aigo_bridge.planning.results import result_columns
@@ -26,6 +29,7 @@ from aigo_bridge.planning.rows import Sibling, Surroundings
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_task_with_key
 from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSource, InspectSource, TraceSource
 
 
 @dataclass(frozen=True)
@@ -407,3 +411,45 @@ def _dataset_keys(plan: TaskPlan) -> tuple[str, ...]:
 def _typed(run_file: RunFile, config: Mapping[str, Any]) -> dict[str, Any]:
     """Values that were given for an evaluation's parameters, typed as they are declared."""
     return {key: run_file.values[key] for key in config if key in run_file.values}
+
+
+# Data sets that are made of traces
+
+
+def trace_reader(root: Path) -> TraceReader:
+    """A reader of data sets that are made of traces; `root` is the folder that paths may not leave.
+
+    Inspect's logs are read by its adapter. Those of Claude Code, LangSmith, Phoenix and OpenTelemetry are
+    read from files: no service is asked, and no folder is read that the data set does not name.
+    """
+    from aigo_bridge.interchange.traces.datasets import missing_path, rows_of_files
+
+    def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
+        if not isinstance(source, TraceSource):
+            raise DatasetError(f"{source.type!r} is no source of traces")
+        if source.limit is not None and source.limit < 1:
+            raise DatasetError(f"'limit': found {source.limit}, expected 1 or more")
+        if source.path is None:
+            raise DatasetError([missing_path(source)])
+        path = base / source.path
+        if not is_below(path, root):
+            raise DatasetError([outside("the path", path, root, str(path))])
+        if is_folder(path) and (issues := links_out(path, root)):
+            raise DatasetError(issues)
+        rows = (
+            _of_inspect(path)
+            if isinstance(source, InspectSource)
+            else rows_of_files(source, path, base, root)
+        )
+        return itertools.islice(rows, source.limit)
+
+    return read
+
+
+def _of_inspect(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        traces = load_engine("inspect").capabilities.traces
+        yield from required(traces, "traces of Inspect cannot be read")(str(path))
+    except (EvidenceError, UsageError) as error:
+        issues = error.issues if isinstance(error, EvidenceError) else [Issue(str(error))]
+        raise DatasetError(issues) from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EvidenceError, Issue
@@ -15,7 +16,14 @@ from aigo_bridge.provenance.record import Making, write_provenance
 
 
 def keep_provenance(
-    plan: TaskPlan, result: Path, engine: Engine, logs: Sequence[LogRef], models: Mapping[str, str]
+    plan: TaskPlan,
+    result: Path,
+    engine: Engine,
+    logs: Sequence[LogRef],
+    models: Mapping[str, str],
+    tape: Tape | None = None,
+    *,
+    repeated: Sequence[TaskPlan] = (),
 ) -> None:
     """Write the provenance of a result of a run beside it.
 
@@ -25,6 +33,8 @@ def keep_provenance(
         engine: that ran it.
         logs: its native logs.
         models: AI GO model key → the engine's name of the model that answered.
+        tape: what the calls of the run went past; `None`: nothing.
+        repeated: the plans of all runs of a repeated task.
 
     Raises:
         EvidenceError: it cannot be written; the result stays.
@@ -33,10 +43,11 @@ def keep_provenance(
     making = Making(
         "run" if origin is None or origin.stored is None else "score",
         engine.name,
-        engine_version=_version(engine),
+        engine_version=engine_version(engine),
         models=models,
         logs=[file for log in logs for file in engine.capabilities.log_files(log.path)],
         plan=_plan_digests(plan),
+        cassette=None if tape is None else {"use": tape.use, "tasks": tape.lines(repeated or [plan])},
         folder=_folder(plan),
     )
     try:
@@ -70,7 +81,8 @@ def _folder(plan: TaskPlan) -> Path | None:
     return file.parent if file.is_file() else file if file.is_dir() else None
 
 
-def _version(engine: Engine) -> str | None:
+def engine_version(engine: Engine) -> str | None:
+    """Of the engine's package that is installed here; `None`: it has none of its own."""
     distribution = engine.capabilities.distribution
     try:
         return None if distribution is None else importlib.metadata.version(distribution)

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.dtypes import (
     MetricData,
     RunEvidence,
@@ -96,7 +97,9 @@ def _scores_of(sample: SampleEvidence) -> Sequence[ScoresData]:
     return (sample.trials[0].scores or ()) if len(sample.trials) == 1 else ()
 
 
-def repeated_outcome(entry: Entry, logs: Sequence[LogRef], engine: Engine, out: Path) -> Outcome:
+def repeated_outcome(
+    entry: Entry, logs: Sequence[LogRef], engine: Engine, out: Path, tape: Tape | None = None
+) -> Outcome:
     """Write the result of a repeated task from the logs of its runs.
 
     Raises:
@@ -125,7 +128,7 @@ def repeated_outcome(entry: Entry, logs: Sequence[LogRef], engine: Engine, out: 
     texts = (text for _, text in faults.samples(agreements(samples)))
     parts = (_written(number, run, samples) for number, run in enumerate(runs))
     write_log(path, texts, finish=finish, runs=parts)
-    keep_provenance(plan, path, engine, logs, runs[0].evidence.models)
+    keep_provenance(plan, path, engine, logs, runs[0].evidence.models, tape, repeated=entry.plans)
     assert frames[0].evidence is not None
     data = tuple(frames[0].evidence.metrics or ())
     executions = (run.evidence.execution for run in runs)

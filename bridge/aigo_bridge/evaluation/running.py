@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aigo_bridge.cassettes.playing import played_name
+from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings, earlier_runs
 from aigo_bridge.engine.registry import require_exact
-from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
+from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError, UsageError
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, Models, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
@@ -142,6 +143,40 @@ def _ready_task(
         choice = recorded_choice(plan, choice, recorded)
     job, _ = ready_job(lone_job(plan, choice, earlier=earlier_runs(plan, resume=resume)), engines)
     return ReadyEvaluation(evaluation, (ReadyEntry(entry, (job,)),))
+
+
+def refuse_tapes(
+    tapes: Mapping[str, object], engines: Sequence[Engine], *, resumes: bool, option: Callable[[str], str]
+) -> None:
+    """Make sure that a run can be recorded, or answered from a cassette, as it is wanted.
+
+    Args:
+        tapes: `record` and `replay` with their files; `None`: it is not wanted.
+        engines: where it is to run.
+        resumes: whether results of earlier runs may be taken over.
+        option: how the user has spelled an option.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    used = [name for name, path in tapes.items() if path is not None]
+    if len(used) > 1:
+        names = ", ".join(map(option, used))
+        raise UsageError(f"{names}: what is answered from a cassette stands in one already")
+    if not used:
+        return
+    (name,) = used
+    unable = [engine.name for engine in engines if not engine.capabilities.tapes]
+    if unable:
+        raise UsageError(
+            f"{option(name)}: not on {', '.join(unable)}, whose calls of models cannot be followed"
+        )
+    if name == "record" and len(engines) > 1:
+        raise UsageError(f"{option(name)}: on one engine; then run it on others with {option('replay')}")
+    if name == "replay" and resumes:
+        raise UsageError(
+            f"{option(name)}: runs all of it; not with {option('resume')} or {option('cache')} reuse"
+        )
 
 
 def recorded_choice(plan: TaskPlan, choice: ModelChoice, recorded: Mapping[str, str]) -> ModelChoice:
@@ -292,7 +327,7 @@ def _round(
     remaining = iter(logs)
     for entry in ready_now:
         outcomes[entry.entry.key] = entry_outcome(
-            entry, [next(remaining) for _ in entry.jobs], engine, settings.out
+            entry, [next(remaining) for _ in entry.jobs], engine, settings.out, settings.tape
         )
     return outcomes
 
@@ -331,7 +366,11 @@ def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntr
 
 
 def entry_outcome(
-    ready_entry: ReadyEntry, logs: Sequence[LogRef | EngineError], engine: Engine, out: Path
+    ready_entry: ReadyEntry,
+    logs: Sequence[LogRef | EngineError],
+    engine: Engine,
+    out: Path,
+    tape: Tape | None = None,
 ) -> Outcome:
     """What became of a specification, from the logs of its jobs; its result is written to `out`."""
     entry = ready_entry.entry
@@ -340,9 +379,9 @@ def entry_outcome(
         if entry.stored is not None:
             return _stored_outcome(entry, entry.stored, out)
         if len(entry.plans) > 1 and written:
-            return repeated_outcome(entry, written, engine, out)
+            return repeated_outcome(entry, written, engine, out, tape)
         if written:
-            return outcome_of(entry.plans[0], written[0], engine, out)
+            return outcome_of(entry.plans[0], written[0], engine, out, tape=tape)
     except EvidenceError as error:
         return _failure(entry, str(error), logs=written)
     except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it

@@ -29,12 +29,12 @@ from aigo_bridge.evaluation.planning import (
     of_task,
     plan_evaluations,
     plan_reference,
+    trace_reader,
 )
 from aigo_bridge.evaluation.run_files import holds_evaluation, names_run_file, parse_reference
 from aigo_bridge.evaluation.writing import outcome_of
 from aigo_bridge.execution.permissions import confined
 from aigo_bridge.execution.progress import allowed
-from aigo_bridge.interchange.traces.datasets import trace_reader
 from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, bind_task, fingerprint_of
 from aigo_bridge.planning.planning import config_from_text, plan_origin
@@ -165,7 +165,7 @@ def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Ga
     if isinstance(log, EngineError):
         raise log
     try:
-        return outcome_of(job.plan, log, engine, settings.out, gaps)
+        return outcome_of(job.plan, log, engine, settings.out, gaps, settings.tape)
     except BridgeError:
         raise
     except Exception as error:

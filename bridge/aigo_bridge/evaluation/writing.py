@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.dtypes import (
     ModelUsageStats,
     SampleEvidence,
@@ -51,7 +52,14 @@ APP_VERSION = f"aigo-bridge {__version__}"
 NO_METRICS = Metrics((), (), ())
 
 
-def outcome_of(plan: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Sequence[Gap] = ()) -> Outcome:
+def outcome_of(
+    plan: TaskPlan,
+    log: LogRef,
+    engine: Engine,
+    out: Path,
+    gaps: Sequence[Gap] = (),
+    tape: Tape | None = None,
+) -> Outcome:
     """Read a native log back and write its evidence to `out`, under the name of the plan (see
     `results.result_files`).
 
@@ -84,7 +92,7 @@ def outcome_of(plan: TaskPlan, log: LogRef, engine: Engine, out: Path, gaps: Seq
         hint = f"{complete}; when there is room: aigo-bridge import {log.path} --out {out}"
         message = f"the evidence cannot be written: {error.strerror or error}"
         raise EvidenceError([Issue(message, file=str(result), hint=hint)]) from error
-    keep_provenance(plan, result, engine, [log], evidence.models)
+    keep_provenance(plan, result, engine, [log], evidence.models, tape)
     return replace(outcome_of_runs(plan, [run], result, (log,)), gaps=tuple(gaps)).compared()
 
 

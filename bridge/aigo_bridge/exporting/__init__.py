@@ -13,6 +13,7 @@ from aigo_bridge.engine.engine import LogExporter, TaskExporter
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.engine.registry import engine_class, engine_names, load_engine, required
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
+from aigo_bridge.interchange import result_exports
 
 LOG_SUFFIX = "-log"
 """`--to inspect` exports a task, `--to inspect-log` a result."""
@@ -52,7 +53,7 @@ def targets() -> list[str]:
     names: list[str] = []
     for name in engine_names():
         names += [name, f"{name}{LOG_SUFFIX}"]
-    return names
+    return [*names, *result_exports()]
 
 
 def check_target(target: str) -> None:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from aigo_bridge.text.escapes import visible
 
@@ -69,6 +70,7 @@ _SHOWN = 3
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?P<key>\s*+:)?|["{}\[\]]', re.DOTALL)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LM_EVAL_METRIC = re.compile(rb'"[^",\s]+,[^",\s]+"\s*:')
 _LOG_MEMBERS = frozenset(
     {"eval", "samples", "version", "status", "results", "stats", "plan", "reductions", "config_general"}
 )
@@ -129,7 +131,7 @@ SUMMARY = OtherFile(
 LOSS_REPORT = OtherFile("the loss report of an import", "name the log that was imported")
 PROVENANCE = OtherFile("the provenance of a result", "`aigo-bridge verify` reads it beside the result")
 ATTESTATION = OtherFile("an attestation of a result", "`aigo-bridge verify` reads it beside the result")
-_NO_LOG = "expected a log of Inspect (*.eval, *.json) or results of lighteval"
+_NO_LOG = "expected a log of Inspect (*.eval, *.json), or results of lighteval or of another format"
 EMPTY = OtherFile("empty", _NO_LOG)
 _YAML = OtherFile("YAML", "`aigo-bridge run` takes tasks and run files, `aigo-bridge validate` any file")
 _ROWS = OtherFile("rows of data, or task records", "`aigo-bridge validate` takes such files")
@@ -170,8 +172,42 @@ def is_result_file(path: str | os.PathLike[str]) -> bool:
     return head is not None and other_file(head, os.path.basename(path)) == RESULT_LOG  # noqa: PTH119  # also texts
 
 
+def is_lm_eval_results(head: Head) -> bool:
+    """Whether a JSON document is a results file of lm-evaluation-harness."""
+    names = head.members or []
+    if "results" not in names or {"config_general", "eval", "evidence", "policies"} & set(names):
+        return False
+    if {"configs", "versions"} <= set(names):
+        return True
+    # Results of many tasks are longer than what is looked at: metrics are named with their filters.
+    return names == ["results"] and not head.whole and _LM_EVAL_METRIC.search(head.data) is not None
+
+
+def is_lm_eval_samples(head: Head) -> bool:
+    """Whether a file has samples of lm-evaluation-harness: one per line, or (before 0.4.3) a list of them."""
+    text = head.data.removeprefix(_BYTE_ORDER_MARK).lstrip(b"[ \t\r\n")
+    names = set(Head(text, head.whole).members or ())
+    return {"doc_id", "doc"} <= names and (not head.whole or bool(names & {"arguments", "resps"}))
+
+
+def eee_kind(head: Head) -> Literal["aggregate", "instances"] | None:
+    """What a file of Every Eval Ever is; `None`: it is none."""
+    names = set(head.members or ())
+    if not {"schema_version", "evaluation_id"} <= names:
+        return None
+    if "sample_id" in names:
+        return "instances"
+    return "aggregate" if names & {"model_info", "evaluation_results", "source_metadata"} else None
+
+
+def is_foreign(head: Head) -> bool:
+    """Whether a file is of a format that is no engine's (`aigo_bridge.interchange`)."""
+    return is_lm_eval_results(head) or is_lm_eval_samples(head) or eee_kind(head) is not None
+
+
 def other_file(head: Head, name: str) -> OtherFile | None:
-    """What a file is that is surely no log of an engine; `None` when it may be one, whole or damaged.
+    """What a file is that is surely no log of an engine, nor of another format; `None` when it may be
+    one, whole or damaged.
 
     Args:
         head: its beginning.
@@ -181,7 +217,7 @@ def other_file(head: Head, name: str) -> OtherFile | None:
     data = head.data.lstrip()
     if not data:
         return EMPTY
-    if data[:2] == b"PK":
+    if data[:2] == b"PK" or is_foreign(head):
         return None
     if data[:4] == b"PAR1":
         return _PARQUET

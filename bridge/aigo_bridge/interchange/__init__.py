@@ -1,1 +1,18 @@
-"""Formats of others, and AI GO's: each read (or written) here without an engine."""
+"""Formats in which other projects exchange evaluations, by their names on the command line.
+
+A format is no engine: nothing is run on it, and its own package need not be installed. What a file means is
+read from what its project writes; nothing that stands in a file is run.
+"""
+
+from __future__ import annotations
+
+from aigo_bridge.interchange.formats import (
+    FORMATS,
+    Format,
+    foreign_files,
+    format_files,
+    result_export,
+    result_exports,
+)
+
+__all__ = ["FORMATS", "Format", "foreign_files", "format_files", "result_export", "result_exports"]

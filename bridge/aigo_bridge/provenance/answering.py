@@ -71,6 +71,10 @@ class _Body(msgspec.Struct):
     system_fingerprint: str | None = None
 
 
+_NO_SETTINGS = frozenset({"model", "messages", "input", "prompt", "contents", "system"})
+"""Fields of a raw request that say what is asked, not how."""
+
+_REQUEST = msgspec.json.Decoder(dict[str, Raw])
 _SAMPLE = msgspec.json.Decoder(_Sample)
 _BODY = msgspec.json.Decoder(_Body)
 
@@ -94,8 +98,12 @@ class Answering:
     """Name that was asked for → what is known of it."""
     answered: dict[str, None] = field(default_factory=dict)
     """Models that raw responses name, whichever was asked for."""
+    requests: dict[str, ModelCalls] = field(default_factory=dict)
+    """Name in a raw request → what is known of it, of engines that note no more than the raw exchange."""
     fingerprints: dict[str, None] = field(default_factory=dict)
     """Fingerprints of systems in raw responses."""
+    _is_noted: bool = False
+    """Whether the engine has noted settings and names with the calls of a trial."""
     unread: int = 0
     """Samples whose traces have another form."""
 
@@ -107,6 +115,7 @@ class Answering:
             self.unread += 1
             return
         for trial in sample.trials or ():
+            self._is_noted = False
             output = None if trial.solver is None else trial.solver.output
             if output is not None:
                 for event in (output.trace.events if output.trace is not None else None) or ():
@@ -126,6 +135,7 @@ class Answering:
         notes = None if event.metadata is None else event.metadata.inspect
         if notes is None:
             return
+        self._is_noted = True
         if notes.output_model is not None and len(model.answered) < MOST:
             model.answered.setdefault(notes.output_model)
         if bytes(notes.config)[:1] == b"{" and len(model.settings) < MOST:
@@ -140,10 +150,40 @@ class Answering:
                 response = _BODY.decode(body)
             except msgspec.MsgspecError:
                 continue
+            if not self._is_noted:
+                self._add_request(exchange.direct_input, response.model)
             if response.model is not None and len(self.answered) < MOST:
                 self.answered.setdefault(response.model)
             if response.system_fingerprint is not None and len(self.fingerprints) < MOST:
                 self.fingerprints.setdefault(response.system_fingerprint)
+
+    def _add_request(self, request: _Response | None, answered_as: str | None) -> None:
+        """What a raw request asks for, and how."""
+        try:
+            fields = _REQUEST.decode((request and request.body) or "")
+            name = json.loads(bytes(fields.pop("model", b"null")))
+        except (msgspec.MsgspecError, ValueError):
+            return
+        if not isinstance(name, str) or (name not in self.requests and len(self.requests) >= MOST):
+            return
+        model = self.requests.setdefault(name, ModelCalls())
+        if answered_as is not None and len(model.answered) < MOST:
+            model.answered.setdefault(answered_as)
+        settings = b",".join(
+            b"%s:%s" % (json.dumps(field).encode(), bytes(value))
+            for field, value in fields.items()
+            if field not in _NO_SETTINGS
+        )
+        if len(model.settings) < MOST:
+            model.settings.setdefault(b"{%s}" % settings)
+
+    def _known(self, name: str, model: ModelCalls) -> ModelCalls:
+        """What is known of a model: as the engine has noted, else as the raw exchanges with it say."""
+        if model.answered or model.settings:
+            return model
+        return next(
+            (calls for asked, calls in self.requests.items() if f"/{name}".endswith(f"/{asked}")), model
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in the provenance; lists are empty where nothing is known."""
@@ -152,8 +192,8 @@ class Answering:
                 {
                     "name": name,
                     "calls": model.calls,
-                    "answered_as": list(model.answered),
-                    "settings": [json.loads(settings) for settings in model.settings],
+                    "answered_as": list(self._known(name, model).answered),
+                    "settings": [json.loads(settings) for settings in self._known(name, model).settings],
                 }
                 for name, model in self.models.items()
             ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from typing import Any
 import orjson
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.cassettes.tape import PREFIX
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.process import no_collections
 from aigo_bridge.provenance.answering import Answering
@@ -38,6 +40,7 @@ LARGEST = 1 << 31
 """Bytes of a file that is read as one."""
 _RESULT_SUFFIXES = (".tasklog.json", ".tasklog.jsonl", ".json", ".jsonl")
 _CHUNK = 1 << 20
+_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class Making:
     """The native logs that the result was read from."""
     plan: Mapping[str, Any] | None = None
     """Digests of the plan that was run; `None`: it was none of ours, or is not known."""
+    cassette: Mapping[str, Any] | None = None
+    """The cassette of the run: what it was to it (`use`), and digests of its lines (`tasks`); `None`: there
+    was none."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """How logs were imported."""
     folder: Path | None = None
@@ -113,7 +119,7 @@ def record_of(texts: ResultTexts, making: Making) -> dict[str, Any]:
                 "app_version": frame.get("app_version"),
                 "engine": making.engine,
                 "engine_version": making.engine_version or _version_in(frame.get("app_version")),
-                "provider": _provider(specification),
+                "provider": _provider(making.models.get(""), specification),
                 "models": dict(making.models),
                 **answering.to_json(),
                 "started_at": _time(execution, "started_at"),
@@ -121,6 +127,7 @@ def record_of(texts: ResultTexts, making: Making) -> dict[str, Any]:
                 "revision": _revision(specification),
             },
             "logs": [log for location in making.logs for log in log_digests(location)],
+            "cassette": None if making.cassette is None else dict(making.cassette),
             "options": dict(making.options),
             "environment": environment(),
             "repository": repository_state(making.folder or Path()),
@@ -205,7 +212,13 @@ def _log_digest(file: Path, location: Path) -> dict[str, Any]:
     return {"name": name, "sha256": digest.hexdigest(), "bytes": size}
 
 
-def _provider(specification: Mapping[str, Any]) -> str | None:
+def _provider(model: str | None, specification: Mapping[str, Any]) -> str | None:
+    """Who provides the evaluated model: the beginning of its name, else what the result says of it."""
+    beginning, slash, rest = (model or "").removeprefix(PREFIX).partition("/")
+    if beginning == "openai-api" and "/" in rest:
+        return f"{beginning}/{rest.partition('/')[0]}"  # any endpoint that speaks as OpenAI's does
+    if slash and _PROVIDER.fullmatch(beginning):
+        return beginning
     entity = specification.get("evaluated_entity")
     config = entity.get("config") if isinstance(entity, Mapping) else None
     if not isinstance(config, Mapping):

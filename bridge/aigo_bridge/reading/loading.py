@@ -23,6 +23,7 @@ from aigo_bridge.access.opening import (
     read_regular,
     wrong_byte,
 )
+from aigo_bridge.access.unsaved import unsaved
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.nodes import (
     MAP,
@@ -253,7 +254,7 @@ _BINARY = {
 
 
 def read_text(path: Path, name: str, written: str | None = None) -> str:
-    """Text of a file, its line ends as line feeds.
+    """Text of a file, or what an editor has in its place, its line ends as line feeds.
 
     Args:
         path: the file.
@@ -263,6 +264,8 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
     Raises:
         Unreadable: missing, not a regular file, too large, or not UTF-8.
     """
+    if (edited := unsaved(path)) is not None:
+        return with_line_feeds(edited)
     called = repr(written if written is not None else name)
     try:
         raw = read_regular(path, MAX_FILE_BYTES)

@@ -14,6 +14,7 @@ import yaml
 
 from aigo_bridge.access.opening import is_below, outside, project_of, read_regular
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.access.unsaved import unsaved
 from aigo_bridge.errors import Issue, SpecError, UsageError
 
 SHIPPED = "aigo_tasks"
@@ -274,6 +275,8 @@ def _outline_of(path: Path) -> _Outline | None:
     """What is at the top of a YAML file; `None` where it cannot be read: it is somebody else's, and no matter
     of a task that does not name it.
     """
+    if (edited := unsaved(path)) is not None:
+        return _outline(edited)
     try:
         return _outline(read_regular(path, LONGEST_ENTITY).decode("utf-8"))
     except (OSError, UnicodeDecodeError):

@@ -372,21 +372,21 @@ def _misspelt(name: str, parent: Path, data: Any, model: type[BaseModel]) -> boo
 
 def fields_at(model: type[BaseModel], path: Path, data: Any) -> list[str]:
     """Names of the keys that a specification knows at a path of its data."""
-    holder = _annotation_at(model, path, data)[1]
+    holder = annotation_at(model, path, data)[1]
     return [field.alias or name for name, field in holder.model_fields.items()] if holder is not None else []
 
 
 def _tags_at(model: type[BaseModel], path: Path, key: str, data: Any) -> list[str]:
     """What the key that decides between the members of a union may be, at a path of the data."""
     tags: list[str] = []
-    for member in _members(_annotation_at(model, path, data)[0]):
+    for member in members(annotation_at(model, path, data)[0]):
         field = getattr(member, "model_fields", {}).get(key)
         if field is not None and get_origin(field.annotation) is Literal:
             tags += map(str, get_args(field.annotation))
     return list(dict.fromkeys(tags))
 
 
-def _annotation_at(annotation: Any, path: Path, data: Any) -> tuple[Any, type[BaseModel] | None]:
+def annotation_at(annotation: Any, path: Path, data: Any) -> tuple[Any, type[BaseModel] | None]:
     """What stands at a path of the data, as annotated, and the model that it is of, where that is clear."""
     model = _model_for(annotation, data)
     for index, part in enumerate(path):
@@ -403,7 +403,7 @@ def _annotation_at(annotation: Any, path: Path, data: Any) -> tuple[Any, type[Ba
     return annotation, model
 
 
-def _members(annotation: Any) -> list[Any]:
+def members(annotation: Any) -> list[Any]:
     """Alternatives of an annotation, without wrappers."""
     origin = get_origin(annotation)
     if annotation is ScorerSpec:
@@ -413,14 +413,14 @@ def _members(annotation: Any) -> list[Any]:
     if annotation is MetricSpec:
         return list(METRICS.values())
     if origin is Annotated:
-        return _members(get_args(annotation)[0])
+        return members(get_args(annotation)[0])
     if origin in {Union, types.UnionType}:
-        return [member for part in get_args(annotation) for member in _members(part)]
+        return [member for part in get_args(annotation) for member in members(part)]
     return [annotation]
 
 
 def _item_of(annotation: Any, *, mapping: bool = False) -> Any:
-    for member in _members(annotation):
+    for member in members(annotation):
         if not mapping and get_origin(member) is tuple:
             return get_args(member)[0]
         if mapping and get_origin(member) is dict:
@@ -430,9 +430,7 @@ def _item_of(annotation: Any, *, mapping: bool = False) -> Any:
 
 def _model_for(annotation: Any, data: Any) -> type[BaseModel] | None:
     models = [
-        member
-        for member in _members(annotation)
-        if isinstance(member, type) and issubclass(member, BaseModel)
+        member for member in members(annotation) if isinstance(member, type) and issubclass(member, BaseModel)
     ]
     if len(models) <= 1 or not isinstance(data, dict):
         return models[0] if models else None

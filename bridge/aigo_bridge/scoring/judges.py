@@ -33,8 +33,9 @@ from aigo_bridge.scoring.judge_replies import (
     read_label,
     read_number,
 )
-from aigo_bridge.scoring.scorer import Outcome, ScorerType
+from aigo_bridge.scoring.scorer import Outcome, Score, ScorerType
 from aigo_bridge.scoring.variables import render, variables
+from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.spec.scorers import LabelerViaModelScorer, ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer
 from aigo_bridge.templates import SampleTemplate
 
@@ -198,17 +199,18 @@ class ClassifierJudge(Judge):
     def __init__(self, spec: ModelAsAJudgeClassifierScorer):
         super().__init__(spec)
         self._correct = _texts(spec.correct_labels)
-        self._labels = (*self._correct, *_texts(spec.incorrect_labels))
+        self.labels = (*self._correct, *_texts(spec.incorrect_labels))
+        """In the order in which the model is shown them."""
 
     @property
     def field(self) -> tuple[str, dict[str, Any]]:
-        return "prediction", _label_schema(self._labels)
+        return "prediction", _label_schema(self.labels)
 
     def read(self, reply: str) -> Verdict:
-        return read_label(reply, self._labels)
+        return read_label(reply, self.labels)
 
     def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
-        label = canonical(str(verdict.value), self._labels)
+        label = canonical(str(verdict.value), self.labels)
         metadata = {"prediction": label or verdict.value, **metadata}
         if label is None:
             metadata[UNEXPECTED_LABEL] = True
@@ -250,26 +252,44 @@ class LabelJudge(Judge):
 
     def __init__(self, spec: LabelerViaModelScorer):
         super().__init__(spec)
-        self._labels = _texts(spec.valid_labels)
+        self.labels = _texts(spec.valid_labels)
+        """In the order in which the model is shown them; empty: any."""
 
     @property
     def field(self) -> tuple[str, dict[str, Any]]:
-        return "label", _label_schema(self._labels)
+        return "label", _label_schema(self.labels)
 
     def read(self, reply: str) -> Verdict:
-        return read_label(reply, self._labels)
+        return read_label(reply, self.labels)
 
     def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
-        label = canonical(str(verdict.value), self._labels) if self._labels else str(verdict.value)
+        label = canonical(str(verdict.value), self.labels) if self.labels else str(verdict.value)
         if label is None:
             raise JudgeError(
                 f"judge {self._model_key!r} gave the label {_shortened(str(verdict.value))!r}, expected"
                 " one of"
-                f" {', '.join(map(repr, self._labels))}",
+                f" {', '.join(map(repr, self.labels))}",
                 metadata["judge_calls"],
                 kind="UnexpectedLabel",
             )
         return Outcome({"label": label}, metadata)
+
+
+def with_labels_reversed(spec: ScorerSpec) -> Score | None:
+    """A judge that is shown its labels in the opposite order and is otherwise the same; `None`: it has no two
+    labels.
+    """
+    judge: ClassifierJudge | LabelJudge
+    if isinstance(spec, ModelAsAJudgeClassifierScorer):
+        judge = ClassifierJudge(spec)
+    elif isinstance(spec, LabelerViaModelScorer):
+        judge = LabelJudge(spec)
+    else:
+        return None
+    if len(judge.labels) < 2:
+        return None
+    judge.labels = judge.labels[::-1]
+    return judge
 
 
 def _texts(labels: str | tuple[str, ...]) -> tuple[str, ...]:

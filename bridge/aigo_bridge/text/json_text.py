@@ -51,6 +51,25 @@ def _read_leniently(text: str | bytes | bytearray) -> Any:
         raise json.JSONDecodeError("An integer of more digits than can be read", "", 0) from error
 
 
+def read_json_once(text: str | bytes) -> Any:
+    """Read one JSON document in which no object has a key twice: nobody knows which of the two is meant.
+
+    Raises:
+        ValueError: The text is not JSON, or has a key twice.
+        RecursionError: The text is nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        raise ValueError(f"the key {twice!r} is there twice")
+    return value
+
+
 def read_common_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
     """Read one JSON document of the kind that is met with every day, at the speed of msgspec.
 
@@ -163,6 +182,13 @@ def without_non_finite(value: Any) -> tuple[Any, int]:
         return node
 
     return walk(value), count
+
+
+def finite_number(value: Any) -> float | int | None:
+    """A number as evidence has it; `None` for everything else."""
+    if isinstance(value, int):
+        return int(value)
+    return value if isinstance(value, float) and math.isfinite(value) else None
 
 
 def non_finite_text(value: float) -> str:

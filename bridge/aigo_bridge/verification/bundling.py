@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.engine.registry import engine_class, logs_by_engine
+from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.exporting.manifest import manifest_of
 from aigo_bridge.exporting.packing import pack
@@ -89,13 +89,7 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
             plan = own_plan(contents.materials.task, frame, contents.materials)
             members |= _task_members(plan, place / "task", with_data=contents.with_data)
             names["task"] = "task"
-        report = place / "report.html"
-        # The report of a large result is a folder of pages.
-        write_report([ResultSource(contents.result, contents.result.name)], report)
-        members |= {
-            file.relative_to(place).as_posix(): file
-            for file in sorted([*place.glob("report*.html"), *place.glob("report/*")])
-        }
+        members |= _report_members(contents.result, place)
         _pack(out, members, {**names, "with_data": contents.with_data})
     return [MANIFEST, *sorted(members)]
 
@@ -113,11 +107,29 @@ def _log_members(log: Path) -> dict[str, Path]:
         raise UsageError(f"there is no log {str(log)!r}")
     if log.is_dir():
         raise UsageError(f"{str(log)!r} is a folder: name the log itself")
-    engines = map(engine_class, logs_by_engine([str(log)]))
-    files = [file.absolute() for engine in engines for file in engine.capabilities.log_files(log)]
+    names = logs_by_engine([str(log)])
+    files = [file.absolute() for name in names for file in native_files(name, log)]
     files = list(dict.fromkeys(files)) or [log.absolute()]
     base = Path(os.path.commonpath([file.parent for file in files]))
     return {f"log/{file.relative_to(base).as_posix()}": file for file in files}
+
+
+def _report_members(result: Path, folder: Path) -> dict[str, Path]:
+    """The report of a result, written into a folder: a page, or of a large result a folder of pages."""
+    write_report([ResultSource(result, result.name)], folder / "report.html")
+    pages = sorted([*folder.glob("report*.html"), *folder.glob("report/*")])
+    return {page.relative_to(folder).as_posix(): page for page in pages}
+
+
+def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
+    """How the report in a bundle is not the one that this release writes of the bundle's result."""
+    with tempfile.TemporaryDirectory(prefix="aigo-report-") as folder:
+        own = {name: _digest(file) for name, file in _report_members(bundle.result, Path(folder)).items()}
+    there = [*bundle.folder.glob("report*.html"), *bundle.folder.glob("report/*")]
+    pages = {page.relative_to(bundle.folder).as_posix(): _digest(page) for page in there if page.is_file()}
+    for name in sorted(own.keys() | pages.keys()):
+        if own.get(name) != pages.get(name):
+            yield Finding("is not the report of the result", file=name)
 
 
 def _task_members(plan: TaskPlan, folder: Path, *, with_data: bool) -> dict[str, Path]:
@@ -180,6 +192,8 @@ class OpenBundle:
     """Digests of the rows, where the rows are not there."""
     findings: tuple[Finding, ...]
     """Members that are not those that were bundled."""
+    release: Any = None
+    """The release of aigo-bridge that has written it."""
 
 
 def is_bundle(path: Path) -> bool:
@@ -219,6 +233,7 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
         task,
         rows if isinstance(rows, list) else None,
         tuple(findings),
+        manifest.get("release"),
     )
 
 

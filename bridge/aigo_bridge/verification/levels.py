@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,6 +107,17 @@ def level(
     if unchecked is not None:
         return Level(name, "cannot be checked", unchecked, notes=tuple(notes))
     return Level(name, "proved", notes=tuple(notes))
+
+
+def merged(one: Level, findings: Sequence[Finding], notes: Sequence[str], unchecked: str | None) -> Level:
+    """A level with what a further check of the same claim has come to."""
+    combined = level(
+        one.name,
+        [*one.findings, *findings],
+        notes=[*one.notes, *notes],
+        unchecked="; ".join(reason for reason in (one.reason, unchecked) if reason) or None,
+    )
+    return replace(combined, num_findings=one.num_findings + len(findings))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
-from aigo_bridge.engine.registry import engine_class, load_logs, logs_by_engine
+from aigo_bridge.engine.registry import load_logs, logs_by_engine, native_files
 from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.importing.log_import import ContextChoice, EventChoice, ImportOptions, ImportReport
 from aigo_bridge.provenance.record import log_digests, stem_of
@@ -109,9 +109,8 @@ def _files(log: str) -> list[str | Path]:
         return [log]
     if Path(log).is_dir():
         return [file for file in Path(log).rglob("*") if file.is_file()]
-    engines = map(engine_class, logs_by_engine([log]))
     return list(
-        dict.fromkeys(file for engine in engines for file in engine.capabilities.log_files(Path(log)))
+        dict.fromkeys(file for name in logs_by_engine([log]) for file in native_files(name, Path(log)))
     )
 
 

@@ -24,11 +24,18 @@ from aigo_bridge.reading import read
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.spec import TaskSpec
 from aigo_bridge.text.json_text import read_json
-from aigo_bridge.verification.bundling import OpenBundle, bundled_materials, is_bundle, open_bundle
+from aigo_bridge.verification.bundling import (
+    OpenBundle,
+    bundled_materials,
+    is_bundle,
+    open_bundle,
+    report_findings,
+)
 from aigo_bridge.verification.contents import task_findings, unequal
 from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level
 from aigo_bridge.verification.signature import check_disclosure
 from aigo_bridge.verification.verifying import Materials, verify
+from aigo_bridge.version import __version__
 
 
 def verify_any(path: Path, materials: Materials) -> Verification:
@@ -79,6 +86,10 @@ def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
     findings = [*bundle.findings, *digests.findings]
     notes = list(digests.notes)
     unchecked = digests.reason
+    if bundle.release == __version__:
+        findings += report_findings(bundle)
+    else:
+        notes.append("its report is not compared: another release of aigo-bridge has written it")
     if bundle.task is not None and not own:
         notes = [note for note in notes if not note.startswith("task, config and rows are those")]
         try:

@@ -1,22 +1,25 @@
 """Whether the scorers of the user's own task give the stored scores again, from the stored outputs.
 
 Scorers that need nothing but the output are run: our own, and the author's code in the worker, as in a run.
-Judges are not asked (their answers may differ each time), and code that a model wrote is not run.
+Judges are not asked: their replies are those of the cassette, where one is given, else those that the result
+itself has. Code that a model wrote is not run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import anyio
 
+from aigo_bridge.cassettes.playing import Cassette
+from aigo_bridge.cassettes.records import request_differences
 from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, ScoresData
-from aigo_bridge.errors import BridgeError, SampleError
+from aigo_bridge.errors import BridgeError
 from aigo_bridge.execution.program import Failure, Row, SampleProgram
-from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
@@ -25,45 +28,40 @@ from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.verification.levels import Finding, Level, level
 from aigo_bridge.verification.numbers import score_differences
+from aigo_bridge.verification.replies import (
+    CALLS,
+    CassetteReplies,
+    GivenReplies,
+    NoReplies,
+    ScoreReplies,
+    like,
+    run_name,
+)
 
 _MANY = 64
 """Samples that are scored at a time."""
 
 
-class _AsksModel(Exception):  # noqa: N818  # no error: what a scorer does
-    """A scorer asked a model."""
-
-
-class _NoModels:
-    """Stands where models would be; whether somebody looked for one is noted."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __call__(self, key: str) -> Model:
-        self.asked = True
-        raise SampleError(f"no model is asked here, {key!r} neither", stage="score", kind="NoModel")
-
-
 def unscorable(plan: TaskPlan, number: int) -> str | None:
     """Why a scorer of a plan is not run again; `None`: it is."""
-    scorer = plan.benchmark.scorers[number]
-    if scorer.judge_key is not None:
-        return "a model judges"
-    if scorer.runs_answers:
+    if plan.benchmark.scorers[number].runs_answers:
         return "it runs code that the evaluated model wrote, for which a run has a sandbox"
     return None
 
 
 async def rescored(
-    plan: TaskPlan, host: SnippetHost, scorer: CompiledScorer, rows: Sequence[Row], models: _NoModels
+    plan: TaskPlan,
+    host: SnippetHost,
+    scorer: CompiledScorer,
+    rows: Sequence[Row],
+    models: Sequence[GivenReplies],
 ) -> list[Outcome | Failure]:
-    """What a scorer says of rows, at a time."""
+    """What a scorer says of rows, at a time; each row has its own replies of models."""
     program = SampleProgram(plan, None, None, (scorer,), host, {})
     outcomes: list[Outcome | Failure | None] = [None] * len(rows)
 
     async def score(number: int, row: Row) -> None:
-        outcomes[number] = await program.score(scorer, row, models)
+        outcomes[number] = await program.score(scorer, row, models[number])
 
     async with anyio.create_task_group() as group:
         for number, row in enumerate(rows):
@@ -91,54 +89,105 @@ def _place(plan: TaskPlan, number: int, _: int) -> tuple[str, int] | None:
     return plan.snippet_place("scorers", number, "compute_scores_snippet")
 
 
-def check_scores(reader: LogReader, plan: TaskPlan, host: SnippetHost) -> Level:
+def check_scores(
+    reader: LogReader, plan: TaskPlan, host: SnippetHost, cassette: Cassette | None = None
+) -> Level:
     """The level of the scores.
 
     Args:
         reader: of the result, which is a valid log.
         plan: the user's own; its code is run.
         host: where that runs.
+        cassette: has the replies of judges; `None`: those that stand in the result are taken.
     """
     if plan.entity == "system":
         return level("scores", [], unchecked="a system task has no scorers")
-    return anyio.run(_checked, reader, plan, host)
+    return anyio.run(_checked, reader, plan, host, cassette)
 
 
-async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost) -> Level:
+@dataclass
+class _Judged:
+    """What came of the replies of a scorer's models."""
+
+    num_given: int = 0
+    num_missing: int = 0
+    """Trials whose replies are not there."""
+    reason: str = ""
+    """Why the first of them has none."""
+
+
+async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassette: Cassette | None) -> Level:
     keys = scorer_keys(plan.benchmark.scorers)
     reasons = {key: reason for number, key in enumerate(keys) if (reason := unscorable(plan, number))}
     try:
         scorers = compiled(plan, host, plan.samples)
     except BridgeError as error:
         return level("scores", [], unchecked=f"the scorers cannot be made: {error}")
-    models = {key: _NoModels() for key in scorers}
+    judged = {key: _Judged() for key in scorers}
     findings: list[Finding] = []
     num_scores = 0
     rows_of_plan = _rows_of(plan)
     for batch in _batches(reader):
         for key, scorer in scorers.items():
-            rows = [
-                Row(
-                    Sample(trial.sample_id, rows_of_plan.get(str(trial.sample_id), _data(trial))),
-                    _output(trial),
-                )
-                for _, trial, _ in batch
-            ]
-            outcomes = await rescored(plan, host, scorer, rows, models[key])
-            num_scores += len(outcomes)
-            for (sample, trial, path), outcome in zip(batch, outcomes, strict=True):
-                findings += _compared(scorer, sample, trial, path, outcome)
-    for key, asked in models.items():
-        if asked.asked:
-            reasons[key] = "its code asks a model"
-    findings = [finding for finding in findings if finding.scorer not in reasons]
+            rows = [_row(each.trial, rows_of_plan) for each in batch]
+            replies = [_replies(scorer, plan, each, cassette) for each in batch]
+            outcomes = await rescored(plan, host, scorer, rows, replies)
+            for each, reply, outcome in zip(batch, replies, outcomes, strict=True):
+                judged[key].num_given += reply.num_given
+                stored = _stored(scorer, each.trial)
+                if reply.missing is not None and (stored is not None or not each.trial.errors):
+                    judged[key].num_missing += 1
+                    judged[key].reason = judged[key].reason or reply.missing
+                if reply.missing is not None:
+                    continue
+                num_scores += 1
+                findings += _compared(scorer, each, outcome, reply)
+    num_replies = sum(each.num_given for each in judged.values())
+    source = "the result" if cassette is None else cassette.path.name
     notes = [f"{num_scores} scores computed by {', '.join(map(repr, scorers)) or 'no scorer'}"]
-    notes += [f"not run: scorer {key!r}: {reason}" for key, reason in reasons.items()]
-    unchecked = f"not every scorer is run again ({'; '.join(notes[1:])})" if reasons else None
-    return level("scores", findings, notes=notes, unchecked=unchecked)
+    if num_replies:
+        notes.append(f"{num_replies} replies of models were taken from {source}; no model was asked")
+    unrun = [f"not run: scorer {key!r}: {reason}" for key, reason in reasons.items()]
+    unrun += [
+        f"scorer {key!r}: {each.num_missing} scores not computed: {each.reason}"
+        for key, each in judged.items()
+        if each.num_missing
+    ]
+    unchecked = f"not every scorer is run again ({'; '.join(unrun)})" if unrun else None
+    return level("scores", findings, notes=[*notes, *unrun], unchecked=unchecked)
 
 
-_Trial = tuple[SampleEvidence, SampleTrialEvidence, tuple[str | int, ...]]
+def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cassette | None) -> GivenReplies:
+    """What a scorer's models said in a trial."""
+    if scorer.spec.judge_key is None:
+        return NoReplies(f"scorer {scorer.key!r} asks a model, of which no replies are kept")
+    if cassette is not None:
+        solver = plan.benchmark.solver
+        sample_id = each.trial.sample_id
+        return CassetteReplies(
+            cassette,
+            run_name(plan, each.run),
+            (sample_id, each.trial.index, f"{scorer.key}/{sample_id}"),
+            any_sample=solver is not None and solver.postprocessor is not None,
+        )
+    score = _stored(scorer, each.trial)
+    calls = None if score is None else (score.metadata or {}).get(CALLS)
+    if isinstance(calls, list):
+        return ScoreReplies(calls)
+    if score is None:
+        return NoReplies("there is no score, and so no replies of its judge (they may be in the cassette)")
+    return NoReplies("the result has no replies of its judge (give the cassette of the run: --replay)")
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A trial in a result."""
+
+    sample: SampleEvidence
+    trial: SampleTrialEvidence
+    run: int | None
+    """Number of its run from 0; `None`: the task was run once."""
+    path: tuple[str | int, ...]
 
 
 def _batches(reader: LogReader) -> Iterator[list[_Trial]]:
@@ -150,7 +199,8 @@ def _batches(reader: LogReader) -> Iterator[list[_Trial]]:
         for number, sample in enumerate(reader.samples(run=run)):
             for position, trial in enumerate(sample.trials):
                 if _is_scored(trial):
-                    batch.append((sample, trial, (*place, "samples", number, "trials", position)))
+                    path = (*place, "samples", number, "trials", position)
+                    batch.append(_Trial(sample, trial, run, path))
             if len(batch) >= _MANY:
                 yield batch
                 batch = []
@@ -173,6 +223,12 @@ def _rows_of(plan: TaskPlan) -> Mapping[str, Mapping[str, Any]]:
     return {str(sample.id): sample.data for sample in plan.samples}
 
 
+def _row(trial: SampleTrialEvidence, rows: Mapping[str, Mapping[str, Any]]) -> Row:
+    """What was scored in a trial."""
+    data = rows.get(str(trial.sample_id), _data(trial))
+    return Row(Sample(trial.sample_id, data), _output(trial))
+
+
 def _data(trial: SampleTrialEvidence) -> dict[str, Any]:
     return {} if trial.sample is None else dict(trial.sample.data)
 
@@ -181,23 +237,64 @@ def _output(trial: SampleTrialEvidence) -> Any:
     return None if trial.solver is None else trial.solver.output
 
 
+def _stored(scorer: CompiledScorer, trial: SampleTrialEvidence) -> ScoresData | None:
+    """The score that a trial has of a scorer; `None`: there is none."""
+    return next((score for score in trial.scores or () if score.scorer_key == scorer.key), None)
+
+
 def _compared(
-    scorer: CompiledScorer,
-    sample: SampleEvidence,
-    trial: SampleTrialEvidence,
-    path: tuple[str | int, ...],
-    outcome: Outcome | Failure,
+    scorer: CompiledScorer, each: _Trial, outcome: Outcome | Failure, replies: GivenReplies
 ) -> Iterator[Finding]:
-    stored = [score for score in trial.scores or () if score.scorer_key == scorer.key]
-    shown = json.dumps(sample.sample_id, ensure_ascii=False)
+    stored = [score for score in each.trial.scores or () if score.scorer_key == scorer.key]
+    shown = json.dumps(each.sample.sample_id, ensure_ascii=False)
+    scores = (*each.path, "scores")
+    metadata = (*scores, _number(stored, each.trial), "metadata") if stored else scores
+    if stored and (replies.problem is not None or (left := replies.rest()) is not None):
+        problem = replies.problem or left
+        message = f"the judge was not asked what it is asked now: {problem}"
+        yield Finding(message, (*metadata, *replies.place), shown, scorer.key, CALLS)
+        return
     if isinstance(outcome, Failure):
         if stored:
             message = f"the result has a score, the scorer fails: {outcome.message:.200}"
-            yield Finding(message, (*path, "scores"), shown, scorer.key)
+            yield Finding(message, scores, shown, scorer.key)
         return
-    computed: list[ScoresData] = [
-        scores_data(scorer.key, scorer.purpose, scorer.display_name, outcome.values, outcome.metadata)
-    ]
-    if not stored and trial.errors:
+    if not stored and each.trial.errors:
         return  # it failed then: a time limit, say
-    yield from score_differences(stored, computed, shown, path)
+    computed = scores_data(scorer.key, scorer.purpose, scorer.display_name, outcome.values, outcome.metadata)
+    yield from score_differences(stored, [computed], shown, each.path)
+    if stored and scorer.spec.judge_key is not None:
+        for path, message in _metadata_differences(stored[0].metadata or {}, computed.metadata or {}):
+            field = ".".join(step for step in path if isinstance(step, str))
+            yield Finding(message, (*metadata, *path), shown, scorer.key, field)
+
+
+def _number(stored: Sequence[ScoresData], trial: SampleTrialEvidence) -> int:
+    return next(number for number, score in enumerate(trial.scores or ()) if score is stored[0])
+
+
+def _metadata_differences(
+    stored: Mapping[str, Any], computed: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where what a judge is said to have said is not what its replies say."""
+    for name in dict.fromkeys([*stored, *computed]):
+        if name == CALLS:
+            yield from _call_differences(stored.get(CALLS), computed.get(CALLS))
+        elif not like(stored.get(name), computed.get(name)):
+            message = f"the result has {stored.get(name)!r:.60}, the replies give {computed.get(name)!r:.60}"
+            yield (name,), message
+
+
+def _call_differences(stored: Any, computed: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if not isinstance(stored, list) or not isinstance(computed, list) or len(stored) != len(computed):
+        many = [len(calls) if isinstance(calls, list) else 0 for calls in (stored, computed)]
+        yield (CALLS,), f"the result has {many[0]} calls of the judge, there were {many[1]}"
+        return
+    for number, (one, other) in enumerate(zip(stored, computed, strict=True)):
+        said, asked = (one.get(name) if isinstance(one, Mapping) else None for name in ("reply", "messages"))
+        if not like(said, other["reply"]):
+            message = f"the result has {said!r:.80}, recorded is {other['reply']!r:.80}"
+            yield (CALLS, number, "reply"), message
+        if not like(asked, other["messages"]):
+            message = f"something else was asked: {'; '.join(request_differences(other['messages'], asked))}"
+            yield (CALLS, number, "messages"), message

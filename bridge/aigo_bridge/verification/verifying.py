@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.cassettes.playing import Cassette
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue, UsageError, dotted
 from aigo_bridge.evaluation.run_files import holds_evaluation, parse_reference
@@ -19,9 +20,10 @@ from aigo_bridge.provenance.texts import ResultTexts, read_texts
 from aigo_bridge.results.reading import FramePart, LogReader
 from aigo_bridge.results.validating import validate_log
 from aigo_bridge.verification.contents import provenance_findings, task_findings
-from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level
+from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level, merged
 from aigo_bridge.verification.native import check_native
 from aigo_bridge.verification.numbers import check_numbers
+from aigo_bridge.verification.recordings import check_cassette
 from aigo_bridge.verification.rescoring import check_scores
 from aigo_bridge.verification.signature import check_signature
 
@@ -39,6 +41,8 @@ class Materials:
     """The native log."""
     rerun_scorers: bool = False
     """Whether the task's scorers are run on the stored outputs."""
+    replay: Path | None = None
+    """The cassette of the run: it has the replies of judges, and is itself held against the provenance."""
     provenance: Path | None = None
     """`None`: the file beside the result, if there is one."""
     attestation: Path | None = None
@@ -59,6 +63,8 @@ def verify(result: Path, materials: Materials) -> Verification:
     """
     if materials.rerun_scorers and materials.task is None:
         raise UsageError("--rerun-scorers runs the code of your own task: name it with --task")
+    if materials.replay is not None and not materials.replay.is_file():
+        raise UsageError(f"--replay: there is no cassette {str(materials.replay)!r}")
     reader = LogReader(result)
     if not result.is_file():
         raise UsageError(f"there is no result {str(result)!r}")
@@ -71,8 +77,8 @@ def verify(result: Path, materials: Materials) -> Verification:
     own = None if materials.task is None else own_plan(materials.task, frame, materials)
     levels = [
         level("log", [], notes=[f"{len(texts.samples)} samples"]),
-        *_computed(reader, frame, raw, own, rerun=materials.rerun_scorers),
-        _digests(texts, record, damage, own, frame),
+        *_computed(reader, frame, raw, own, materials),
+        _with_cassette(_digests(texts, record, damage, own, frame), materials, record),
         level("native", [], unchecked="no native log was given (--log)")
         if materials.log is None
         else check_native(reader, materials.log, record),
@@ -91,7 +97,7 @@ def _without_log(issues: list[Issue], result: Path, materials: Materials) -> tup
     try:
         texts = read_texts(result)
         record, damage = _record(result, materials)
-        levels["digests"] = _digests(texts, record, damage, None, None)
+        levels["digests"] = _with_cassette(_digests(texts, record, damage, None, None), materials, record)
     except BridgeError:
         pass
     return tuple(levels.values())
@@ -116,18 +122,44 @@ def _record(result: Path, materials: Materials) -> tuple[dict[str, Any] | None, 
 
 
 def _computed(
-    reader: LogReader, frame: TaskResultLog, raw: Mapping[str, Any], own: TaskPlan | None, *, rerun: bool
+    reader: LogReader,
+    frame: TaskResultLog,
+    raw: Mapping[str, Any],
+    own: TaskPlan | None,
+    materials: Materials,
 ) -> tuple[Level, Level]:
     """The levels of the numbers and of the scores."""
-    if own is None or not rerun:
+    if own is None or not materials.rerun_scorers:
         reason = "run with --task and --rerun-scorers only: nothing that stands in a result is run"
         of_own = None if own is None or own.entity == "system" else own
         numbers = check_numbers(reader, frame, raw, of_own, None)
         return numbers, level("scores", [], unchecked=reason)
     own = confined(own)
-    with closing(snippet_host(own)) as host:
+    with closing(snippet_host(own)) as host, _cassette(materials.replay) as cassette:
         numbers = check_numbers(reader, frame, raw, None if own.entity == "system" else own, host)
-        return numbers, check_scores(reader, own, host)
+        return numbers, check_scores(reader, own, host, cassette)
+
+
+@contextmanager
+def _cassette(path: Path | None) -> Iterator[Cassette | None]:
+    """A cassette, as far as it can be read: what is wrong with it is told with its digests."""
+    try:
+        cassette = None if path is None else Cassette(path)
+    except EvidenceError:
+        cassette = None
+    if cassette is None:
+        yield None
+        return
+    with closing(cassette):
+        yield cassette
+
+
+def _with_cassette(digests: Level, materials: Materials, record: Mapping[str, Any] | None) -> Level:
+    """The level of the digests with what the cassette has to say."""
+    if materials.replay is None:
+        return digests
+    check = check_cassette(materials.replay, record)
+    return merged(digests, check.findings, check.notes, check.unchecked)
 
 
 def _digests(

@@ -9,4 +9,5 @@ def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]
     turns = solver_output.trace.turns
     said = [message for turn in turns for message in turn.assistant_messages]
     text = "\n".join(part.text for message in said for part in message.content if getattr(part, "text", None))
-    return {"is_booked": sample["code"] in text, "num_turns": len(turns)}
+    # A code is the same one in small letters.
+    return {"is_booked": sample["code"].casefold() in text.casefold(), "num_turns": len(turns)}

@@ -35,16 +35,17 @@ def export(
         list[str],
         typer.Argument(
             metavar="TASK",
-            help="Task file (YAML, or JSONL task records), name of a shipped task, or (with NAME-log) "
-            "result logs.",
+            help="Task file (YAML, or JSONL task records), name of a shipped task, or (with NAME-log or "
+            "FORMAT) result logs.",
         ),
     ],
     to: Annotated[
         str,
         typer.Option(
             "--to",
-            metavar="NAME|NAME-log",
-            help="Engine, inspect or lighteval; or its logs, e.g. inspect-log.",
+            metavar="NAME|NAME-log|FORMAT",
+            help="Engine, inspect or lighteval; its logs, e.g. inspect-log; or a format for results, "
+            "every-eval-ever.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
@@ -95,10 +96,11 @@ def export(
         check_target,
         task_exporter,
     )
+    from aigo_bridge.interchange import result_exports
 
     with reported():
         check_target(to)
-        if to.endswith(LOG_SUFFIX):
+        if to.endswith(LOG_SUFFIX) or to in result_exports():
             for option, value in (
                 ("--native", native), ("--config", config), ("--dataset", dataset),
                 ("--num-samples", num_samples),
@@ -147,7 +149,20 @@ def export(
 def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:
     from aigo_bridge.cli.terminal import name_of, print_json, short_path
     from aigo_bridge.exporting import log_exporter
+    from aigo_bridge.interchange import result_export
 
+    export_as = result_export(to)
+    if export_as is not None:
+        for result in results:
+            exported = export_as(result, out, force=force)
+            if as_json:
+                summary = {"result": str(result), "file": str(exported.path), "loss": list(exported.lines)}
+                print_json(summary, indent=None)
+                continue
+            typer.echo(name_of(short_path(exported.path)))
+            for line in exported.lines:
+                typer.echo(f"  {line}")
+        return
     exporter = log_exporter(to)
     for result in results:
         written = exporter.export_log(result, out, force=force)

@@ -156,6 +156,7 @@ def _certificate(
     from dataclasses import replace
 
     from aigo_bridge.evaluation.certificates import Certificate, task_certificate
+    from aigo_bridge.evaluation.provenance import engine_version
     from aigo_bridge.evaluation.running import run_evaluation
 
     players = {engine.name: cassette.player(notes_asked=True) for engine in engines}
@@ -171,7 +172,15 @@ def _certificate(
         task_certificate(dict(zip(outcomes, results, strict=True)), players)
         for results in zip(*(outcome.results for outcome in outcomes.values()), strict=True)
     ]
-    return Certificate(cassette.path, cassette.num_calls, players, tasks), settings.out
+    certificate = Certificate(
+        cassette.path,
+        cassette.num_calls,
+        players,
+        tasks,
+        {engine.name: engine_version(engine) for engine in engines},
+        cassette.runs,
+    )
+    return certificate, settings.out
 
 
 def _written(certificate: Certificate, folder: Path) -> Path:

@@ -13,7 +13,7 @@ from aigo_bridge.datasets.rows import Rows
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
 from aigo_bridge.dtypes import ChatCompletionModelOutput
 from aigo_bridge.errors import DatasetError
-from aigo_bridge.interchange.traces.datasets import trace_reader
+from aigo_bridge.evaluation.planning import trace_reader
 from aigo_bridge.solving.solvers import PassThrough
 from aigo_bridge.spec.datasets import DatasetSource, DatasetSpec
 from aigo_bridge.spec.solvers import PassThroughSolver

@@ -49,6 +49,14 @@ def verify(
             help="With --task: run its scorers and metrics in Python on the stored outputs.",
         ),
     ] = False,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="CASSETTE",
+            help="The cassette of the run: judges' replies are taken from it, and it is checked itself.",
+        ),
+    ] = None,
     provenance: Annotated[
         Path | None,
         typer.Option("--provenance", metavar="FILE", help="Its provenance. [the file beside it]"),
@@ -95,6 +103,7 @@ def verify(
                 root=None if root is None else str(root.resolve()),
                 log=log,
                 rerun_scorers=rerun_scorers,
+                replay=replay,
                 provenance=provenance,
                 attestation=attestation,
                 key=key,

@@ -1,0 +1,265 @@
+"""An aggregate file, read within bounds, and asked for what the result of one evaluation needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.cleaning import without_secrets
+from aigo_bridge.importing.log_import import Damage, LossReport
+from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.results.specification import slug
+from aigo_bridge.text.json_text import (
+    DEEPEST,
+    finite_number,
+    key_of,
+    read_json_once,
+    without_depths,
+    without_non_finite,
+)
+from aigo_bridge.version import __version__
+
+Json = dict[str, Any]
+ENGINE = "every-eval-ever"
+
+
+@dataclass(frozen=True)
+class Number:
+    """An entry of `evaluation_results`, with the names that it has in evidence."""
+
+    id: str | None
+    """`evaluation_result_id`."""
+    evaluation: str
+    value: str
+    """Name of the value."""
+    metric: str
+    """Key of the metric."""
+    kind: str
+    """Type of the metric."""
+    scorer: str
+    """Key of the scorer."""
+    scorer_name: str
+    entry: Json
+
+    @classmethod
+    def of(cls, entry: Json) -> Number:
+        """The number of an entry; one that was exported here has its keys under `details`."""
+        config = _object(entry.get("metric_config"))
+        details = _object(_object(entry.get("score_details")).get("details"))
+        evaluation = str(entry.get("evaluation_name"))
+        name = str(config.get("metric_name") or config.get("metric_id") or "score")
+        metric = str(config.get("metric_id") or name)
+        scorer_name = details.get("aigo_scorer_name") or metric
+        identifier = entry.get("evaluation_result_id")
+        return cls(
+            id=identifier if isinstance(identifier, str) else None,
+            evaluation=evaluation,
+            value=str(details.get("aigo_value") or name),
+            metric=str(details.get("aigo_metric_key") or key_of(metric)),
+            kind=str(details.get("aigo_metric_type") or config.get("metric_kind") or metric),
+            scorer=str(details.get("aigo_scorer_key") or key_of(scorer_name)),
+            scorer_name=str(scorer_name),
+            entry=entry,
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """An aggregate file; empty when there is none."""
+
+    content: Json = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> list[Number]:
+        """All entries of `evaluation_results` that are objects."""
+        entries = self.content.get("evaluation_results")
+        return (
+            [Number.of(entry) for entry in entries if isinstance(entry, dict)]
+            if isinstance(entries, list)
+            else []
+        )
+
+    @property
+    def model(self) -> Json:
+        """`model_info`."""
+        return _object(self.content.get("model_info"))
+
+    @property
+    def companion(self) -> Json:
+        """`detailed_evaluation_results`."""
+        return _object(self.content.get("detailed_evaluation_results"))
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> Record:
+    """The aggregate file.
+
+    Raises:
+        EvidenceError: it cannot be read, is none, has a key twice, or asks for more than the bounds allow.
+    """
+    place = Place.of(location)
+    try:
+        data = place.read(bounds.member_bytes)
+    except OSError as error:
+        raise EvidenceError(f"cannot read the file: {error}") from error
+    bounds.check_document(location, data)
+    try:
+        content = read_json_once(redaction.apply(data))
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"no JSON: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("evaluation_results"), list):
+        raise EvidenceError("there is no list 'evaluation_results': it is none of Every Eval Ever")
+    if without_depths(content):
+        raise EvidenceError(f"nested more than {DEEPEST} levels deep")
+    return Record(without_secrets(content, redaction.found) if redact else content)
+
+
+def frame_of(
+    record: Record, evaluation: str, totals: tuple[int, int], damage: list[Damage], loss: LossReport
+) -> Json:
+    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+
+    Args:
+        record: the aggregate file.
+        evaluation: name of the evaluation.
+        totals: how many samples there are, and how many of them have an error.
+        damage: what could not be read.
+        loss: where counts go.
+    """
+    numbers = [number for number in record.numbers if number.evaluation == evaluation]
+    metrics, errors = _metrics(numbers, loss)
+    evidence: Json = {"metrics": metrics if record.content else None}
+    if errors:
+        evidence["errors"] = errors
+    evidence["failures"] = {"num_errors": totals[1], "num_total": totals[0]}
+    specification, odd = without_non_finite(_specification(record, evaluation, numbers))
+    if odd:
+        loss.changed["number that is not finite in the record: written as text"] += odd
+    ended = _seconds(record.content.get("retrieved_timestamp"))
+    started = _seconds(record.content.get("evaluation_timestamp"))
+    return {
+        "format_version": "v1",
+        "app_version": f"aigo-bridge {__version__}",
+        "status": "failure" if damage else "success",
+        "evidence": evidence,
+        "specification": specification,
+        "execution": {
+            # When a record was made says nothing of how long the run took.
+            "runtime": 0.0,
+            "started_at": started if started is not None else ended or 0,
+            "ended_at": max(ended or 0, started or 0),
+        },
+        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
+    }
+
+
+def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[Json]]:
+    metrics: list[Json] = []
+    errors: list[Json] = []
+    for number in numbers:
+        details = _object(number.entry.get("score_details"))
+        value = finite_number(details.get("score"))
+        if value is None or isinstance(details.get("score"), bool):
+            message = f"metric {number.value!r} is {str(details.get('score'))[:100]}, not a finite number"
+            errors.append({"error_type": "MetricWithoutValue", "message": message, "stage": "metric"})
+            loss.changed["metric that is not a finite number: reported as an error"] += 1
+            continue
+        loss.kept["metric"] += 1
+        values = {number.value: value}
+        stderr = _object(_object(details.get("uncertainty")).get("standard_error")).get("value")
+        if (error := finite_number(stderr)) is not None:
+            values[f"{number.value}_stderr"] = error
+        keys = {
+            "metric_key": number.metric,
+            "metric_type": number.kind,
+            "scorer_key": number.scorer,
+            "scorer_name": number.scorer_name,
+        }
+        last = metrics[-1] if metrics else {}
+        # Values of one metric of ours stand one by one there.
+        if all(last.get(name) == key for name, key in keys.items()) and not set(values) & set(last["values"]):
+            last["values"] |= values
+            continue
+        reason = _object(details.get("details")).get("aigo_reason")
+        metrics.append({"values": values, **keys, **({"reason": reason} if isinstance(reason, str) else {})})
+    return metrics, errors
+
+
+def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Json:
+    settings = [_object(_object(n.entry.get("generation_config")).get("additional_details")) for n in numbers]
+    task = next((str(each["aigo_task"]) for each in settings if each.get("aigo_task")), evaluation)
+    scorers: dict[str, Json] = {}
+    for number in numbers:
+        config = _object(number.entry.get("metric_config"))
+        scorer = scorers.setdefault(
+            number.scorer,
+            {
+                "key": number.scorer,
+                "type": number.scorer_name,
+                "display_name": number.scorer_name,
+                "metrics": [],
+                "options": {},
+            },
+        )
+        scorer["metrics"].append({"key": number.metric, "type": number.kind})
+        if isinstance(config.get("lower_is_better"), bool):
+            scorer["options"]["higher_is_better"] = not config["lower_is_better"]
+    source = next((_object(number.entry.get("source_data")) for number in numbers), {})
+    dataset = str(source.get("hf_repo") or source.get("dataset_name") or evaluation)
+    about = {name: part for name, part in record.content.items() if name != "evaluation_results"}
+    specification: Json = {
+        "display_name": evaluation,
+        "task": {
+            "id": key_of(task),
+            "key": key_of(task),
+            "display_name": evaluation,
+            "description": "",
+            "config_spec": [],
+            "definition": {
+                "type": "benchmark_task",
+                "evaluated_entity_type": "model",
+                "dataset": {"id": key_of(dataset)},
+                "solver": {"type": "every_eval_ever"},
+                "scorers": list(scorers.values()),
+            },
+            "provider": "user",
+            "tags": [],
+        },
+        "config": {"every_eval_ever": {**about, "evaluation_results": [number.entry for number in numbers]}},
+        "run_config": {},
+    }
+    name = record.model.get("id") or record.model.get("name")
+    if isinstance(name, str) and name:
+        specification["evaluated_entity"] = _model(record, name).model_dump(mode="json")
+    return specification
+
+
+def _model(record: Record, name: str) -> StoredModel:
+    own_key = _object(record.model.get("additional_details")).get("aigo_key")
+    key = slug(own_key if isinstance(own_key, str) else name)
+    return StoredModel(
+        id=key,
+        display_name=str(record.model.get("name") or name),
+        key=key,
+        task=MLTask.chat_completion,
+        config=ModelCustomConnectionConfig(
+            connection_type="custom_connection", adapter_id=ENGINE, url=f"{ENGINE}://{name}", model_key=name
+        ),
+        adapter_id=ENGINE,
+    )
+
+
+def _seconds(value: Any) -> int | None:
+    """A time of Unix in seconds, as most records have it; dates of other forms stay in the config."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return int(seconds) if 0 <= seconds < 1e11 else None

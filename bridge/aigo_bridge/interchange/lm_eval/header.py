@@ -1,0 +1,232 @@
+"""The results file of a run: read within bounds, and asked for what one task's result needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.importing.cleaning import without_secrets
+from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.text.json_text import DEEPEST, dumps, read_json_once, without_depths
+
+Json = dict[str, Any]
+_BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes")
+"""Tables by task, besides results and configurations."""
+_COMMON = ("results", "groups", "group_subtasks", "configs", "samples", *_BY_TASK)
+_STDERR = "_stderr"
+NOT_METRICS = frozenset({"alias", "name", "sample_len", "sample_count", "samples"})
+"""What stands among the metrics of a task and is none."""
+
+DEFAULT_AGGREGATIONS = {
+    "acc": "mean",
+    "acc_norm": "mean",
+    "acc_bytes": "mean",
+    "acc_mutual_info": "mean",
+    "exact_match": "mean",
+    "brier_score": "brier_score",
+    "likelihood": "mean",
+    "perplexity": "perplexity",
+    "word_perplexity": "weighted_perplexity",
+    "byte_perplexity": "weighted_perplexity",
+    "bits_per_byte": "bits_per_byte",
+    "mcc": "matthews_corrcoef",
+    "f1": "f1",
+    "bleu": "bleu",
+    "chrf": "chrf",
+    "ter": "ter",
+}
+"""Metric → how it is aggregated where the task does not say."""
+
+
+@dataclass(frozen=True)
+class StoredMetric:
+    """A metric of a task, as the results file has it."""
+
+    metric: str
+    filter: str
+    """The filter of the answers that it was computed from."""
+    value: Any
+    stderr: Any
+    """Its standard error; `None` and `"N/A"`: there is none."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the evidence: that of the metric, and of the filter where it has one."""
+        return score_name(self.metric, self.filter)
+
+
+def score_name(metric: str, filter_name: str) -> str:
+    """`acc`, or `exact_match,strict-match` where the answers were filtered."""
+    return metric if filter_name in ("", "none") else f"{metric},{filter_name}"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the results file says; empty when there is none."""
+
+    content: Json = field(default_factory=dict)
+    size: int = 0
+    """Bytes of the file."""
+
+    def _table(self, name: str) -> Json:
+        table = self.content.get(name)
+        return table if isinstance(table, dict) else {}
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the run, in the order of the results; groups, which are averages, are none."""
+        configs, results = self._table("configs"), self._table("results")
+        groups = set(self._table("groups")) | {
+            name for name, members in self._table("group_subtasks").items() if members
+        }
+        names = [name for name in results if name in configs or name not in groups]
+        return [*names, *(name for name in configs if name not in results)]
+
+    def config(self, task: str) -> Json:
+        """The configuration of a task; empty when it is not told."""
+        config = self._table("configs").get(task)
+        return config if isinstance(config, dict) else {}
+
+    def results(self, task: str) -> Any:
+        """The numbers of a task; `None` when there are none."""
+        return self._table("results").get(task)
+
+    def metrics(self, task: str) -> Iterator[StoredMetric]:
+        """The metrics of a task."""
+        results = self.results(task)
+        if not isinstance(results, dict):
+            return
+        for key, value in results.items():
+            metric, _, filter_name = key.partition(",")
+            # Keys of 0.4.0 have no filter. Some task's own metric may end with the word.
+            if key in NOT_METRICS or not metric.strip():
+                continue
+            if metric.endswith(_STDERR) and _joined(metric.removesuffix(_STDERR), filter_name) in results:
+                continue
+            stderr = results.get(_joined(metric + _STDERR, filter_name))
+            yield StoredMetric(metric, filter_name, value, stderr)
+
+    def part(self, table: str, task: str) -> Any:
+        """The entry of a task in a table by task; `None` when it has none."""
+        return self._table(table).get(task)
+
+    def aggregations(self, task: str) -> dict[str, str]:
+        """Metric → how the task aggregates it, as far as that is told."""
+        declared = self.config(task).get("metric_list")
+        aggregations: dict[str, str] = {}
+        for metric in declared if isinstance(declared, list) else []:
+            if isinstance(metric, dict) and isinstance(metric.get("metric"), str):
+                name, aggregation = metric["metric"], metric.get("aggregation")
+                if aggregation is None:
+                    aggregation = DEFAULT_AGGREGATIONS.get(name)
+                if isinstance(aggregation, str):
+                    aggregations[name] = aggregation
+        return aggregations
+
+    def groups(self, task: str) -> Json:
+        """The averages that a task is part of, those over averages too."""
+        subtasks, results = self._table("group_subtasks"), self._table("results") | self._table("groups")
+        groups: Json = {}
+        members = {task}
+        for _ in range(len(subtasks)):
+            more = {
+                name
+                for name, parts in subtasks.items()
+                if name not in members and isinstance(parts, list) and any(part in members for part in parts)
+            }
+            if not more:
+                break
+            members |= more
+            groups |= {name: results.get(name) for name in sorted(more)}
+        return groups
+
+    def about_run(self, bounds: Bounds) -> Json | None:
+        """What belongs to no single task; `None` where repeating it for each would fill the disk."""
+        common = {name: part for name, part in self.content.items() if name not in _COMMON}
+        return None if len(dumps(common)) * len(self.tasks) > bounds.room(self.size) else common
+
+    def about_task(self, task: str) -> Json:
+        """What the tables by task say of a task."""
+        return {table: part for table in _BY_TASK if (part := self.part(table, task)) is not None}
+
+    @property
+    def run_config(self) -> Json:
+        """How the harness was started."""
+        return self._table("config")
+
+    @property
+    def model(self) -> str | None:
+        """Name of the model; `None` when the file does not say."""
+        name = self.content.get("model_name")
+        if isinstance(name, str) and name:
+            return name
+        arguments = self.run_config.get("model_args")
+        for key in ("peft", "delta", "pretrained", "model", "path", "engine"):
+            if isinstance(arguments, dict) and isinstance(arguments.get(key), str):
+                return str(arguments[key])
+            if isinstance(arguments, str):
+                values = [
+                    part.removeprefix(f"{key}=")
+                    for part in arguments.split(",")
+                    if part.startswith(f"{key}=")
+                ]
+                if values and values[0]:
+                    return values[0]
+        source = self.run_config.get("model")
+        return source if isinstance(source, str) and source else None
+
+    @property
+    def started_at(self) -> float | None:
+        """Unix time of the start, in seconds."""
+        return _seconds(self.content.get("date"))
+
+    @property
+    def runtime(self) -> float | None:
+        """Seconds that the run took."""
+        return _seconds(self.content.get("total_evaluation_time_seconds"))
+
+
+def _joined(metric: str, filter_name: str) -> str:
+    return f"{metric},{filter_name}" if filter_name else metric
+
+
+def _seconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        seconds = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return seconds if math.isfinite(seconds) and 0 <= seconds < 1e11 else None
+
+
+def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> Header:
+    """The results file.
+
+    Raises:
+        EvidenceError: it cannot be read, is no results file, says a thing twice, or asks for more than the
+            bounds allow.
+    """
+    place = Place.of(location)
+    try:
+        data = place.read(bounds.member_bytes)
+    except OSError as error:
+        raise EvidenceError(f"cannot read the results file: {error}") from error
+    bounds.check_document(location, data)
+    data = redaction.apply(data)
+    try:
+        content = read_json_once(data)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"the results file is no JSON: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
+        raise EvidenceError("the results file has no object 'results': it is none of lm-evaluation-harness")
+    if without_depths(content):
+        raise EvidenceError(f"the results file is nested more than {DEEPEST} levels deep")
+    if redact:
+        content = without_secrets(content, redaction.found)
+    return Header(content, len(data))

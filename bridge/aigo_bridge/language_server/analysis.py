@@ -1,0 +1,172 @@
+"""Asks the processes that read files, one question at a time, and ends them when they take too long."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.errors import Issue
+
+DEADLINE = 20.0
+"""Seconds that an answer may take, the start of the process included."""
+GRACE = 2.0
+"""Seconds that the answer to a question may still take which nobody asks any more."""
+LONGEST_ANSWER = 64 * 2**20
+"""Bytes."""
+
+Texts = Mapping[str, str]
+"""Texts that stand in the editor, by the real paths of their files."""
+
+
+class StoppedError(Exception):
+    """There is no answer: the process was ended, or cannot be started."""
+
+
+class Process:
+    """One worker, started when it is first asked, and again after it was ended."""
+
+    def __init__(self, folder: Path, deadline: float = DEADLINE):
+        self._folder = folder
+        self._deadline = deadline
+        self._lock = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def ask(self, **question: Any) -> Any:
+        """The answer to a question.
+
+        Whoever no longer wants it cancels: a question that waits is dropped, one that is being answered gets
+        `GRACE` seconds, and then the process is ended.
+
+        Raises:
+            StoppedError: there is none.
+        """
+        async with self._lock:
+            exchange = asyncio.create_task(self._exchange(question))
+            try:
+                return await asyncio.wait_for(asyncio.shield(exchange), self._deadline)
+            except asyncio.CancelledError:
+                await self._let_end(exchange, GRACE)
+                raise
+            except TimeoutError as error:
+                await self._let_end(exchange, 0)
+                raise StoppedError(f"it took more than {self._deadline:g} s") from error
+            except (OSError, ValueError) as error:
+                await self.stop()
+                raise StoppedError(str(error)) from error
+
+    async def _let_end(self, exchange: asyncio.Task[Any], grace: float) -> None:
+        """Keep the lock until the process is free again, or gone."""
+        waiting = asyncio.create_task(self._end(exchange, grace))
+        while not waiting.done():  # whoever cancels twice leaves no process behind either
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(waiting)
+
+    async def _end(self, exchange: asyncio.Task[Any], grace: float) -> None:
+        done, _ = await asyncio.wait({exchange}, timeout=grace)
+        while not done:
+            await self.stop()  # its pipe closes, which ends the exchange; unless it is just being started
+            done, _ = await asyncio.wait({exchange}, timeout=1)
+        exchange.exception()  # nobody wants it, and nobody shall be told so
+
+    async def _exchange(self, question: Mapping[str, Any]) -> Any:
+        process = self._process
+        if process is None or process.returncode is not None:
+            process = self._process = await self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(question).encode() + b"\n")
+        await process.stdin.drain()
+        line = await process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise OSError("the process that reads files has ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise StoppedError(answer["error"])
+        return answer["result"]
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        # It imports from where this process does, and never from the folder that it works in.
+        paths = [str(Path(path).absolute()) for path in sys.path if path]
+        start = f"import sys; sys.path[:] = {paths!r}; from {__package__}.worker import main; main()"
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-I", "-X", "utf8", "-c", start),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd=self._folder,
+            limit=LONGEST_ANSWER,
+        )
+
+    async def stop(self) -> None:
+        """End the process; the next question starts another."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What files hold, as told by two processes: one is quick, the other reads rows and renders prompts."""
+
+    quick: Process
+    thorough: Process
+
+    @classmethod
+    def of(cls, folder: Path) -> Analysis:
+        """For the files of a folder."""
+        return cls(Process(folder), Process(folder))
+
+    async def start(self) -> None:
+        """Start both processes before anybody asks."""
+        for process in (self.quick, self.thorough):
+            with contextlib.suppress(StoppedError):
+                await process.ask(job="ready", file="", texts={})
+
+    async def problems(self, file: Path, texts: Texts, *, planned: bool) -> list[Issue]:
+        """What `validate` says of a file; of its rows only with `planned`.
+
+        Raises:
+            StoppedError: it took too long.
+        """
+        process = self.thorough if planned else self.quick
+        issues = await process.ask(job="problems", file=str(file), texts=texts, planned=planned)
+        return [Issue(**{**issue, "path": tuple(issue["path"])}) for issue in issues]
+
+    async def columns(self, file: Path, texts: Texts, keys: Sequence[str]) -> dict[str, Any]:
+        """See `reading.columns`; empty where there is no answer."""
+        try:
+            answer = await self.thorough.ask(job="columns", file=str(file), texts=texts, keys=list(keys))
+        except StoppedError:
+            return {}
+        return dict(answer)
+
+    async def prompt(self, file: Path, texts: Texts, row: int) -> str:
+        """See `reading.prompt`."""
+        try:
+            answer = await self.thorough.ask(job="prompt", file=str(file), texts=texts, row=row)
+        except StoppedError as error:
+            return f"The prompt cannot be shown: {error}"
+        return str(answer)
+
+    async def upgraded(self, file: Path, texts: Texts) -> str | None:
+        """See `reading.upgraded`."""
+        try:
+            answer = await self.quick.ask(job="upgraded", file=str(file), texts=texts)
+        except StoppedError:
+            return None
+        return None if answer is None else str(answer)
+
+    async def stop(self) -> None:
+        """End both processes."""
+        await self.quick.stop()
+        await self.thorough.stop()

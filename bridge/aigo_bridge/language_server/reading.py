@@ -1,0 +1,178 @@
+"""What only reading and planning tell: problems of a file, columns of its data set, prompts of its rows.
+
+All of it is done in a process of its own (`worker`): files may come from strangers, templates are rendered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.unsaved import editing
+from aigo_bridge.datasets import Rows, Selection, load_file
+from aigo_bridge.errors import BridgeError, DatasetError, Issue
+from aigo_bridge.evaluation.explain import SamplePreview, explain
+from aigo_bridge.evaluation.validation import planning_issues
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
+from aigo_bridge.planning.planning import plan_task
+from aigo_bridge.planning.rows import Surroundings, entity_rows, is_at_hand
+from aigo_bridge.reading import environment, read
+from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset
+from aigo_bridge.reading.reader import FileReport, upgrade_text, validate_paths
+from aigo_bridge.spec import DatasetSpec, TaskSpec
+
+LONGEST_VALUE = 300
+"""Characters of a row's value that are shown."""
+
+MOST_ROWS = 20
+"""Rows from which columns are known."""
+
+_FIRST = Selection(num_samples=MOST_ROWS)
+_AT_HAND = Surroundings(at_hand_only=True)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What templates may read of a sample."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Column → its value in the first row, cut."""
+    nested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of several data sets side by side: key → the same of its rows."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Key of a data set → its file."""
+    total: int = 0
+    """Rows."""
+
+
+def problems(file: Path, texts: Mapping[str, str], *, planned: bool) -> list[Issue]:
+    """What `validate` says of a file; with `planned` also what it says of its rows."""
+    with editing(texts):
+        report = _report(file)
+        if not planned or report.document is None or report.kind is None:
+            return list(report.issues)
+        more = planning_issues(report.kind, report.document, None) if file.exists() else []
+        return list(dict.fromkeys((*report.issues, *more)))
+
+
+def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> Columns:
+    """What the rows of a task's data sets have; nothing of those that are not at hand, or cannot be read.
+
+    The task itself need not be valid: it is being written.
+
+    Args:
+        file: of the task, beside which they are looked for.
+        texts: that stand in the editor.
+        keys: of the data sets.
+    """
+    values: dict[str, dict[str, str]] = {}
+    files: dict[str, str] = {}
+    total = 0
+    with editing(texts):
+        for key in keys:
+            try:
+                place = find_dataset(key, {}, file)
+                rows = _first_rows(place)
+            except BridgeError:
+                continue
+            files[key] = str(place)
+            total = max(total, rows.total or 0)
+            values[key] = {
+                str(name): shown(row.data[name]) for row in reversed(rows.rows) for name in row.data
+            }
+            values[key] = {str(name): values[key].get(str(name), "") for name in rows.columns}
+    if len(keys) == 1:
+        return Columns(values.get(keys[0], {}), {}, files, total)
+    return Columns({}, values, files, total)
+
+
+def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
+    """The prompt of a task's row as Markdown, as `explain` has it; or why it cannot be shown.
+
+    Args:
+        file: of the task.
+        texts: that stand in the editor.
+        row: counted from 1.
+    """
+    with editing(texts):
+        document = _report(file).document
+        if document is None or not isinstance(document.spec, TaskSpec):
+            return "The prompt is shown when the task is valid."
+        try:
+            plan = plan_task(document, PlanOrigin(task=str(file)), _AT_HAND)
+            previews = list(islice(explain(_from_row(plan, row), 1), 1))
+        except BridgeError as error:
+            issues = getattr(error, "issues", ())
+            reason = "; ".join(issue.message for issue in issues) or str(error) or "its rows are not at hand"
+            return f"The prompt cannot be shown: {reason}"
+    if not previews:
+        return f"There is no row {row}: the data set has {len(plan.samples):,}."
+    return markdown(previews[0], row, len(plan.samples))
+
+
+def upgraded(file: Path, texts: Mapping[str, str]) -> str | None:
+    """The text of a file with its old forms in the current one; `None`: it cannot be rewritten."""
+    with editing(texts):
+        try:
+            return upgrade_text(file)
+        except BridgeError:
+            return None
+
+
+def markdown(preview: SamplePreview, row: int, total: int) -> str:
+    """A row's conversation and what its scorers see."""
+    parts = [f"**Row {row:,} of {total:,}** (sample `{preview.id}`)"]
+    if preview.problem is not None:
+        parts.append(f"This prompt will fail: {preview.problem}")
+    for message in preview.messages:
+        parts += [f"*{message.role}*", fenced(message.content)]
+    for scorer in preview.scorers:
+        parts += _scorer_parts(scorer.key, scorer.type, scorer.fields, scorer.problem)
+        for message in scorer.messages:
+            parts += [f"*{message.role}*", fenced(message.content)]
+    return "\n\n".join(parts)
+
+
+def _scorer_parts(key: str, kind: str, fields: Mapping[str, str], problem: str | None) -> Iterator[str]:
+    yield f"**{key}** (`{kind}`)" if key != kind else f"**{key}**"
+    if problem is not None:
+        yield f"cannot be shown: {problem}"
+    for name, text in fields.items():
+        yield f"{name}:"
+        yield fenced(text)
+
+
+def fenced(text: str) -> str:
+    """A text as a code block of Markdown, whatever is in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def shown(value: Any) -> str:
+    """A value of a row, cut."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+def _from_row(plan: TaskPlan, row: int) -> TaskPlan:
+    return replace(plan, samples=tuple(plan.samples[max(row, 1) - 1 :][:1]))
+
+
+def _report(file: Path) -> FileReport:
+    (report,) = validate_paths([file.absolute()], env=environment())
+    return report
+
+
+def _first_rows(file: Path) -> Rows:
+    """The beginning of a data set; without rows where they are not files of this machine."""
+    if file.suffix.lower() not in ENTITY_SUFFIXES:
+        return load_file(file, _FIRST)
+    document = read(DatasetSpec, file)
+    if not is_at_hand(document.spec):
+        raise DatasetError([])
+    return entity_rows(document, _FIRST)

@@ -1,0 +1,152 @@
+"""The models that judge while answers are probed: asked through an engine, recorded, or given from a
+cassette.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import anyio
+
+from aigo_bridge.cassettes.records import CallOutcome, Failed
+from aigo_bridge.cassettes.tape import CANCELLED, TapedCall, TaskTape, TrialTape
+from aigo_bridge.dtypes import (
+    ChatCompletionModelOutput,
+    ChatCompletionModelOutputChoice,
+    ChatCompletionOutputMessage,
+    ModelResponse,
+    ModelUsage,
+)
+from aigo_bridge.dtypes.conversion import assistant_message
+from aigo_bridge.errors import SampleError
+from aigo_bridge.models.connections import Reply
+from aigo_bridge.models.connections.replies import Choice, Usage
+from aigo_bridge.models.protocol import Model, ModelRequest
+from aigo_bridge.process import steady_time
+
+_TAPE: ContextVar[TrialTape | None] = ContextVar("probe_tape", default=None)
+"""What the calls of the answer that is being scored go past; `None`: nothing."""
+
+
+@dataclass
+class Judges:
+    """The models of a plan's judges, by key."""
+
+    names: Mapping[str, str]
+    """Model key → the engine's name of the model."""
+    make: Callable[[str], Model] | None
+    """Makes a model by its name; `None`: all answers come from the tape."""
+    tape: TaskTape | None = None
+    max_connections: int = 10
+    """Calls at a time, over all models."""
+    num_calls: int = 0
+    """Calls so far."""
+    _models: dict[str, Model] = field(default_factory=dict)
+    _limiter: anyio.CapacityLimiter | None = None
+
+    def __call__(self, key: str) -> Model:
+        """See `Models`."""
+        if key not in self.names:
+            raise SampleError(f"no model was given for {key!r}", stage="score", kind="NoModel")
+        return _Judge(key, self.names[key], self)
+
+    def made(self, name: str) -> Model | None:
+        """The model itself, made when it is asked for the first time.
+
+        Raises:
+            UsageError: there is none of that name, or it cannot be used.
+        """
+        if self.make is None:
+            return None
+        if name not in self._models:
+            self._models[name] = self.make(name)
+        return self._models[name]
+
+    def limiter(self) -> anyio.CapacityLimiter:
+        """Of the calls; belongs to the event loop that asks first."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self.max_connections)
+        return self._limiter
+
+    @contextmanager
+    def asked_by(self, sample: str | int, trial: int, who: str) -> Iterator[None]:
+        """In this block one answer is scored once; calls are known by this place."""
+        token = _TAPE.set(None if self.tape is None else TrialTape(self.tape, sample, trial, who))
+        try:
+            yield
+        finally:
+            _TAPE.reset(token)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    key: str
+    name: str
+    judges: Judges
+
+    async def predict(self, request: ModelRequest) -> ModelResponse:
+        """See `Model`."""
+        tape = _TAPE.get()
+        call = None if tape is None else tape.call(self.key, self.name, request)
+        played = None if call is None else call.played("score")
+        if played is not None:
+            self.judges.num_calls += 1
+            return _response(played)
+        model = self.judges.made(self.name)
+        if model is None:
+            raise SampleError(f"no model was given for {self.key!r}", stage="score", kind="NoModel")
+        async with self.judges.limiter():
+            self.judges.num_calls += 1
+            return await _recorded(model, request, call)
+
+
+async def _recorded(model: Model, request: ModelRequest, call: TapedCall | None) -> ModelResponse:
+    started, counter = steady_time(), time.perf_counter()
+
+    def keep(said: Reply | Failed) -> None:
+        if call is not None:
+            call.keep(CallOutcome(said), started, time.perf_counter() - counter)
+
+    try:
+        response = await model.predict(request)
+    except SampleError as error:
+        keep(Failed(error.message, error.kind, error.hint))
+        raise
+    except anyio.get_cancelled_exc_class():
+        if call is not None:
+            call.lose(CANCELLED)
+        raise
+    keep(_reply(response))
+    return response
+
+
+def _reply(response: ModelResponse) -> Reply:
+    """An answer as a cassette has it: its text, which is all that judges are read for."""
+    try:
+        text = response.text
+    except ValueError:  # no message, only a function call, say
+        text = ""
+    usage = getattr(response.raw_output, "usage", None)
+    used = None if usage is None else Usage(usage.num_prompt_tokens, usage.num_completion_tokens)
+    return Reply((Choice(text),), usage=used)
+
+
+def _response(outcome: CallOutcome) -> ModelResponse:
+    if isinstance(outcome.said, Failed):
+        raise outcome.said.error("score")
+    if not isinstance(outcome.said, Reply):
+        raise SampleError("likelihoods were recorded, not an answer", stage="score", kind="NotRecorded")
+    text = outcome.said.choices[0].text if outcome.said.choices else ""
+    usage = outcome.said.usage
+    message = ChatCompletionOutputMessage(role="assistant", content=text)
+    output = ChatCompletionModelOutput(
+        choices=[ChatCompletionModelOutputChoice(message=message)],
+        usage=None
+        if usage is None
+        else ModelUsage(num_prompt_tokens=usage.prompt, num_completion_tokens=usage.completion),
+    )
+    return ModelResponse(raw_output=output, items=[assistant_message(text)])

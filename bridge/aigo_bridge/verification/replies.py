@@ -1,0 +1,303 @@
+"""What models said to scorers when a result was made, given again: from the result itself, where a judge's
+calls stand in the metadata of its score, or from the cassette of the run.
+
+Nothing is asked. What a scorer asks now is held against what was asked then: another question has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from aigo_bridge.cassettes.playing import Cassette
+from aigo_bridge.cassettes.records import CallOutcome, Failed, request_differences
+from aigo_bridge.cassettes.tape import AskedCall, TrialTape, task_name
+from aigo_bridge.dtypes import (
+    ChatCompletionModelOutput,
+    ChatCompletionModelOutputChoice,
+    ChatCompletionOutputMessage,
+    ModelResponse,
+    ModelUsage,
+)
+from aigo_bridge.errors import SampleError, Stage
+from aigo_bridge.models.connections import Reply
+from aigo_bridge.models.protocol import Model, ModelRequest
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.redaction.secrets import MASK
+from aigo_bridge.spec.base import MLTask
+
+CALLS = "judge_calls"
+"""In the metadata of a score: the calls that its judge was asked in."""
+
+
+class GivenReplies:
+    """The models of one scorer in one trial.
+
+    Once the scorer has asked, `problem` and `place` say how something else was asked then, and `missing` why
+    a reply is not there.
+    """
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+        """How something else was asked then; `None`: it was not."""
+        self.place: tuple[str | int, ...] = (CALLS,)
+        """Of that in the metadata of the score."""
+        self.missing: str | None = None
+        """Why a reply is not there; `None`: all that were asked for are."""
+        self.num_given = 0
+
+    def __call__(self, key: str) -> Model:
+        return _GivenModel(self, key)
+
+    def name(self, key: str) -> str:
+        """The name of the model behind a key."""
+        raise NotImplementedError
+
+    def reply(self, key: str, request: ModelRequest) -> ModelResponse:
+        """What the model said.
+
+        Raises:
+            SampleError: it failed then, or its reply is not there.
+        """
+        raise NotImplementedError
+
+    def rest(self) -> str | None:
+        """What is there and was not asked for; `None`: nothing, or it is not known."""
+        return None
+
+    def _lacks(self, reason: str) -> SampleError:
+        self.missing = self.missing or reason
+        return SampleError(reason, stage="score", kind="NoReply")
+
+    def _differs(self, problem: str) -> SampleError:
+        self.problem = self.problem or problem
+        return SampleError(problem, stage="score", kind="AnotherQuestion")
+
+
+class _GivenModel:
+    """Stands where a model would be."""
+
+    def __init__(self, replies: GivenReplies, key: str):
+        self._replies = replies
+        self._key = key
+
+    @property
+    def key(self) -> str:
+        return self._key
+
+    @property
+    def name(self) -> str:
+        return self._replies.name(self._key)
+
+    async def predict(self, request: ModelRequest) -> ModelResponse:
+        return self._replies.reply(self._key, request)
+
+
+class NoReplies(GivenReplies):
+    """There are none; `reason` says why."""
+
+    def __init__(self, reason: str):
+        super().__init__()
+        self._reason = reason
+
+    def name(self, key: str) -> str:
+        return key
+
+    def reply(self, key: str, request: ModelRequest) -> ModelResponse:
+        raise self._lacks(self._reason)
+
+
+class ScoreReplies(GivenReplies):
+    """The calls that stand in the metadata of a score, in their order."""
+
+    def __init__(self, calls: Sequence[Any]):
+        super().__init__()
+        self._calls = calls
+
+    def name(self, key: str) -> str:
+        call = self._calls[self.num_given] if self.num_given < len(self._calls) else None
+        name = call.get("model") if isinstance(call, Mapping) else None
+        return name if isinstance(name, str) else key
+
+    def reply(self, key: str, request: ModelRequest) -> ModelResponse:
+        number = self.num_given
+        if number >= len(self._calls):
+            raise self._differs(f"the scorer asks a call number {number + 1}, the result has {number}")
+        call = self._calls[number]
+        self.num_given += 1
+        self.place = (CALLS, number)
+        if not isinstance(call, Mapping) or not isinstance(call.get("reply"), str):
+            raise self._differs(f"call {number + 1} has no reply")
+        asked = [{"role": each.role, "content": each.content} for each in request.input.messages]
+        if not like(call.get("messages"), asked):
+            self.place = (CALLS, number, "messages")
+            differences = request_differences(call.get("messages"), asked)
+            raise self._differs(f"call {number + 1}: {'; '.join(differences)}")
+        return _response(call["reply"], call.get("usage"))
+
+    def rest(self) -> str | None:
+        if self.missing or self.problem or self.num_given == len(self._calls):
+            return None
+        self.place = (CALLS, self.num_given)
+        return f"the result has {len(self._calls)} calls, the scorer makes {self.num_given}"
+
+
+class CassetteReplies(GivenReplies):
+    """The calls of one scorer in one trial in a cassette.
+
+    Args:
+        cassette: has the answers.
+        task: the plan's name among those of its run.
+        place: id of the sample, number of the trial from 0, and who asks.
+        any_sample: whether the sample may have another id in the cassette, as rows of a post-processor have.
+    """
+
+    def __init__(
+        self, cassette: Cassette, task: str, place: tuple[str | int, int, str], *, any_sample: bool = False
+    ):
+        super().__init__()
+        self._cassette = cassette
+        self._task = task
+        self._place = place
+        self._any_sample = any_sample
+        self._tape = TrialTape(_Nothing(task), *place)
+        self._names = cassette.models()
+        self._used: set[int] = set()
+
+    def name(self, key: str) -> str:
+        return self._names.get(key, key)
+
+    def reply(self, key: str, request: ModelRequest) -> ModelResponse:
+        self.num_given += 1
+        call = self._tape.call(key, "", request)
+        assert isinstance(call, _Question)
+        number = self._record(call.asked)
+        if number is None:
+            raise self._unknown(call.asked, request)
+        self._used.add(number)
+        said = CallOutcome.from_json(self._cassette.line(number)).said
+        if isinstance(said, Failed):
+            raise said.error("score")
+        if not isinstance(said, Reply):
+            raise self._lacks("likelihoods were recorded, not an answer")
+        usage = said.usage
+        return _response(
+            said.choices[0].text if said.choices else "",
+            None
+            if usage is None
+            else {"num_prompt_tokens": usage.prompt, "num_completion_tokens": usage.completion},
+        )
+
+    def _record(self, asked: AskedCall) -> int | None:
+        exact = self._cassette.record_at(asked)
+        if exact is not None:
+            return exact
+        sample, trial, by = self._place
+        known = any(run.task == self._task for run in self._cassette.runs)
+        for number in self._cassette.records(asked):
+            call = self._cassette.line(number)["call"]
+            if (
+                number not in self._used
+                and (call["trial"], call["by"]) == (trial, by)
+                and (self._any_sample or call["sample"] == sample)
+                and (not known or call["task"] == self._task)
+            ):
+                return number
+        return None
+
+    def _unknown(self, asked: AskedCall, request: ModelRequest) -> SampleError:
+        if asked.problem is not None:
+            return self._lacks(asked.problem)
+        if (reason := self._cassette.loss_at(asked.place)) is not None:
+            return self._lacks(f"a call could not be recorded: {reason}")
+        number = self._cassette.anything_at(asked.place)
+        if number is None:
+            return self._lacks(f"a call is not in the cassette ({asked.place})")
+        recorded = self._cassette.line(number)["request"]
+        question = orjson.loads(asked.content)
+        return self._differs("; ".join(request_differences(recorded, question)))
+
+
+class _Question:
+    """A call that is looked up and not made."""
+
+    def __init__(self, asked: AskedCall):
+        self.asked = asked
+
+    @property
+    def request(self) -> str:
+        return self.asked.content.decode()
+
+    def played(self, stage: Stage) -> CallOutcome | None:
+        return None
+
+    def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
+        """Nothing is recorded here."""
+
+    def lose(self, reason: str) -> None:
+        """As above."""
+
+
+class _Nothing:
+    """A tape that only says where a call is."""
+
+    def __init__(self, task: str):
+        self.task = task
+
+    def model_task(self, model_key: str) -> MLTask | None:
+        return None
+
+    def call(self, asked: AskedCall) -> _Question:
+        return _Question(asked)
+
+
+def _response(text: str, usage: Any) -> ModelResponse:
+    message = ChatCompletionOutputMessage(role="assistant", content=text)
+    fields: dict[str, Any] = {"choices": [ChatCompletionModelOutputChoice(message=message)]}
+    if isinstance(usage, Mapping):
+        counts = {name: count for name, count in usage.items() if isinstance(count, int)}
+        if {"num_prompt_tokens", "num_completion_tokens"} <= counts.keys():
+            fields["usage"] = ModelUsage(**counts)
+    return ModelResponse(raw_output=ChatCompletionModelOutput(**fields), items=[])
+
+
+def like(stored: Any, computed: Any) -> bool:
+    """Whether a stored value is what was computed; a mask in a stored text stands for any secret."""
+    if isinstance(stored, str) and isinstance(computed, str):
+        if stored == computed:
+            return True
+        return MASK in stored and _unmasked(stored.split(MASK), computed)
+    if isinstance(stored, Mapping) and isinstance(computed, Mapping):
+        return stored.keys() == computed.keys() and all(
+            like(value, computed[name]) for name, value in stored.items()
+        )
+    if isinstance(stored, list | tuple) and isinstance(computed, list | tuple):
+        return len(stored) == len(computed) and all(map(like, stored, computed))
+    if isinstance(stored, bool) or isinstance(computed, bool):
+        return stored is computed
+    if isinstance(stored, int | float) and isinstance(computed, int | float):
+        return stored == computed
+    return type(stored) is type(computed) and bool(stored == computed)
+
+
+def _unmasked(parts: Sequence[str], text: str) -> bool:
+    """Whether a text has these parts in their order, the first at its beginning and the last at its end."""
+    *inner, last = parts
+    position = 0
+    for number, part in enumerate(inner):
+        found = text.find(part, position)
+        if found < 0 or (number == 0 and found > 0):
+            return False
+        position = found + len(part)
+    return len(text) - len(last) >= position and text.endswith(last)
+
+
+def run_name(plan: TaskPlan, run: int | None) -> str:
+    """The name that a plan has in a cassette, in one of its runs (numbered from 0)."""
+    specification = plan.specification
+    if run is None or specification is None:
+        return task_name(plan)
+    return task_name(replace(plan, specification=replace(specification, run=run)))

@@ -1,0 +1,48 @@
+"""Texts of an editor stand in place of files, for whoever asked and as long as asked."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.access.unsaved import editing, unsaved
+from aigo_bridge.errors import SpecError
+from aigo_bridge.reading import read
+from aigo_bridge.spec import DatasetSpec
+
+TEXT = "key: rows\ndisplay_name: {name}\nsource: {{type: local, file_path: rows.csv}}\n"
+
+
+def test_a_text_counts_in_its_block_and_by_every_name_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    file = tmp_path.resolve() / "folder" / "a.yaml"
+    with editing({str(file): "typed"}):
+        assert unsaved(file) == unsaved(tmp_path / "link" / "a.yaml") == "typed"
+        assert unsaved(tmp_path / "b.yaml") is None
+        with editing({}):
+            assert unsaved(file) is None
+        assert unsaved(file) == "typed"
+    assert unsaved(file) is None
+
+
+def test_other_threads_read_files(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+    with editing({str(tmp_path.resolve() / "a.yaml"): "typed"}):
+        thread = threading.Thread(target=lambda: seen.append(unsaved(tmp_path / "a.yaml")))
+        thread.start()
+        thread.join()
+    assert seen == [None]
+
+
+def test_parts_of_a_document_are_read_as_they_are_typed(tmp_path: Path) -> None:
+    file = tmp_path.resolve() / "rows.yaml"
+    file.write_text(TEXT.format(name="!include name.md"), encoding="utf-8")
+    with pytest.raises(SpecError, match="does not exist"):
+        read(DatasetSpec, file)
+    with editing({str(tmp_path.resolve() / "name.md"): "Typed\r\n"}):
+        assert read(DatasetSpec, file).spec.display_name == "Typed"
+    with editing({str(file): TEXT.format(name="Whole")}):
+        assert read(DatasetSpec, file).spec.display_name == "Whole"

@@ -1,0 +1,330 @@
+"""The server as an editor sees it: a real client that talks to `aigo-bridge lsp`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+from tests.support.commands import REPOSITORY
+from tests.support.editor import CURSOR, Editor, editor, in_editor
+
+pytestmark = pytest.mark.slow  # each starts the server and its two processes
+
+TASK = "quiz/task.yaml"
+TEXT = """\
+key: quiz
+display_name: "𝄞 Quiz"
+description: ""
+config_spec:
+  - {type: string, key: lang, display_name: Language, default_value: Norwegian}
+definition:
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder:
+      type: chat_completion
+      input_messages:
+        - {role: system, content: !include prompt.md}
+        - {role: user, content: "𝄞𝄞 {{ sample.question }}"}
+  scorers:
+    - {$ref: scorer.yaml}
+    - type: string_equals
+      ground_truth: "{{ sample.answer }}"
+"""
+SCORER = """\
+type: python
+compute_scores_snippet: |
+  def compute_scores(sample, solver_output):
+      open("ran", "w").close()
+      return {"score": 1.0}
+"""
+PROMPT = "Answer in << config.lang >>.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    quiz = tmp_path / "quiz"
+    quiz.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (quiz / "task.yaml").write_text(TEXT, encoding="utf-8")
+    (quiz / "scorer.yaml").write_text(SCORER, encoding="utf-8")
+    (quiz / "prompt.md").write_text(PROMPT, encoding="utf-8")
+    (quiz / "rows.jsonl").write_text(
+        '{"question": "Capital of Norway?", "answer": "Oslo"}\n', encoding="utf-8"
+    )
+    return tmp_path
+
+
+def none(problems: list[lsp.Diagnostic]) -> bool:
+    return not problems
+
+
+def test_problems_are_those_of_the_text_in_the_editor_through_parts_and_rows(folder: Path) -> None:
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK)
+            await opened.until(TASK, none)
+            # Unsaved, and half-written.
+            await opened.type(TASK, TEXT.replace("type: string_equals", "type: string_equal"))
+            assert any(
+                "did you mean 'string_equals'?" in each
+                for each in await opened.messages(TASK, "'type': found")
+            )
+            await opened.type(TASK, TEXT + "  trials: {num_tri")
+            await opened.messages(TASK, "not YAML")
+            # Of the rows.
+            await opened.type(TASK, TEXT.replace("sample.answer", "sample.anwser"))
+            assert await opened.messages(TASK, "is not a column") == [
+                "`sample.anwser` is not a column of the data set\ndid you mean 'answer'?"
+            ]
+            await opened.type(TASK, TEXT)
+            await opened.until(TASK, none)
+            # In a part and in an included text, neither of them saved.
+            await opened.open("quiz/scorer.yaml", SCORER.replace("def compute_scores", "def compute"))
+            await opened.messages("quiz/scorer.yaml", "does not define 'compute_scores'")
+            await opened.open("quiz/prompt.md", "Answer in << config.lnag >>.")
+            await opened.messages("quiz/prompt.md", "unknown parameter 'lnag'")
+            await opened.type("quiz/prompt.md", PROMPT)
+            await opened.type("quiz/scorer.yaml", SCORER)
+            await opened.until("quiz/prompt.md", none)
+            await opened.until("quiz/scorer.yaml", none)
+
+    in_editor(work)
+    assert not list(folder.rglob("ran"))
+
+
+@pytest.mark.parametrize(("encoding", "start"), [("utf-8", 45), ("utf-32", 39), (None, 41)])
+def test_columns_are_in_the_unit_that_was_agreed_on(folder: Path, encoding: str | None, start: int) -> None:
+    encodings = None if encoding is None else (encoding,)
+
+    async def work() -> None:
+        async with editor(folder, encodings=encodings) as opened:
+            assert opened.server.position_encoding == (encoding or "utf-16")
+            await opened.open(TASK, TEXT.replace("{{ sample.question }}", "{{ question }}"))
+            (problem,) = await opened.until(
+                TASK, lambda problems: any("question" in each.message for each in problems)
+            )
+            line = TEXT.split("\n")[problem.range.start.line]
+            assert line.startswith("        - {role: user, content:")
+            assert problem.range.start.character == start
+
+    in_editor(work)
+
+
+def test_what_may_be_written_is_offered_at_once_also_in_a_broken_text(folder: Path) -> None:
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK)
+            broken = TEXT.replace("description:", "description: [")
+            columns = await opened.complete(TASK, broken.replace("sample.question }}", "sample.█"))
+            assert set(columns) == {"question", "answer"}
+            edit = columns["question"].text_edit
+            assert isinstance(edit, lsp.TextEdit)
+            assert edit.range.start == edit.range.end
+            assert edit.range.start.character == len('        - {role: user, content: "') + 4 + len(
+                " {{ sample."
+            )
+            keys = await opened.complete(TASK, TEXT + "      pur█")
+            assert "purpose" in keys
+            assert "ground_truth" not in keys
+            types = await opened.complete(TASK, TEXT.replace("type: string_equals", "type: █"))
+            assert "model_as_a_judge_scorer" in types
+            whole = await opened.complete(TASK, TEXT.replace("key: rows", "key: << config.█"))
+            assert list(whole) == ["lang"]
+            files = await opened.complete(TASK, TEXT.replace("!include prompt.md", "!include █"))
+            assert "prompt.md" in files
+            # In a part and a prompt of the task.
+            await opened.open("quiz/scorer.yaml")
+            part = await opened.complete("quiz/scorer.yaml", "type: python\n█")
+            assert {"compute_scores_snippet", "metrics"} <= set(part)
+            await opened.type(TASK, TEXT)
+            await opened.open("quiz/prompt.md")
+            assert set(await opened.complete("quiz/prompt.md", "In {{ sample.█")) == {"question", "answer"}
+
+    in_editor(work)
+
+
+def test_a_pointer_tells_the_reference_the_parameter_the_column_and_the_prompt(folder: Path) -> None:
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK)
+            field = await opened.hover(TASK, TEXT.replace("ground_truth", "ground█_truth"))
+            assert field is not None
+            reference = (REPOSITORY / "docs" / "task-format.md").read_text("utf-8")
+            meaning = field.rpartition("\n\n")[2]
+            assert f"| `ground_truth` | text | required | {meaning}" in reference
+            column = await opened.hover(TASK, TEXT.replace("sample.answer", "sample.ans█wer"))
+            assert column is not None
+            assert "Oslo" in column
+            chosen = await opened.hover(TASK, TEXT.replace("string_equals", "string█_equals"))
+            assert chosen is not None
+            assert "is_correct" in chosen
+            prompt = await opened.hover(TASK, TEXT.replace("  input_messages", "  input█_messages"))
+            assert prompt is not None
+            assert "Answer in Norwegian." in prompt
+            assert "𝄞𝄞 Capital of Norway?" in prompt
+            await opened.type(TASK, TEXT.replace("𝄞𝄞", "Now:"))
+            prompt = await opened.hover(TASK, TEXT.replace("  input_messages", "  input█_messages"))
+            assert prompt is not None
+            assert "Now: Capital of Norway?" in prompt
+            assert await opened.hover(TASK, TEXT.replace("\n  scorers", "\n█  scorers")) is None
+
+    in_editor(work)
+    assert not list(folder.rglob("ran"))
+
+
+def test_names_lead_to_what_they_name(folder: Path) -> None:
+    (folder / "models.yaml").write_text(
+        "key: judge\ndisplay_name: J\nrate_limit: 3\nconfig: {}\n", encoding="utf-8"
+    )
+    judged = TEXT + "    - {type: model_as_a_judge_scorer, model_key: judge}\n"
+
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK, judged)
+
+            async def leads(old: str, new: str) -> list[tuple[str, int]]:
+                return await opened.define(TASK, judged.replace(old, new, 1))
+
+            assert await leads("!include prompt.md", "!include pro█mpt.md") == [("prompt.md", 0)]
+            assert await leads("{$ref: scorer.yaml}", "{$ref: sco█rer.yaml}") == [("scorer.yaml", 0)]
+            assert await leads("{key: rows}", "{key: ro█ws}") == [("rows.jsonl", 0)]
+            assert await leads("sample.question", "sample.que█stion") == [("rows.jsonl", 0)]
+            assert await leads("model_key: judge", "model_key: ju█dge") == [("models.yaml", 0)]
+            assert await leads("role: user", "role: us█er") == []
+            prompt = PROMPT + "About {{ sample.question }}.\n"
+            name = "quiz/prompt.md"
+            await opened.open(name, prompt)
+            assert await opened.define(name, prompt.replace("lang", "la█ng")) == [("task.yaml", 4)]
+            assert await opened.define(name, prompt.replace("quest", "que█st")) == [("rows.jsonl", 0)]
+            parameter = await opened.hover(name, prompt.replace("lang", "la█ng"))
+            assert parameter is not None
+            assert "default `Norwegian`" in parameter
+            column = await opened.hover(name, prompt.replace("quest", "que█st"))
+            assert column is not None
+            assert "Capital of Norway?" in column
+            assert await opened.hover(name, prompt.replace("Answer", "Ans█wer")) is None
+
+    in_editor(work)
+
+
+async def rename(opened: Editor, name: str, marked: str, new_name: str) -> Any:
+    at = opened.place(name, marked)
+    params = lsp.RenameParams(at.text_document, at.position, new_name)
+    return await opened.ask(opened.client.text_document_rename_async(params))
+
+
+def test_a_parameter_gets_another_name_in_all_files(folder: Path) -> None:
+    text = TEXT.replace('"𝄞𝄞 {{', '"𝄞𝄞 << config.lang >> {{')
+
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK, text)
+            marked = text.replace("config.lang", "config.la█ng")
+            at = opened.place(TASK, marked)
+            params = lsp.PrepareRenameParams(at.text_document, at.position)
+            answer = await opened.ask(opened.client.text_document_prepare_rename_async(params))
+            assert answer.placeholder == "lang"
+            texts = opened.applied(await rename(opened, TASK, marked, "tongue"))
+            assert texts[TASK] == text.replace("key: lang", "key: tongue").replace(
+                "config.lang", "config.tongue"
+            )
+            assert texts["quiz/prompt.md"] == "Answer in << config.tongue >>.\n"
+            with pytest.raises(JsonRpcException, match="cannot be a parameter"):
+                await rename(opened, TASK, marked, "a b")
+            with pytest.raises(JsonRpcException, match="only parameters"):
+                await rename(opened, TASK, text.replace("role: user", "role: us█er"), "tongue")
+
+    in_editor(work)
+
+
+async def actions(opened: Editor, name: str, problem: lsp.Diagnostic) -> list[lsp.CodeAction]:
+    params = lsp.CodeActionParams(
+        lsp.TextDocumentIdentifier(opened.uri(name)), problem.range, lsp.CodeActionContext([problem])
+    )
+    return list(await opened.ask(opened.client.text_document_code_action_async(params)) or ())
+
+
+def test_a_problem_is_mended_by_its_hint_and_old_forms_are_rewritten(folder: Path) -> None:
+    old = TEXT.replace("definition:\n", "definition:\n  type: declarative_task\n")
+
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK, TEXT.replace("sample.question", "sample.quesiton"))
+            (problem,) = await opened.until(TASK, lambda problems: len(problems) == 1)
+            (action,) = await actions(opened, TASK, problem)
+            assert action.edit is not None
+            assert opened.applied(action.edit)[TASK] == TEXT
+            await opened.type(TASK, old)
+            problems = await opened.until(
+                TASK, lambda problems: any("old form" in each.message for each in problems)
+            )
+            every = {each.kind: each for each in await actions(opened, TASK, problems[0])}
+            rewritten = every[lsp.CodeActionKind.SourceFixAll].edit
+            assert rewritten is not None
+            assert opened.applied(rewritten)[TASK] == old.replace("declarative_task", "benchmark_task")
+
+    in_editor(work)
+
+
+@pytest.mark.parametrize("prompts", [True, False])
+def test_prompts_of_rows_are_a_lens_where_the_editor_can_show_them(folder: Path, prompts: bool) -> None:
+    async def work() -> None:
+        async with editor(folder, options={"prompts": prompts}) as opened:
+            await opened.open(TASK)
+            params = lsp.CodeLensParams(lsp.TextDocumentIdentifier(opened.uri(TASK)))
+            lenses = await opened.ask(opened.client.text_document_code_lens_async(params))
+            assert len(lenses) == prompts
+            if prompts:
+                assert list(lenses[0].command.arguments) == [opened.uri(TASK), 1]
+                assert lenses[0].range.start.line == TEXT[: TEXT.index("  solver:")].count("\n")
+                await _prompts(opened)
+
+    in_editor(work)
+
+
+async def _prompts(opened: Editor) -> None:
+    row = {"uri": opened.uri(TASK), "row": 1}
+    shown = await opened.ask(opened.request("aigoBridge/prompt", row))
+    assert "𝄞𝄞 Capital of Norway?" in shown.markdown
+    row["row"] = 7
+    shown = await opened.ask(opened.request("aigoBridge/prompt", row))
+    assert shown.markdown == "There is no row 7: the data set has 1."
+
+
+def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) -> None:
+    (folder / "compose.yaml").write_text("services: {web: {image: x}}\n", encoding="utf-8")
+    shutil.copy(folder / "quiz" / "rows.jsonl", folder / "quiz" / "more.jsonl")
+
+    async def work() -> None:
+        async with editor(folder, like="neovim") as opened:
+            await opened.open("compose.yaml")
+            await opened.open(TASK, TEXT.replace("{key: rows}", "{key: more, kye: x}"))
+            await opened.messages(TASK, "unknown key 'kye'")
+            assert opened.uri("compose.yaml") not in opened.client.diagnostics
+            await opened.open("large.yaml", "key: " + "a" * 1_000_001)
+            (large,) = await opened.messages("large.yaml", "larger than 1,000,000 characters")
+            assert "aigo-bridge validate large.yaml" in large
+            closed = lsp.DidCloseTextDocumentParams(lsp.TextDocumentIdentifier(opened.uri(TASK)))
+            opened.client.text_document_did_close(closed)
+            await opened.until(TASK, none)
+            assert CURSOR not in TEXT
+
+    in_editor(work)
+
+
+def test_problems_of_a_text_that_has_changed_meanwhile_are_not_shown(folder: Path) -> None:
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK)
+            for number in range(30):  # key strokes: only the last text counts
+                await opened.type(TASK, TEXT.replace("type: string_equals", f"type: string_equals_{number}"))
+            await opened.type(TASK, TEXT.replace("key: quiz", "key: quiz!"))
+            (problem,) = await opened.messages(TASK, "quiz!")
+            assert "letters" in problem
+
+    in_editor(work)

@@ -1,0 +1,36 @@
+"""`docs/probe.md`: its commands print what it shows, and its table is that of the code."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader, squeezed
+from tests.support.pages import page
+
+from aigo_bridge.cli.probes import EXPECTED
+from aigo_bridge.probing.registry import PERTURBATIONS
+
+PAGE = page(REPOSITORY / "docs" / "probe.md")
+
+
+@pytest.mark.timeout(600)
+def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    reader = Reader(tmp_path)
+    commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
+
+    for command, shown in commands:
+        assert squeezed(reader.run(command)) == squeezed(shown), command
+    assert len(commands) == 2
+
+
+def test_the_table_is_that_of_the_code() -> None:
+    rows = [
+        f"| `{each.name}` | {each.does}{' (judges only)' if each.judges_only else ''} | {EXPECTED[each.expectation]} |"
+        for each in PERTURBATIONS
+    ]
+    table = "\n".join(["| name | what is changed | expected |", "|---|---|---|", *rows])
+    assert table in (REPOSITORY / "docs" / "probe.md").read_text("utf-8"), table
