@@ -45,6 +45,9 @@ PATHS = {
     ("huggingface", "load_dataset_kwargs.cache_dir"),
     ("inspect_ai", "path"),
     ("claude_code", "path"),
+    ("langsmith", "path"),
+    ("phoenix", "path"),
+    ("opentelemetry", "path"),
 }
 ADDRESSES = {("url", "url"), ("langsmith", "api_url"), ("phoenix", "base_url")}
 WORDS = {
@@ -70,6 +73,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "url": {"url": "https://data.example/rows.csv"},
     "langsmith": {"project": "p"},
     "phoenix": {"project": "p"},
+    "opentelemetry": {"path": "traces.json"},
 }
 
 

@@ -34,6 +34,7 @@ from aigo_bridge.spec.datasets import (
     InspectSource,
     LangSmithSource,
     LocalSource,
+    OpenTelemetrySource,
     PhoenixSource,
     UrlSource,
 )
@@ -288,27 +289,38 @@ def check_source(source: DatasetSource, *, base: Path, root: Path | None) -> Non
     Raises `DatasetError` with everything that may not.
     """
     match source:
-        case LocalSource(file_path=path) | FolderSource(directory_path=path) | InspectSource(path=path):
+        case (
+            LocalSource(file_path=path)
+            | FolderSource(directory_path=path)
+            | InspectSource(path=path)
+            | OpenTelemetrySource(path=path)
+        ):
             _require_inside(path, base, root)
         case ClaudeCodeSource(path=str(path)):
             _require_inside(path, base, root)
-        case (
-            UrlSource(url=address)
-            | LangSmithSource(api_url=str(address))
-            | PhoenixSource(base_url=str(address))
-        ):
-            require_address(address)
-            record_address(shown_address(address))
+        case LangSmithSource() | PhoenixSource():
+            if source.path is not None:
+                _require_inside(source.path, base, root)
+            address = source.api_url if isinstance(source, LangSmithSource) else source.base_url
+            if address is not None:
+                _allow_address(address)
+        case UrlSource(url=address):
+            _allow_address(address)
         case HuggingFaceSource():
             from aigo_bridge.datasets.hub import HUB, hub_arguments
 
             place, name, _ = hub_arguments(source, base if root is None else root, root)
             if place == "hub":
                 record_address(HUB + name)
-        case ClaudeCodeSource() | LangSmithSource() | PhoenixSource():
+        case ClaudeCodeSource():
             return  # the usual place of that kind of trace, which is in no field
         case _:
             assert_never(source)  # a new kind of source says here what it may reach
+
+
+def _allow_address(address: str) -> None:
+    require_address(address)
+    record_address(shown_address(address))
 
 
 def _require_inside(written: str, base: Path, root: Path | None) -> None:

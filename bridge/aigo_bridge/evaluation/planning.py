@@ -29,7 +29,7 @@ from aigo_bridge.planning.rows import Sibling, Surroundings
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_task_with_key
 from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec
-from aigo_bridge.spec.datasets import DatasetSource, InspectSource
+from aigo_bridge.spec.datasets import DatasetSource, InspectSource, TraceSource
 
 
 @dataclass(frozen=True)
@@ -419,22 +419,29 @@ def _typed(run_file: RunFile, config: Mapping[str, Any]) -> dict[str, Any]:
 def trace_reader(root: Path) -> TraceReader:
     """A reader of data sets that are made of traces; `root` is the folder that paths may not leave.
 
-    Inspect's logs are read by its adapter. Traces of LangSmith, Phoenix and Claude Code are not read here:
-    export them to a JSONL file with a column `trace` and name that as a local source.
+    Inspect's logs are read by its adapter. Those of Claude Code, LangSmith, Phoenix and OpenTelemetry are
+    read from files: no service is asked, and no folder is read that the data set does not name.
     """
+    from aigo_bridge.interchange.traces.datasets import missing_path, rows_of_files
 
     def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
-        if not isinstance(source, InspectSource):
-            hint = "write the traces into a JSONL file, column 'trace', and name that as a local source"
-            raise DatasetError([Issue(f"traces of {source.type!r} cannot be read here", hint=hint)])
+        if not isinstance(source, TraceSource):
+            raise DatasetError(f"{source.type!r} is no source of traces")
         if source.limit is not None and source.limit < 1:
             raise DatasetError(f"'limit': found {source.limit}, expected 1 or more")
+        if source.path is None:
+            raise DatasetError([missing_path(source)])
         path = base / source.path
         if not is_below(path, root):
             raise DatasetError([outside("the path", path, root, str(path))])
         if is_folder(path) and (issues := links_out(path, root)):
             raise DatasetError(issues)
-        return itertools.islice(_of_inspect(path), source.limit)
+        rows = (
+            _of_inspect(path)
+            if isinstance(source, InspectSource)
+            else rows_of_files(source, path, base, root)
+        )
+        return itertools.islice(rows, source.limit)
 
     return read
 

@@ -143,6 +143,9 @@ class LangSmithSource(SpecModel):
     """First so many traces; `None`: all."""
     tags: tuple[str, ...] | None = None
     """Only traces with these tags."""
+    path: str | None = None
+    """Our extension: a file of exported runs, or a folder of such files; left out: the service, which is not
+    asked here."""
 
 
 class PhoenixSource(SpecModel):
@@ -169,7 +172,31 @@ class PhoenixSource(SpecModel):
     """Usually an environment variable."""
     base_url: str | None = None
     """Address of the service."""
+    path: str | None = None
+    """Our extension: a file of exported spans, or a folder of such files; left out: the service, which is not
+    asked here."""
 
+
+class OpenTelemetrySource(SpecModel):
+    """Our extension: traces from spans of OpenTelemetry, in files of OTLP/JSON."""
+
+    type: Literal["opentelemetry"]
+    path: str
+    """A file of spans, or a folder of such files."""
+    trace_id: str | tuple[str, ...] | None = None
+    """Only these traces."""
+    session_id: str | tuple[str, ...] | None = None
+    """Only these conversations."""
+    from_time: Moment | None = None
+    """Only traces from this moment on."""
+    to_time: Moment | None = None
+    """Only traces before this moment."""
+    limit: int | None = None
+    """First so many traces; `None`: all."""
+
+
+TraceSource = InspectSource | ClaudeCodeSource | LangSmithSource | PhoenixSource | OpenTelemetrySource
+"""Sources whose rows are traces."""
 
 DatasetSource = Annotated[
     LocalSource
@@ -179,7 +206,8 @@ DatasetSource = Annotated[
     | InspectSource
     | ClaudeCodeSource
     | LangSmithSource
-    | PhoenixSource,
+    | PhoenixSource
+    | OpenTelemetrySource,
     Field(discriminator="type"),
 ]
 

@@ -324,8 +324,9 @@ SOURCES = {
     f" digest: {'ab' * 32}}}",
     "inspect_ai": "{type: inspect_ai, path: ./logs, limit: 10}",
     "claude_code": "{type: claude_code, path: ./s, session_id: x, from_time: 2024-01-01, to_time: '2024-02-01T00:00:00', limit: 5}",
-    "langsmith": "{type: langsmith, project: p, dataset: d, api_key: k, api_url: u, filter: f, from_time: 1700000000, to_time: null, limit: 1, tags: [a]}",
-    "phoenix": "{type: phoenix, project: p, trace_id: [a, b], session_id: s, from_time: null, to_time: null, limit: 1, tags: [a], metadata: {a: b}, api_key: k, base_url: u}",
+    "langsmith": "{type: langsmith, project: p, dataset: d, api_key: k, api_url: u, filter: f, from_time: 1700000000, to_time: null, limit: 1, tags: [a], path: r.jsonl}",
+    "phoenix": "{type: phoenix, project: p, trace_id: [a, b], session_id: s, from_time: null, to_time: null, limit: 1, tags: [a], metadata: {a: b}, api_key: k, base_url: u, path: s.json}",
+    "opentelemetry": "{type: opentelemetry, path: t.json, trace_id: [a], session_id: s, from_time: 2024-01-01, to_time: null, limit: 1}",
 }
 
 GENERATED = dedent(

@@ -1100,7 +1100,7 @@ ENTITIES: list[Row] = [
         DATASET,
         "type: local",
         "type: ⟦file",
-        "'type': found 'file', expected one of 'local', 'url', 'folder', 'huggingface', 'inspect_ai', 'claude_code', 'langsmith', 'phoenix'",
+        "'type': found 'file', expected one of 'local', 'url', 'folder', 'huggingface', 'inspect_ai', 'claude_code', 'langsmith', 'phoenix', 'opentelemetry'",
         "did you mean 'local'?",
     ),
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,6 +86,14 @@ def import_logs(
     ] = None,
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SOURCE",
+            help="Traces that another tool recorded: claude_code, opentelemetry, phoenix or langsmith.",
+        ),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -111,7 +119,7 @@ def import_logs(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import load_logs, logs_by_engine
-    from aigo_bridge.errors import MissingEngineError, UsageError
+    from aigo_bridge.errors import MissingEngineError
     from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
     from aigo_bridge.importing.log_import import ImportOptions
 
@@ -129,9 +137,7 @@ def import_logs(
             typer.echo(line)
 
     with reported():
-        for option, value in (("--context", context), ("--format", output_format), ("--events", events)):
-            if value not in CHOICES[option]:
-                raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
+        _check_choices({"--context": context, "--format": output_format, "--events": events})
         choose_confinement(snippets, allow)
         options = ImportOptions(
             context=context,  # type: ignore[arg-type]  # checked above, as the next two
@@ -145,6 +151,11 @@ def import_logs(
             provenance=provenance,
             recompute=_recompute(recompute, dataset, root),
         )
+        if source is not None:
+            code = _traces(logs, source, out, options, engine, tell)
+            if as_json:
+                print_json(reports)
+            raise typer.Exit(code)
         logs, results = _result_logs(logs) if output_format == "parquet" else (logs, [])
         located = logs_by_engine(logs, engine, lambda line: typer.echo(line, err=True))
         # Every engine is there before anything is read.
@@ -164,6 +175,31 @@ def import_logs(
             raise MissingEngineError("; ".join(map(str, missing)))
     if code:
         raise typer.Exit(code)
+
+
+def _check_choices(values: Mapping[str, str]) -> None:
+    from aigo_bridge.errors import UsageError
+
+    for option, value in values.items():
+        if value not in CHOICES[option]:
+            raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
+
+
+def _traces(
+    locations: list[str],
+    source: str,
+    out: Path,
+    options: ImportOptions,
+    engine: str | None,
+    tell: Callable[[ImportReport], None],
+) -> int:
+    """Import traces that no engine wrote; the worst exit code."""
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.interchange.traces.evidence import import_traces
+
+    if engine is not None:
+        raise UsageError("--engine: not with --from")
+    return import_traces(locations, source, out, options, tell)
 
 
 def _recompute(

@@ -1,0 +1,163 @@
+"""Files with traces → the JSON values in them: bounded, without secrets, each damaged part named by its
+place.
+
+A file is data of strangers: nothing in it is run, no path in it is opened, and what it asks of memory is
+bounded before it is parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import IrregularFileError, OutsideRootError, open_regular
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.importing.log_import import Damage, LossReport
+from aigo_bridge.importing.redaction import Redaction, redaction
+from aigo_bridge.text.json_text import TOO_DEEP, read_json, without_depths, without_non_finite
+
+LARGEST_FILE = 2 << 30
+"""Bytes of a file with traces; `Bounds.member_bytes`, where that is less."""
+DEEPEST = 100
+"""Levels of a value that are kept: those of real files are fewer than thirty."""
+
+
+@dataclass
+class Reading:
+    """How files are read, and what was found on the way."""
+
+    root: Path | None = None
+    """Folder that no file may lie outside of, links followed."""
+    bounds: Bounds = DEFAULT_BOUNDS
+    redaction: Redaction = field(default_factory=redaction)
+    """Secrets are taken out of the text, before anything is made of it."""
+    loss: LossReport = field(default_factory=LossReport)
+    damage: list[Damage] = field(default_factory=list)
+    """Parts of files that are in no trace."""
+    all_events: bool = False
+    """Whether records are kept that only repeat others."""
+
+    def damaged(self, file: Path, reason: str, offset: int | None = None) -> None:
+        """Take note of a part that cannot be read.
+
+        Raises:
+            EvidenceError: there are too many of them.
+        """
+        self.damage.append(Damage(str(file), offset, reason))
+        if len(self.damage) > self.bounds.damaged:
+            raise EvidenceError(f"{str(file)!r}: more than {self.bounds.damaged:,} parts cannot be read")
+
+    def value(self, data: bytes, file: Path) -> Any:
+        """One JSON value, without secrets; numbers that are not finite are spelled out.
+
+        Raises:
+            ValueError: it is no JSON.
+            TooLargeError: it asks for too much memory.
+        """
+        self.bounds.check_document(file.name, data)
+        try:
+            value = read_json(self.redaction.apply(data))
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        value, odd = without_non_finite(value)
+        if odd:
+            self.loss.changed["number that is not finite: spelled out"] += odd
+        if deep := without_depths([value], DEEPEST):
+            self.loss.changed[f"value nested deeper than {DEEPEST}: {TOO_DEEP}"] += deep
+        return value
+
+    def data(self, file: Path) -> bytes:
+        """All of a file.
+
+        Raises:
+            EvidenceError: it cannot be read, or is too large.
+        """
+        largest = min(self.bounds.member_bytes, LARGEST_FILE)
+        try:
+            with open_regular(file, self.root) as stream:
+                data = stream.read(largest + 1)
+        except (OutsideRootError, IrregularFileError) as error:
+            raise EvidenceError(f"{str(file)!r}: {error}") from error
+        except OSError as error:
+            raise EvidenceError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
+        if len(data) > largest:
+            raise TooLargeError(f"{str(file)!r} has more than {largest:,} bytes (bound 'member_bytes')")
+        return data.removeprefix(b"\xef\xbb\xbf")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a file that is a JSON object."""
+
+    number: int
+    """From 1."""
+    value: dict[str, Any]
+
+
+def lines_of(file: Path, reading: Reading) -> Iterator[Line]:
+    """The objects of a JSONL file, one per line; a line that is none is damage.
+
+    Raises:
+        EvidenceError: the file cannot be read, or is too large.
+    """
+    offset = 0
+    for number, line in enumerate(reading.data(file).split(b"\n"), 1):
+        text = line.strip()
+        if text:
+            try:
+                value = reading.value(text, file)
+            except TooLargeError:
+                raise
+            except ValueError as error:
+                reading.damaged(file, f"line {number}: no JSON: {_short(error)}", offset)
+            else:
+                if isinstance(value, dict):
+                    yield Line(number, value)
+                else:
+                    shown = text[:40].decode("utf-8", "replace")
+                    reading.damaged(file, f"line {number}: found {shown}, expected a JSON object", offset)
+        offset += len(line) + 1
+
+
+def values_of(file: Path, reading: Reading) -> list[Any]:
+    """The values of a JSON or JSONL file: the lines of one, the single value of the other.
+
+    Raises:
+        EvidenceError: the file cannot be read, or is too large.
+    """
+    data = reading.data(file)
+    start = data.lstrip()
+    if not start:
+        raise EvidenceError(f"{str(file)!r} is empty")
+    head, _, tail = start.partition(b"\n")
+    if tail.strip() and start[:1] == b"{" and _is_object(head):
+        return [line.value for line in lines_of(file, reading)]
+    try:
+        return [reading.value(data, file)]
+    except TooLargeError:
+        raise
+    except ValueError as error:
+        if start[:1] == b"{" and tail.strip():
+            # No document, so lines, some of which are damaged.
+            lines = [line.value for line in lines_of(file, reading)]
+            if lines:
+                return lines
+            reading.damage.clear()
+        offset = getattr(error, "pos", None)
+        reading.damaged(file, f"no JSON: {_short(error)}", offset)
+        return []
+
+
+def _is_object(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _short(error: Exception) -> str:
+    return str(error)[:200]
