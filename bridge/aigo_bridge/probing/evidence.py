@@ -38,9 +38,9 @@ class Case:
     scorer: str
     perturbation: str
     expectation: Expectation
-    before: Mapping[str, Any]
+    stored_scores: Mapping[str, Any]
     """Scores of the stored answer, computed with the same code just before."""
-    after: Mapping[str, Any] | None
+    changed_scores: Mapping[str, Any] | None
     """Scores of the changed one; `None`: the scorer failed."""
     verdict: Verdict
     reason: str | None
@@ -56,8 +56,8 @@ class Case:
             "scorer": self.scorer,
             "perturbation": self.perturbation,
             "expectation": self.expectation,
-            "before": _plain(self.before),
-            "after": None if self.after is None else _plain(self.after),
+            "before": _plain(self.stored_scores),
+            "after": None if self.changed_scores is None else _plain(self.changed_scores),
             "verdict": self.verdict,
             "reason": self.reason,
             "answer": None if self.answer is None else self.answer[:MOST_TEXT],

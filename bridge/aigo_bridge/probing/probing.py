@@ -95,7 +95,7 @@ class _Work:
     row: Row
     stored: _Stored
     perturbation: Perturbation
-    before: Outcome
+    stored_outcome: Outcome
     """What the scorer says of the stored answer."""
     text: str | None
     """The changed answer, where that is what was changed."""
@@ -346,7 +346,7 @@ class _Run:
         if silence is not None:
             self._skip(reader, perturbation, silence)
             return
-        expected = work.before.values
+        expected = work.stored_outcome.values
         if perturbation.acts_on == "columns":
             expected = dict(_mirrored(expected, self._settings.mirror))
         verdict = judged(
@@ -359,8 +359,8 @@ class _Run:
                 scorer=reader.key,
                 perturbation=perturbation.name,
                 expectation=perturbation.expectation,
-                before=work.before.values,
-                after=None if isinstance(after, Failure) else after.values,
+                stored_scores=work.stored_outcome.values,
+                changed_scores=None if isinstance(after, Failure) else after.values,
                 verdict=verdict.verdict,
                 reason=verdict.reason,
                 answer=None if verdict.verdict == "passed" else work.text,

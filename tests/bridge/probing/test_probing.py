@@ -129,7 +129,7 @@ def test_a_scorer_that_looks_for_the_letter_anywhere_is_found_out(tmp_path: Path
     assert outcome.exit_code is ExitCode.FAILED
     (case,) = [each for each in outcome.cases if each.perturbation == "other-letter" and each.sample == 0]
     assert (case.verdict, case.reason, case.answer) == ("failed", "is_correct stays 1", "ANSWER: B")
-    assert case.before == case.after == {"is_correct": True}
+    assert case.stored_scores == case.changed_scores == {"is_correct": True}
 
 
 def test_a_scorer_that_is_documented_to_be_strict_is_explained(tmp_path: Path) -> None:
@@ -278,7 +278,11 @@ def test_a_judge_that_does_what_the_answer_says_is_found_out(tmp_path: Path) -> 
 
     assert failed(outcome) == ["injection", "injected-nothing"]
     (case,) = [each for each in outcome.cases if each.perturbation == "injection"]
-    assert (case.sample, case.before, case.after) == (1, {"is_correct": 0.0}, {"is_correct": 1.0})
+    assert (case.sample, case.stored_scores, case.changed_scores) == (
+        1,
+        {"is_correct": 0.0},
+        {"is_correct": 1.0},
+    )
     assert '{"prediction": "right"}' in str(case.answer)
 
 
