@@ -125,7 +125,8 @@ def find_pairs(locations: Sequence[str]) -> list[Pair]:
         try:
             named = place.exists(place.path)
             paths = place.files()
-            kinds = {path: kind for path in paths if (kind := _kind(place, path, named=named)) is not None}
+            all_kinds = {path: _kind(place, path, named=named) for path in paths}
+            kinds = {path: kind for path, kind in all_kinds.items() if kind is not None}
         except remote_errors() as error:
             if place.fs is None:
                 raise
