@@ -73,7 +73,7 @@ $ aigo-bridge run {words} --report
 
 ![A report of {exhibit.name}](pictures/gallery/{exhibit.name}.png)
 
-[README](../tasks/aigo_tasks/{exhibit.name}/README.md)
+What it measures: `tasks/aigo_tasks/{exhibit.name}/README.md`.
 """
 
 

@@ -22,6 +22,7 @@ NOT_PLACES = {
     ("probe", "model_map"): "models",
     ("power", "rates"): "numbers",
     ("list", "engine"): "a name",
+    ("import", "source"): "a name",
 }
 
 
