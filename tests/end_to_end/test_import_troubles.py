@@ -204,7 +204,7 @@ def test_a_url_nobody_may_read_is_an_error_with_the_address(
     for engine in ((), ("--engine", "inspect"), ("--engine", "lighteval")):
         done = aigo("import", "s3://no-such-bucket/x.eval", *engine)
         assert done.code == 2
-        assert "'s3://no-such-bucket/x.eval': Unable to locate credentials" in done.err
+        assert "s3://no-such-bucket/x.eval cannot be looked at: Unable to locate credentials" in done.err
 
 
 def test_a_url_of_an_unknown_kind_or_a_silent_server_is_an_error_with_the_address(aigo: Run) -> None:

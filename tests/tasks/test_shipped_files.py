@@ -85,6 +85,7 @@ NOT_SHOWN = {
     "StringEqualsMCQAScorer": "no published definition takes the first character of an answer as its letter",
     "TaskResultParameter": "a task over an earlier result needs that result",
     "TaskResult": "as above",
+    "OpenTelemetrySource": "our extension; the platform knows no such source",
 }
 """Features without an example, and why."""
 

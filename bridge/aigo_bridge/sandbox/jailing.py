@@ -4,6 +4,7 @@ here.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -68,10 +69,20 @@ class MemoryGroup:
                         return int(line.split()[1]) > 0
         return False
 
-    def remove(self) -> None:
-        """Remove it; its processes have ended. Where one has not, the next runner does."""
-        with suppress(OSError):
-            self._folder.rmdir()
+    async def remove(self) -> None:
+        """Remove it; its processes were killed, but may give their memory back for a while. Where one still
+        does after a second, the next runner removes it.
+        """
+        for _ in range(50):
+            try:
+                self._folder.rmdir()
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    return
+            else:
+                return
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.02)
 
 
 def _sweep(parent: Path) -> None:
@@ -251,7 +262,7 @@ async def run_jailed(
                 os.close(descriptor)
         remove_folder(base)
         if memory is not None:
-            memory.remove()
+            await memory.remove()
     return _result(
         report, (bytes(outputs[1]), bytes(outputs[2])), "output" if flooded else "memory" if killed else None
     )
