@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group("lighteval"))
             elif any(each[-1].scope in ("class", "module") for each in definitions):
                 item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    _name_groups(items)
+
+
+def _name_groups(items: Sequence[pytest.Item]) -> None:
+    """Put a test's group behind its name, by which xdist keeps groups together. xdist 3.8 does so itself, but writes to a field that pytest has no
+    more since 9.2: every process would make every module's fixtures, and load lighteval.
+    """
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark is not None and hasattr(item, "_id") and getattr(item.config.option, "loadgroup", False):
+            name = f"{item.nodeid}@{mark.kwargs.get('name') or mark.args[0]}"
+            item._id = type(item._id).parse(name)
 
 
 @pytest.fixture(autouse=True)
