@@ -16,6 +16,10 @@ from hypothesis import settings
 from tests.support.commands import TASKS, Finished, Run
 from tests.support.endpoint import Endpoint
 
+from aigo_bridge.snippets import host
+
+MOST_WORKERS = host.MOST_WORKERS
+
 # Shells start what they put in the background deaf to interrupts, and so would be all that the tests start, and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,6 +67,14 @@ def _name_groups(items: Sequence[pytest.Item]) -> None:
         if mark is not None and hasattr(item, "_id") and getattr(item.config.option, "loadgroup", False):
             name = f"{item.nodeid}@{mark.kwargs.get('name') or mark.args[0]}"
             item._id = type(item._id).parse(name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """One process for a run's snippets: a second one is started when a call has waited a quarter of a second, which is less than the first takes
+    to start where others are busy, and costs a third of a CPU second. Tests of snippets have as many as users have.
+    """
+    host.MOST_WORKERS = MOST_WORKERS if "snippet" in item.nodeid else 1
 
 
 @pytest.fixture(autouse=True)
