@@ -281,7 +281,7 @@ def run(
         (place / ".env").write_bytes((inputs / "env").read_bytes())
         server = forking("lighteval" if "lighteval" in args else "inspect")
         assert server.serves(variables)
-        done = finished(["aigo-bridge", *args], cwd=place, env=variables, server=server, timeout=60)
+        done = finished(["aigo-bridge", *args], cwd=place, env=variables, server=server, timeout=150)
         (place / ".env").unlink()
         return Finished(done.returncode, done.stdout, done.stderr)
 
