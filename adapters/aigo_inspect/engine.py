@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRunner, Benchmarks
 from aigo_bridge.engine.engine import (
-    BenchmarkOption,
-    BenchmarkRunner,
-    Benchmarks,
     Capabilities,
     Check,
     LogExporter,

@@ -8,15 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from aigo_bridge.engine.engine import (
-    BenchmarkRunner,
-    Benchmarks,
-    Capabilities,
-    Check,
-    LogImporter,
-    NativeTasks,
-    TaskExporter,
-)
+from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
+from aigo_bridge.engine.engine import Capabilities, Check, LogImporter, NativeTasks, TaskExporter
 from aigo_bridge.engine.protocol import (
     Evidence,
     Fidelity,

@@ -19,7 +19,7 @@ from inspect_ai.log import (
 )
 
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.engine.engine import BenchmarkRun
+from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EngineError, UsageError
