@@ -355,11 +355,6 @@ class RunOptions:
         from aigo_bridge.engine.benchmarks import BenchmarkRun
         from aigo_bridge.errors import UsageError
 
-        if self.shard is not None:
-            raise UsageError(
-                "--shard: not for an engine's own benchmark, whose metrics the engine computes over one run;"
-                " as an AI GO task, where `aigo-bridge convert` makes one, it runs in shards"
-            )
         if self.engine not in ("inspect", engine):
             raise UsageError(
                 f"--engine: found {self.engine!r}, but a benchmark of an engine runs on that engine"

@@ -11,6 +11,8 @@ from typing import Any, Literal, Protocol
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, RunSettings
 from aigo_bridge.errors import UsageError
+from aigo_bridge.plan.shards import Shard
+from aigo_bridge.results.faults import FirstError
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,102 @@ class BenchmarkRunner(Protocol):
 
 
 @dataclass(frozen=True)
+class BenchmarkPart:
+    """One benchmark of a run in shards, before anything of it is asked.
+
+    It has no plan of ours. What stands for one is a digest over all that makes its samples what they are; who
+    merges shards loads the benchmark again, and holds it against that.
+    """
+
+    name: str
+    """As its result is named."""
+    digest: str
+    """SHA-256 over what it asks: its name, arguments and chosen samples; the model is not in it."""
+    total: int
+    """Samples of the whole run."""
+    num_trials: int
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Role (`""`: the evaluated model) → the engine's name; empty where none is named, as at a merge."""
+
+
+@dataclass(frozen=True)
+class PartRun:
+    """What a shard left of one benchmark."""
+
+    log: Path | None = None
+    """The file that a merge reads, at the top of the shard's folder; `None`: there is none, as where the
+    shard has no samples."""
+    num_samples: int = 0
+    """Samples in it."""
+    num_failed: int = 0
+    status: str = "success"
+    """`success`, or the engine's own word."""
+    error: str | None = None
+    num_reused: int = 0
+    """Trials taken over from the shard's interrupted run."""
+    first_errors: tuple[FirstError, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartLog:
+    """What one shard left of a benchmark, found again."""
+
+    shard: Shard
+    path: Path
+    rows: tuple[int, int]
+    """First sample of the whole run, and the one behind the last."""
+
+
+@dataclass(frozen=True)
+class PartLogs:
+    """What there is of one benchmark."""
+
+    logs: tuple[PartLog, ...]
+    """In the order of the samples."""
+    missing: str | None = None
+    """What is not there; `None`: it is whole."""
+
+
+class BenchmarkShards(Protocol):
+    """Runs the benchmarks of an engine in shards, and makes one run of what those left."""
+
+    def run(
+        self, request: BenchmarkRun, shard: Shard, begin: Callable[[Sequence[BenchmarkPart]], bool]
+    ) -> list[PartRun]:
+        """Run a shard of each benchmark in the folder `request.out`.
+
+        Args:
+            request: the whole run.
+            shard: the part of its samples.
+            begin: told of the benchmarks before anything is asked; `False`: there is nothing to do.
+
+        Returns:
+            One for each benchmark that `begin` was told of.
+
+        Raises:
+            UsageError: there is no such benchmark or model, or it cannot be run in shards; or as `begin`
+                does.
+            EngineError: the engine failed before anything was run.
+        """
+        ...
+
+    def merge(
+        self, request: BenchmarkRun, logs: Callable[[Sequence[BenchmarkPart]], Sequence[PartLogs]]
+    ) -> list[Outcome]:
+        """Write the evidence of one run from what shards left.
+
+        Args:
+            request: the whole run, as its shards were asked for; a model need not be named.
+            logs: gives what there is of each of the benchmarks that it is told of.
+
+        Raises:
+            UsageError: there is no such benchmark; or as `logs` does.
+            EvidenceError: what a shard left cannot be read, or is not what its shard should have left.
+        """
+        ...
+
+
+@dataclass(frozen=True)
 class Benchmarks:
     """An engine's own benchmarks, and what `aigo-bridge run` may ask of them."""
 
@@ -164,3 +262,5 @@ class Benchmarks:
     options: Callable[[], Sequence[BenchmarkOption]] | None = None
     """The options of its own command that a run takes besides; asked when a benchmark is run. `None`: there
     are none."""
+    shards: Callable[[], BenchmarkShards] | None = None
+    """Runs them in shards; `None`: it cannot."""
