@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
@@ -29,10 +31,12 @@ Json = dict[str, Any]
 FORMAT = 1
 """Raised when a line changes its meaning."""
 
+_TENSOR, _ARRAY = "$tensor", "$array"
+
 MOST_BYTES = 1 << 30
 """Of one line."""
 
-_RESPONSE = frozenset(field.name for field in fields(ModelResponse))
+_RESPONSE = tuple(field.name for field in fields(ModelResponse))
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,34 @@ def write_answers(
         file.write(_line({"format": FORMAT, **asdict(asked)}))
         for method, answered in responses.items():
             for doc, response in zip(documents[method], answered, strict=True):
-                content = plain(asdict(response))
+                content = {name: _kept(getattr(response, name)) for name in _RESPONSE}
                 file.write(_line({"id": doc.id, "method": method.value, "response": content}))
         for name, record in told.records.items():
             file.write(_line({"id": name, "record": record}))
         for name, failure in told.failures.items():
             file.write(_line({"id": name, "failure": failure.to_json()}))
+
+
+def _kept(value: Any) -> Any:
+    """A value of a response; tensors stay tensors, as lighteval hashes their texts."""
+    if isinstance(value, torch.Tensor):
+        return {_TENSOR: value.tolist(), "type": str(value.dtype).removeprefix("torch.")}
+    if isinstance(value, np.ndarray):
+        return {_ARRAY: value.tolist(), "type": value.dtype.str}
+    if isinstance(value, list | tuple):
+        return [_kept(item) for item in value]
+    return plain(value)
+
+
+def _given(value: Any) -> Any:
+    """Back from `_kept`."""
+    if isinstance(value, list):
+        return [_given(item) for item in value]
+    if isinstance(value, dict) and _TENSOR in value:
+        return torch.tensor(value[_TENSOR], dtype=getattr(torch, value["type"]))
+    if isinstance(value, dict) and _ARRAY in value:
+        return np.array(value[_ARRAY], dtype=np.dtype(value["type"]))
+    return value
 
 
 def _line(value: Json) -> bytes:
@@ -110,7 +136,9 @@ def read_answers(path: Path) -> Answers:
         for line in lines:
             name = line["id"]
             if "response" in line:
-                content = {key: value for key, value in line["response"].items() if key in _RESPONSE}
+                content = {
+                    name: _given(value) for name, value in line["response"].items() if name in _RESPONSE
+                }
                 responses[line["method"], name] = ModelResponse(**content)
             elif "record" in line:
                 records[name] = line["record"]
@@ -141,8 +169,8 @@ def _lines(path: Path) -> Iterator[Json]:
 class _ToldConfig(ModelConfig):  # type: ignore[misc]  # lighteval has no types
     """What results tell of a model that is not here."""
 
-    def __init__(self, name: str, told: Mapping[str, Any]):
-        super().__init__(model_name=name)
+    def __init__(self, told: Mapping[str, Any]):
+        super().__init__(model_name=str(told.get("model_name")))
         self._told = dict(told)
 
     def model_dump(self, *_: Any, **__: Any) -> Json:
@@ -159,7 +187,7 @@ class AnsweredModel(UncachedModel):
     """
 
     def __init__(self, shards: Sequence[Answers], told: Told, missing: str | None):
-        super().__init__(_ToldConfig(shards[0].asked.model, shards[0].asked.config))
+        super().__init__(_ToldConfig(shards[0].asked.config))
         self._responses = {key: response for shard in shards for key, response in shard.responses.items()}
         self._told = told
         self._missing = missing or "its shard has no answer to it"

@@ -140,7 +140,7 @@ def evidence(result: Path) -> Any:
     ("count", "name", "options"),
     [
         (3, "inspect:tasks.py", ["--limit", "5"]),
-        (4, "inspect:tasks.py@many", ["--limit", "4-7", "-T", "word=no"]),
+        (4, "inspect:tasks.py@many", ["--limit", "4-7", "-T", "word=maybe"]),
         (2, "inspect:tasks.py@many", ["--sample-shuffle", "7", "--epochs", "1"]),
     ],
 )
@@ -160,7 +160,7 @@ def test_shards_are_merged_to_what_one_run_writes(
         assert one["metrics"] == other["metrics"]
         assert one["samples"] == other["samples"]
         assert evidence(Path(one["result"])) == evidence(Path(other["result"]))
-        logs = [read_eval_log(each["log"]) for each in (one, other)]
+        logs = [read_eval_log(each["native_log"]) for each in (one, other)]
         merged_log, whole_log = logs
         assert merged_log.results == whole_log.results
         assert merged_log.reductions == whole_log.reductions
@@ -217,7 +217,7 @@ def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> No
 
     assert f"give --task {name}, with the options" in told()
     assert "2 trials were asked for, the shards have 4 and 2" in told("--task", name)
-    assert "data or arguments are others" in told("--task", name, "-n", "4", "-T", "word=no")
+    assert "data or arguments are others" in told("--task", name, "-n", "4", "-T", "word=maybe")
     assert "the shards have nothing of 'few'" in told("--task", "inspect:tasks.py@few")
     assert "these are shards of inspect:tasks.py@many" in told("--task", "lighteval:gsm8k")
     assert "--config: with shards of a task only" in told("--task", name, "--config", "a=b")
