@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import (
-    BenchmarkOption,
-    BenchmarkRunner,
-    Benchmarks,
     Capabilities,
     Check,
     LogExporter,
@@ -110,6 +108,12 @@ def _benchmarks() -> BenchmarkRunner:
     return run
 
 
+def _benchmark_shards() -> BenchmarkShards:
+    from aigo_inspect.benchmarks import shards
+
+    return shards
+
+
 def _benchmark_options() -> Sequence[BenchmarkOption]:
     from aigo_inspect.benchmarks.options import taken_options
 
@@ -137,7 +141,13 @@ CAPABILITIES = Capabilities(
     native_tasks=_native_tasks,
     task_export=_task_export,
     log_export=_log_export,
-    benchmarks=Benchmarks(_benchmarks, resumes=True, reports_progress=True, options=_benchmark_options),
+    benchmarks=Benchmarks(
+        _benchmarks,
+        resumes=True,
+        reports_progress=True,
+        options=_benchmark_options,
+        shards=_benchmark_shards,
+    ),
     tapes=True,
     distribution=PACKAGE,
     logged_runs=_logged_runs,

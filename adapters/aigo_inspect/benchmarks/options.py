@@ -23,7 +23,7 @@ from inspect_ai.approval._policy import approval_policies_from_config
 from inspect_ai.model import GenerateConfig, GenerateConfigArgs, Model, get_model
 from inspect_ai.model._util import resolve_model_roles
 
-from aigo_bridge.engine.engine import BenchmarkOption, BenchmarkRun
+from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRun
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.redaction.secrets import learn_arguments, learn_environment
 from aigo_inspect.benchmarks.tasks import parsed_arguments

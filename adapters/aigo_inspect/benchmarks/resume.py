@@ -180,10 +180,10 @@ def _is_same(log: EvalLog, run: TaskRun, settings: EvalSettings) -> bool:
         return False
     if dict(log.eval.task_args_passed or {}) != dict(registry_params(task)):
         return False
-    return log.eval.model == str(run.used) and _of_log(log) == redact_value(_of_run(run, settings))
+    return log.eval.model == str(run.used) and settings_in(log) == redact_value(_of_run(run, settings))
 
 
-def _of_log(log: EvalLog) -> dict[str, Any]:
+def settings_in(log: EvalLog) -> dict[str, Any]:
     """The settings of a run that change its answers, as its log has them."""
     spec, config = log.eval, log.eval.config
     return {
@@ -247,18 +247,18 @@ def _sandbox(spec: Any) -> list[str] | None:
 
 
 def _finished(samples: Sequence[EvalSample], run: TaskRun) -> list[EvalSample]:
-    rows = {sample.id: _row(sample) for sample in run.samples}
+    rows = {sample.id: asked_of(sample) for sample in run.samples}
     return [
         sample
         for sample in samples
         if sample.error is None
         and sample.completed_at
         and sample.epoch <= run.num_trials
-        and rows.get(sample.id) == _row(sample)
+        and rows.get(sample.id) == asked_of(sample)
     ]
 
 
-def _row(sample: Sample | EvalSample) -> tuple[Any, ...]:
+def asked_of(sample: Sample | EvalSample) -> tuple[Any, ...]:
     """What a sample asks and expects; ids of messages are new each time."""
     question = (
         sample.input

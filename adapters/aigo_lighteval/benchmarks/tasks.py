@@ -24,7 +24,7 @@ from typing import Any
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 
-from aigo_bridge.engine.engine import Benchmark, Listing, unknown
+from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_lighteval.versions import installed_versions
 

@@ -87,7 +87,9 @@ class Manifest:
     limits: Mapping[str, int | float | None]
     """Limits on each sample."""
     is_task: bool
-    """Whether it is of a task by itself; otherwise of a run file."""
+    """Whether it is of a task by itself; otherwise of a run file, or of benchmarks."""
+    benchmark: str | None = None
+    """The engine's own benchmark that it is of, as it was named, `inspect:NAME`; `None`: of AI GO tasks."""
     jobs: tuple[ShardJob, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """File in the folder → SHA-256, when it has ended."""

@@ -23,7 +23,7 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "replay": "file",
         "data_dir": "folder",
     },
-    "merge": {**_TASK, "shards": "folder", "out": "out folder"},
+    "merge": {**_TASK, "shards": "folder", "out": "out folder", "data_dir": "folder"},
     "explain": {**_TASK, "prices": "file"},
     "import": {"logs": "any", "out": "out folder", "recompute": "task", "dataset": "file", "root": "root"},
     "export": {"sources": "task", "dataset": "file", "root": "root", "out": "out folder"},
@@ -66,6 +66,7 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
 REFUSED: Mapping[str, Mapping[str, str]] = {
     "init": {"folder": "a project is made on this machine"},
     "run": {"custom_tasks": "code is run from this machine only"},
+    "merge": {"custom_tasks": "code is run from this machine only"},
     "convert": {
         "custom_tasks": "code is run from this machine only",
         "data_dir": "rows of a benchmark are read from this machine",

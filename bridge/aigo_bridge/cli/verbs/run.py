@@ -29,14 +29,13 @@ def run(options: RunOptions) -> None:
     from aigo_bridge.cli.options import choose_confinement
     from aigo_bridge.cli.runs import run_one
     from aigo_bridge.cli.variants import run_variants, variants
-    from aigo_bridge.engine.registry import split_name
     from aigo_bridge.execution.progress import tolerated
 
     with reported():
         tolerated(options.fail_on_error, 0)
         choose_confinement(options.snippets, options.allow)
         runs = variants(options)
-        if options.shard is not None and split_name(options.task) is None:
+        if options.shard is not None:
             from aigo_bridge.cli.shards import run_one_shard
 
             code = run_one_shard(options)
