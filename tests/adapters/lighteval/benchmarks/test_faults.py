@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -231,6 +232,44 @@ def test_a_document_is_never_its_own_example(
         body = json.loads(trial["solver"]["output"]["direct_ios"][0]["direct_input"]["body"])
         # A length of -1 is no length.
         assert "max_tokens" not in body["config"]
+
+
+def questions(outcome: Any) -> list[list[str]]:
+    """What the model was asked for each document: the texts of the user's messages."""
+    trials = [sample["trials"][0]["solver"]["output"]["trace"]["items"] for sample in samples(outcome)]
+    return [[item["content"][0]["text"] for item in items if item["role"] == "user"] for items in trials]
+
+
+def test_examples_have_their_questions_where_the_instruction_is_the_whole_question(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = rows_of("mmlu_pro")
+    model = scripted({"never": "asked"}).removeprefix("scripted/")
+    Path(model).write_text(json.dumps({"default": True, "reply": "Answer: A"}))
+
+    (outcome,) = run("mmlu_pro|2", tmp_path / "out", f"scripted/{model}", data_dir(rows))
+
+    asked = questions(outcome)
+    assert len(asked) == 3
+    for number, texts in enumerate(asked, 1):
+        assert all(text.startswith("Answer the following multiple choice question.") for text in texts)
+        assert len({*texts[:2]}) == 2
+        assert f"What is {number}^2?" in texts[2]
+
+
+def test_a_question_in_another_order_is_no_example_of_itself(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    """The order of the choices of gpqa is drawn each time a row is read."""
+    names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
+    rows = [{"Question": f"Spin of {n}?", **dict(zip(names, "rxyz", strict=True))} for n in range(8)]
+    model = scripted({"never": "asked"}).removeprefix("scripted/")
+    Path(model).write_text(json.dumps({"default": True, "reply": "Answer: A"}))
+
+    (outcome,) = run("gpqa:diamond|6", tmp_path / "out", f"scripted/{model}", data_dir({"train": rows}))
+
+    for texts in questions(outcome):
+        assert len({re.search(r"Spin of \d", text)[0] for text in texts}) == 7  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
