@@ -144,14 +144,19 @@ def solver_output(answer: str) -> Any:
     return SimpleNamespace(output=output.output, solver_outputs={"as_given": output, "swapped": output})
 
 
-def judge(task: str, *fields: str, file: str = "scorer.py", **config: str) -> Score:
-    """The scores that the shipped snippet of a task gives, by name; one name gives the value itself."""
+def snippet_names(task: str, file: str = "scorer.py", **config: str) -> dict[str, Any]:
+    """What a shipped snippet of a task defines."""
     source = (TASKS / task / file).read_text("utf-8")
     for key, value in config.items():
         source = source.replace(f"<< config.{key} >>", value)
     names: dict[str, Any] = {"__name__": task}
     exec(compile(source, file, "exec"), names)
-    compute_scores = names["compute_scores"]
+    return names
+
+
+def judge(task: str, *fields: str, file: str = "scorer.py", **config: str) -> Score:
+    """The scores that the shipped snippet of a task gives, by name; one name gives the value itself."""
+    compute_scores = snippet_names(task, file, **config)["compute_scores"]
 
     def score(row: dict[str, Any], answer: str) -> Any:
         result = compute_scores(row, solver_output(answer))

@@ -15,7 +15,16 @@ from typing import Any
 
 import pytest
 from tests.support.commands import TASKS, Run
-from tests.tasks.published import NUM_FUZZED, PIECES, differences, fuzzed, judge, solver_output, varied
+from tests.tasks.published import (
+    NUM_FUZZED,
+    PIECES,
+    differences,
+    fuzzed,
+    judge,
+    snippet_names,
+    solver_output,
+    varied,
+)
 from tests.tasks.references import (
     exchanges,
     lighteval_request,
@@ -111,12 +120,10 @@ def test_math_is_compared_by_algebra_as_lighteval_does(
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_an_expression_that_cannot_be_compared_in_time_is_not_equal_and_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shipped = judge("math-500", "is_correct", definition="lighteval")
-    compute_scores = shipped.__closure__[0].cell_contents  # type: ignore[attr-defined]
-    monkeypatch.setitem(compute_scores.__globals__, "SECONDS", 0.2)
+def test_an_expression_that_cannot_be_compared_in_time_is_not_equal_and_said() -> None:
+    names = snippet_names("math-500", definition="lighteval")
+    names["SECONDS"] = 0.2
+    compute_scores = names["compute_scores"]
 
     late = compute_scores(OTHERS[0], solver_output("ANSWER: $9^{9^{9^{9}}}$"))
     soon = compute_scores(OTHERS[0], solver_output("ANSWER: $1+x$"))
