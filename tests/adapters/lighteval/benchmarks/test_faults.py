@@ -361,6 +361,30 @@ def test_a_task_that_is_not_there_is_told(
         run(task, tmp_path / "out", scripted({"a": "b"}))
 
 
+@pytest.mark.slow
+def test_a_multilingual_task_is_found_by_its_name(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    """Of lighteval's fifty thousand, which its own command knows with an option."""
+    rows = [{"enonce": "Soit x = 2.", "instruction": "Calculer x.", "choix": None, "reponse": "2"}]
+    model = scripted({"never": "asked"}).removeprefix("scripted/")
+    Path(model).write_text(json.dumps({"default": True, "reply": "2"}))
+    notes: list[str] = []
+
+    (outcome,) = run(
+        *("bac-fr", tmp_path / "out", f"scripted/{model}"),
+        data_dir({"train": rows}),
+        max_samples=2,
+        on_note=notes.append,
+    )
+
+    assert (outcome.num_samples, outcome.num_failed) == (1, 0)
+    assert {metric.value for metric in outcome.metrics if not metric.name.endswith("_stderr")} == {1.0}
+    assert [note.split(";")[1].strip()[:13] for note in notes] == ["for the first"]
+    with pytest.raises(UsageError, match=r"its file cannot be imported \(mgsm: ImportError"):
+        run("mgsm_deu", tmp_path / "out", scripted({"a": "b"}))
+
+
 def test_rows_that_do_not_fit_are_told_with_their_number(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
