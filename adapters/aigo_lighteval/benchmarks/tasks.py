@@ -31,7 +31,7 @@ from aigo_lighteval.versions import installed_versions
 
 PACKAGE = "lighteval.tasks.tasks"
 MULTILINGUAL = "lighteval.tasks.multilingual.tasks"
-"""Some fifty thousand tasks, which lighteval knows with `--load-tasks-multilingual`; here when one is named."""
+"""Some fifty thousand tasks, which lighteval knows with `--load-tasks-multilingual`; here when named."""
 
 NEEDS_NETWORK: Mapping[str, str] = {
     "tiny_benchmarks": "tiny:",
@@ -75,7 +75,7 @@ def built_in() -> Registry:
 
 @cache
 def multilingual() -> Registry:
-    """lighteval's tasks in other languages than English, which take seconds to import."""
+    """The tasks in other languages than English, which take seconds to import."""
     # Packages that are missing are told by libraries many times over; here they are lines of `problems`.
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
