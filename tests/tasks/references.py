@@ -32,7 +32,7 @@ class Request:
     """Those of `SETTINGS` that were set."""
 
 
-def within(timeout_seconds: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def within(timeout_seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """lighteval's `timeout`, by processor time, so that it does not depend on the machine's load; and that time is up is
     no score of 0, as there, but `NoAnswerError`.
     """
