@@ -51,6 +51,14 @@ def log_file(log: EvalLog, out: Path) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def unused_roles(logs: Sequence[EvalLog]) -> list[str]:
+    """Roles that were given a model, for which no task that ran to its end has counted a call."""
+    if any(log.status != "success" for log in logs):
+        return []
+    given = {role for log in logs for role in log.eval.model_roles or ()}
+    return sorted(given.difference(*(log.stats.role_usage for log in logs)))
+
+
 def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, models: Sequence[str]) -> Outcome:
     """Import a log and say what the run came to.
 

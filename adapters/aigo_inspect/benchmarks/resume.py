@@ -72,7 +72,7 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
     """Tasks with the samples that were chosen.
 
     Raises:
-        UsageError: an id is that of no sample.
+        UsageError: an id is that of no sample, or no sample is left of any task.
     """
     names = list(dict.fromkeys(task.name for task, _ in tasks))
     shuffle = settings.parameters.get("sample_shuffle")
@@ -83,10 +83,25 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
             # As Inspect numbers them, after shuffling.
             sample.id = number if sample.id is None else sample.id
     _refuse_unknown_ids([task for task, _ in tasks], names, settings.parameters.get("sample_id"))
-    return [
+    runs = [
         TaskRun(task, model, _chosen(task, names, settings), settings.num_trials or task.epochs or 1)
         for task, model in tasks
     ]
+    _refuse_nothing(runs, settings)
+    return runs
+
+
+def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
+    """Refuse a run without a sample, which would end as if all were well."""
+    if any(run.samples or run.task.sample_source is not None for run in runs):
+        return
+    numbers = ", ".join({f"task {run.task.name!r} has {len(run.task.dataset)} samples": 0 for run in runs})
+    limit = settings.parameters.get("limit")
+    if not isinstance(limit, tuple):
+        raise UsageError(f"there is nothing to run: {numbers}")
+    # Inspect has made `--limit A-B` a pair that begins at 0.
+    chosen = f"{limit[0] + 1}-{limit[1]}"
+    raise UsageError(f"--limit: {chosen} chooses none; {numbers}, numbered from 1")
 
 
 def _chosen(task: Task, names: Sequence[str], settings: EvalSettings) -> Dataset:

@@ -27,7 +27,7 @@ from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tol
 from aigo_bridge.redaction.secrets import redact
 from aigo_inspect.benchmarks.convert import convert
 from aigo_inspect.benchmarks.options import EvalSettings, settings_of, with_roles
-from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned
+from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned, unused_roles
 from aigo_inspect.benchmarks.resume import TaskRun, earlier_log, resolved, task_runs
 from aigo_inspect.benchmarks.tasks import listing as installed
 from aigo_inspect.benchmarks.tasks import load_tasks, parsed_arguments
@@ -59,6 +59,11 @@ def run(request: BenchmarkRun) -> list[Outcome]:
             runs = [replace(run, earlier=earlier_log(run, settings, request.out)) for run in runs]
         logs = evaluated(runs, settings, request)
     reused = {run.earlier.eval.task_id: run.reused for run in runs if run.earlier is not None}
+    if request.on_note is not None and (unused := unused_roles(logs)):
+        request.on_note(
+            f"no call in the role {', '.join(map(repr, unused))} was counted: the code of a task says which"
+            " roles it has"
+        )
     models = [str(model) for model in settings.models if str(model) != NO_MODEL]
     taken: dict[str, set[str]] = {}
     return [

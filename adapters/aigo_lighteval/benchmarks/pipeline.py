@@ -34,7 +34,13 @@ from aigo_bridge.datasets.files import file_kind, load_file
 from aigo_bridge.datasets.rows import Missing
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
-from aigo_lighteval.benchmarks.faults import OtherExamples, document_problems, mend_metrics, refusals
+from aigo_lighteval.benchmarks.faults import (
+    OtherExamples,
+    document_problems,
+    mend_instruction,
+    mend_metrics,
+    refusals,
+)
 from aigo_lighteval.benchmarks.models import Told
 from aigo_lighteval.benchmarks.tasks import Selected
 from aigo_lighteval.models.loading import replaced
@@ -188,6 +194,7 @@ def make_pipeline(
         _choose(pipeline, selected, sample_ids)
     docs = pipeline.documents_dict[selected.name]
     for doc in docs:
+        mend_instruction(doc)
         # Tasks write -1 or 0 where a length has no meaning; a server takes it at its word.
         if doc.generation_size is not None and doc.generation_size < 1:
             doc.generation_size = None

@@ -66,6 +66,12 @@ def listing() -> Listing:
 def run(request: BenchmarkRun) -> list[Outcome]:
     """Run the tasks that a name stands for, one after the other; see `BenchmarkRunner.run`."""
     refuse_options(request)
+    if request.max_samples is not None and request.num_samples is None and request.on_note is not None:
+        number = request.max_samples
+        request.on_note(
+            f"--max-samples: {number} documents are in flight at a time, and all are run; for the first"
+            f" {number}, as with lighteval's own --max-samples, say -n {number}"
+        )
     learn_environment()
     with stdout_for_people():
         caller = make_caller(request.model)
