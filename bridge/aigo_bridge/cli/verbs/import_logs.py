@@ -106,6 +106,20 @@ def import_logs(
             "--provenance", help="Write digests of each result and its samples, too; `verify` needs them."
         ),
     ] = False,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            "--lake",
+            metavar="LAKE",
+            help="Add to a lake of Parquet files: a folder, or s3://…; as --format parquet with --out …/lake.",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Into a lake: go on with what arrives, until ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Between two looks of --watch.")
+    ] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports for programs.")] = False,
 ) -> None:
     """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
@@ -119,7 +133,7 @@ def import_logs(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import load_logs, logs_by_engine
-    from aigo_bridge.errors import MissingEngineError
+    from aigo_bridge.errors import MissingEngineError, UsageError
     from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
     from aigo_bridge.importing.log_import import ImportOptions
 
@@ -151,6 +165,17 @@ def import_logs(
             provenance=provenance,
             recompute=_recompute(recompute, dataset, root),
         )
+        lake = _lake(lake, out, output_format)
+        if lake is not None:
+            from aigo_bridge.cli.lakes import import_to_lake, refuse_with_lake
+
+            refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, **{"from": source})
+            code = import_to_lake(lake, logs, options, tell, interval if watch else None)
+            if as_json:
+                print_json(reports)
+            raise typer.Exit(code)
+        if watch:
+            raise UsageError("--watch: for an import into a lake (--lake LAKE)")
         if source is not None:
             code = _traces(logs, source, out, options, engine, tell)
             if as_json:
@@ -183,6 +208,15 @@ def _check_choices(values: Mapping[str, str]) -> None:
     for option, value in values.items():
         if value not in CHOICES[option]:
             raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
+
+
+def _lake(lake: str | None, out: Path, output_format: str) -> str | None:
+    """The lake that is imported into; `None`: none is."""
+    if lake is not None or output_format != "parquet":
+        return lake
+    from aigo_bridge.cli.lakes import names_lake
+
+    return str(out) if names_lake(out) else None
 
 
 def _traces(
