@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.cli.terminal import note
 
@@ -17,15 +15,56 @@ if TYPE_CHECKING:
     from aigo_bridge.tables.results import Results
 
 _NAMES = ("lake", ".lake", "-lake", "_lake")
-HINT_AT = 1_000
-"""Logs since the last compaction from which on it is worth one."""
+LAKE_MARK = "lake.json"
+_KEYS = ("by_task=", "by_model=", "by_run=")
 
 
 def names_lake(out: str | os.PathLike[str]) -> bool:
     """Whether `--format parquet --out` means a lake: one that is there, or by its name."""
     text = os.fspath(out).rstrip("/")
     name = text.rpartition("/")[2].lower()
-    return name == _NAMES[0] or name.endswith(_NAMES[1:]) or (Path(text) / "lake.json").is_file()
+    return name == _NAMES[0] or name.endswith(_NAMES[1:]) or (Path(text) / LAKE_MARK).is_file()
+
+
+def lake_part(location: str) -> str:
+    """A location without the partitions of a lake that are named behind it."""
+    parts = location.rstrip("/").split("/")
+    while len(parts) > 1 and parts[-1].startswith(_KEYS):
+        parts.pop()
+    return "/".join(parts)
+
+
+def is_lake(location: str) -> bool:
+    """Whether a path of this machine is a lake, or partitions of one."""
+    return (Path(lake_part(location)) / LAKE_MARK).is_file()
+
+
+def imports_to_lake(words: Iterable[tuple[str, Any]]) -> bool:
+    """Whether the words of `import`, each with its parameter, mean a lake."""
+    is_table, out = False, ""
+    for word, parameter in words:
+        name = getattr(parameter, "name", None)
+        value = word.partition("=")[2] if word.startswith("--") else word
+        if name == "lake" or word == "--lake":
+            return True
+        is_table |= name == "output_format" and value == "parquet"
+        out = value if name == "out" else out
+    return is_table and bool(out) and names_lake(out)
+
+
+def take_lake(location: str, folder: Path) -> Path:
+    """Write the results that are in a lake, or in partitions of it, as result logs: of one its path, of
+    several that of the folder.
+
+    Raises:
+        UsageError: there are none, or the lake is of another release.
+        EvidenceError: it is damaged.
+    """
+    from aigo_bridge.lake.reading import LakeReader, split
+
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = LakeReader(*split(location)).write_logs(folder)
+    return logs[0] if len(logs) == 1 else folder
 
 
 def import_to_lake(
@@ -102,7 +141,3 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results
     return LakeTables(*one)
 
 
-def show_count(count: int) -> None:
-    """Say that a compaction would be worth it."""
-    if count >= HINT_AT:
-        typer.echo(f"note: {count:,} logs are not compacted: aigo-bridge lake compact", err=True)

@@ -8,6 +8,7 @@ nobody's; killed after it, old ones are. Either are removed by the next compacti
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,7 @@ LARGEST = 256 << 20
 ABANDONED = 24 * 3600.0
 """Seconds after which a file that no entry names is nobody's: an import that still writes is younger."""
 _LOCK = ".compacting.lock"
+_PART = re.compile(r"\d{9}-\d+")
 _GROUP_ROWS, _GROUP_BYTES = 100_000, 32 << 20
 
 
@@ -230,7 +232,7 @@ def _clear_away(store: Store, earlier: State, changed: bool) -> int:
         if one.name in state.files:
             continue
         stem = one.name.rpartition("/")[2].removesuffix(".parquet")
-        is_compacted = f"/by_run={COMPACTED}/" in one.name
+        is_compacted = _PART.fullmatch(stem) is not None
         # A log that the manifest has is written by nobody, or in vain.
         if is_compacted or stem in known or now - one.modified > ABANDONED:
             store.remove(one.name)

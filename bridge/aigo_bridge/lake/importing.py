@@ -203,6 +203,7 @@ def _import(
         code = ExitCode.WRONG_USE if piece.named else ExitCode.DONE
         return ImportReport(piece.location, status=NO_LOG, exit_code=code, reason="no log that is known")
     engine, importer = kind
+    begun = _stamp(path, importer)
     digest = digest_of(path, importer)
     if store.exists(entry_name(digest)) or digest in _compacted(store):
         return ImportReport(piece.location, status=KNOWN)
@@ -212,7 +213,7 @@ def _import(
             return ImportReport(piece.location, status=UNFINISHED)
         if not logs:
             return replace(report, log=piece.location, output=None, loss_file=None)
-        if digest_of(path, importer) != digest:
+        if _stamp(path, importer) != begun:
             raise EvidenceError("the log was changed while it was read: it is imported the next time")
         ids = _run_ids(engine)
         run_id = (None if ids is None else ids(path)) or f"log-{digest[:16]}"
@@ -278,6 +279,13 @@ def digest_of(path: Path, importer: LogImporter | None) -> str:
             while block := file.read(_READ):
                 digest.update(block)
     return digest.hexdigest()
+
+
+def _stamp(path: Path, importer: LogImporter | None) -> list[tuple[int, int, int]]:
+    """Changes when a log does."""
+    parts = [str(path)] if importer is None else importer.parts(str(path))
+    stats = [Path(part).stat() for part in parts]
+    return [(one.st_size, one.st_mtime_ns, one.st_ino) for one in stats]
 
 
 def _evidence(

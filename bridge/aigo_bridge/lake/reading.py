@@ -5,6 +5,7 @@ were imported, to the byte.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -168,12 +169,16 @@ def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
 
 
 def _names(results: list[Result]) -> dict[str, str]:
-    """Key → name of the file that a result is written as."""
+    """Key → name of the file that a result is written as: of its task, so that results of one task have one
+    name in all folders; with the run where a task has several.
+    """
     from aigo_bridge.importing.log_import import file_stem
 
+    often = Counter(one.task for one in results)
     taken: set[str] = set()
     return {
-        one.key: file_stem(f"{one.task}-{one.run_id}"[:120], taken).replace("=", "_") + one.suffix
+        one.key: file_stem(f"{one.task}-{one.run_id}"[:120] if often[one.task] > 1 else f"{one.task}", taken)
+        + one.suffix
         for one in results
     }
 
