@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aigo_bridge.tables.results import Results
 
 _NAMES = ("lake", ".lake", "-lake", "_lake")
+_OPTIONS = {"source": "from"}
 LAKE_MARK = "lake.json"
 _KEYS = ("by_task=", "by_model=", "by_run=")
 
@@ -117,7 +118,7 @@ def refuse_with_lake(**given: object) -> None:
     """
     from aigo_bridge.errors import UsageError
 
-    names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    names = [f"--{_OPTIONS.get(name, name)}" for name, value in given.items() if value]
     if names:
         raise UsageError(f"{', '.join(names)}: not for an import into a lake")
 
@@ -139,5 +140,3 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results
     (one,) = found
     assert one is not None
     return LakeTables(*one)
-
-

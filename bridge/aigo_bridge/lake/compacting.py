@@ -1,4 +1,4 @@
-"""Many small files of a lake as few large ones: written beside them, in force from one moment to the next, and
+"""Many small files of a lake as few large ones: written beside them, in force from one moment to the next;
 only then are the small ones removed.
 
 A reader sees the lake as it was or as it is then, by the manifest. Killed before that moment, new files are
@@ -80,7 +80,9 @@ def compact(location: str, store: Store, note: Callable[[str], None]) -> Compact
         changed = bool(state.uncompacted) or bool(fresh - state.files) or bool(state.files - fresh)
         if changed:
             if not is_alone():
-                raise UsageError(f"another compaction has begun in {named(location)}: this one changed nothing")
+                raise UsageError(
+                    f"another compaction has begun in {named(location)}: this one changed nothing"
+                )
             entries = tuple(without_files(entry) for entry in state.entries.values())
             commit_base(store, Base(number=number, entries=entries, cells=cells))
         removed = _clear_away(store, state, changed)
@@ -208,9 +210,9 @@ class _Groups:
 
     def end(self) -> None:
         if self._batches:
-            import pyarrow  # type: ignore[import-untyped]  # has no types
+            import pyarrow as pa  # type: ignore[import-untyped]  # has no types
 
-            self._writer.add_batch(pyarrow.Table.from_batches(self._batches, schema=self._schema))
+            self._writer.add_batch(pa.Table.from_batches(self._batches, schema=self._schema))
             self._batches, self._rows, self._bytes = [], 0, 0
 
 

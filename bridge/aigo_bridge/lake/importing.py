@@ -1,4 +1,4 @@
-"""The import of logs into a lake: one piece per log, carried out by any number of processes, here or elsewhere.
+"""The import of logs into a lake: one piece per log, carried out by any number of processes.
 
 A process writes a log's files under names made of the log's digest, and its entry after them: a second import
 finds the entry, and one after a crash writes the same files again. Who hands out the pieces reads nothing.
@@ -104,11 +104,12 @@ def import_into(
     jobs = max(1, min(options.jobs or os.cpu_count() or 1, len(fresh)))
     one = replace(options, jobs=1, output_format="json")
     groups = together(fresh, jobs)
-    work = [(lake, group, one, finished_only) for group in groups]
+    work = [(lake, group, one, finished_only, state.number) for group in groups]
     for group, reports in zip(groups, _carried_out(work, jobs, hand_out), strict=True):
-        if isinstance(reports, MemoryError):
-            reports = [_failed(piece, "memory ran out (fewer processes need less: --jobs)") for piece in group]
-        for report in reports:
+        ended = "memory ran out (fewer processes need less: --jobs)"
+        for report in (
+            [_failed(piece, ended) for piece in group] if isinstance(reports, MemoryError) else reports
+        ):
             tell(report)
             tally = tally.with_report(report)
     if tally.imported:
@@ -141,17 +142,22 @@ def remove_superseded(store: Store, state: State) -> None:
 
 
 def import_pieces(
-    lake: str, pieces: Sequence[Piece], options: ImportOptions, finished_only: bool
+    lake: str, pieces: Sequence[Piece], options: ImportOptions, finished_only: bool, number: int
 ) -> list[ImportReport]:
-    """Import files, one after the other; whatever is wrong with one, it takes no other with it."""
-    return [_imported(lake, piece, options, finished_only) for piece in pieces]
+    """Import files, one after the other; whatever is wrong with one, it takes no other with it.
+
+    `number` is that of the lake's newest compaction when the import began.
+    """
+    return [_imported(lake, piece, options, finished_only, number) for piece in pieces]
 
 
-def _imported(lake: str, piece: Piece, options: ImportOptions, finished_only: bool) -> ImportReport:
+def _imported(
+    lake: str, piece: Piece, options: ImportOptions, finished_only: bool, number: int
+) -> ImportReport:
     secrets = options.redaction()
     try:
         with _here(piece) as path:
-            return _import(_store(lake), piece, path, options, finished_only)
+            return _import(_store(lake), piece, path, options, finished_only, number)
     except MemoryError:
         reason = "memory ran out"
     except (BridgeError, OSError) as error:
@@ -171,8 +177,8 @@ def _store(lake: str) -> Store:
 
 
 @lru_cache(maxsize=4)
-def _compacted(store: Store) -> frozenset[str]:
-    """Digests that had no entry of their own any more when this process began."""
+def _compacted(store: Store, number: int) -> frozenset[str]:
+    """Digests that had no entry of their own any more after a compaction."""
     state = load_state(store)
     return frozenset(state.entries) - state.uncompacted
 
@@ -196,7 +202,7 @@ def _here(piece: Piece) -> Iterator[Path]:
 
 
 def _import(
-    store: Store, piece: Piece, path: Path, options: ImportOptions, finished_only: bool
+    store: Store, piece: Piece, path: Path, options: ImportOptions, finished_only: bool, number: int
 ) -> ImportReport:
     kind = _kind(piece, path)
     if kind is None:
@@ -205,7 +211,7 @@ def _import(
     engine, importer = kind
     begun = _stamp(path, importer)
     digest = digest_of(path, importer)
-    if store.exists(entry_name(digest)) or digest in _compacted(store):
+    if store.exists(entry_name(digest)) or digest in _compacted(store, number):
         return ImportReport(piece.location, status=KNOWN)
     with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
         report, logs = _evidence(piece, path, importer, options, Path(folder))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.lake.layout import EVIDENCE, KEYS, arrow_schema, columns_of, is_lake, open_lake
@@ -148,7 +148,7 @@ def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
         EvidenceError: it is damaged, or has other columns.
     """
     package("pyarrow", "a lake", "parquet")
-    import pyarrow  # type: ignore[import-untyped]  # has no types
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no types
     from pyarrow import compute, parquet  # type: ignore[import-untyped]  # as above
 
     path, filesystem = store.for_arrow(source.file.name)
@@ -162,9 +162,9 @@ def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
                 if source.is_whole:
                     yield batch
                 else:
-                    meant = compute.is_in(batch.column("log"), pyarrow.array(sorted(source.keys)))
+                    meant = compute.is_in(batch.column("log"), pa.array(sorted(source.keys)))
                     yield batch.filter(meant)
-    except pyarrow.ArrowInvalid as error:
+    except pa.ArrowInvalid as error:
         raise EvidenceError([Issue(f"found no sound Parquet: {error}", file=place)]) from error
 
 
@@ -193,11 +193,11 @@ class _Logs:
         self._file: BinaryIO | None = None
         self.written: dict[str, Path] = {}
 
-    def __enter__(self) -> _Logs:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]  # as they came
 
     def add(self, key: str, line: str) -> None:
         """Write a line of a log."""
@@ -231,4 +231,6 @@ class LakeTables:
             columns = ", ".join(f'"{column.name}"' for column in columns_of(name)[:-_OF_LAKES])
             keys = ", ".join(f"'{key}'" for key in sorted(others))
             meant = f" WHERE log NOT IN ({keys})" if keys else ""
-            connection.execute(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM lake_{name}{meant}")
+            # Names of our own tables and columns, and digests.
+            view = f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM lake_{name}{meant}"  # noqa: S608
+            connection.execute(view)

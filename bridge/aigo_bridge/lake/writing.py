@@ -1,5 +1,5 @@
-"""A result log as files of a lake: its tables, and the log itself, in one reading; memory holds a few thousand
-rows.
+"""A result log as files of a lake: its tables, and the log itself, in one reading; memory holds a few
+thousand rows.
 """
 
 from __future__ import annotations
@@ -111,9 +111,7 @@ def write_result(store: Store, log: Path, *, name: str, key: str, run_id: str) -
     )
 
 
-def _rows(
-    reader: LogReader, log: Path, name: str, task: str, model: str | None
-) -> Iterator[tuple[str, Row]]:
+def _rows(reader: LogReader, log: Path, name: str, task: str, model: str | None) -> Iterator[tuple[str, Row]]:
     yield from rows_of_all(reader, name)
     head = {"task": task, "model": model}
     with open_for_reading(log) as lines:

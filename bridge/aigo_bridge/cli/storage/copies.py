@@ -18,6 +18,7 @@ from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed, parse
+from aigo_bridge.storage.mirrored import SHOWN
 
 if TYPE_CHECKING:
     from aigo_bridge.storage.addresses import Address
@@ -194,7 +195,10 @@ def _of_lake(places: Places, location: str) -> str:
         return location
     mirror = _mirror(places)
     places.lakes += 1
-    return str(take_lake(location, mirror.folder / "lakes" / str(places.lakes)))
+    folder = mirror.folder / "lakes" / str(places.lakes)
+    SHOWN[str(folder)] = location.rstrip("/")
+    places.stack.callback(SHOWN.pop, str(folder), None)
+    return str(take_lake(location, folder))
 
 
 def _of_far_lake(places: Places, address: Address) -> str | None:

@@ -11,7 +11,8 @@ Role = Literal[
 """What an address stands for: one object; a task, with the folder that it lies in; the folder of all that a
 task reaches; a folder with all that is in it; results, a folder of them or a pattern; one result and what
 stands beside it; a file, folder or pattern; a file or folder that is
-written; a result beside which something is written; a lake, which is read and written where it lies."""
+written; a result beside which something is written; a lake, which is read and written where it
+lies."""
 
 _TASK: dict[str, Role] = {"task": "task", "dataset": "file", "root": "root"}
 
@@ -26,7 +27,14 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
     "merge": {**_TASK, "shards": "folder", "out": "out folder"},
     "explain": {**_TASK, "prices": "file"},
     "lake": {"location": "lake"},
-    "import": {"logs": "any", "out": "out folder", "lake": "lake", "recompute": "task", "dataset": "file", "root": "root"},
+    "import": {
+        "logs": "any",
+        "out": "out folder",
+        "lake": "lake",
+        "recompute": "task",
+        "dataset": "file",
+        "root": "root",
+    },
     "export": {"sources": "task", "dataset": "file", "root": "root", "out": "out folder"},
     "convert": {"source": "task", "dataset": "file", "root": "root", "out": "out file"},
     "generate": {"dataset_file": "task", "dataset": "file", "root": "root", "out": "out file"},

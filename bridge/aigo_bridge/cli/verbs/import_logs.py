@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,7 +112,7 @@ def import_logs(
         typer.Option(
             "--lake",
             metavar="LAKE",
-            help="Add to a lake of Parquet files: a folder, or s3://…; as --format parquet with --out …/lake.",
+            help="Add to a lake of Parquet files: a folder, or s3://…; as --format parquet --out …/lake.",
         ),
     ] = None,
     watch: Annotated[
@@ -133,7 +134,7 @@ def import_logs(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import load_logs, logs_by_engine
-    from aigo_bridge.errors import MissingEngineError, UsageError
+    from aigo_bridge.errors import MissingEngineError
     from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
     from aigo_bridge.importing.log_import import ImportOptions
 
@@ -165,19 +166,15 @@ def import_logs(
             provenance=provenance,
             recompute=_recompute(recompute, dataset, root),
         )
-        lake = _lake(lake, out, output_format)
-        if lake is not None:
-            from aigo_bridge.cli.lakes import import_to_lake, refuse_with_lake
+        lake = _lake(lake, out, output_format, watch=watch)
+        if lake is not None or source is not None:
+            if lake is not None:
+                from aigo_bridge.cli.lakes import import_to_lake, refuse_with_lake
 
-            refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, **{"from": source})
-            code = import_to_lake(lake, logs, options, tell, interval if watch else None)
-            if as_json:
-                print_json(reports)
-            raise typer.Exit(code)
-        if watch:
-            raise UsageError("--watch: for an import into a lake (--lake LAKE)")
-        if source is not None:
-            code = _traces(logs, source, out, options, engine, tell)
+                refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
+                code = import_to_lake(lake, logs, options, tell, interval if watch else None)
+            else:
+                code = _traces(logs, str(source), out, options, engine, tell)
             if as_json:
                 print_json(reports)
             raise typer.Exit(code)
@@ -210,13 +207,22 @@ def _check_choices(values: Mapping[str, str]) -> None:
             raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
 
 
-def _lake(lake: str | None, out: Path, output_format: str) -> str | None:
+def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> str | None:
     """The lake that is imported into; `None`: none is."""
-    if lake is not None or output_format != "parquet":
-        return lake
-    from aigo_bridge.cli.lakes import names_lake
+    from aigo_bridge.errors import UsageError
 
-    return str(out) if names_lake(out) else None
+    if lake is None and output_format == "parquet":
+        from aigo_bridge.cli.lakes import names_lake
+
+        lake = _lake_out(out) if names_lake(out) else None
+    if lake is None and watch:
+        raise UsageError("--watch: for an import into a lake (--lake LAKE)")
+    return lake
+
+
+def _lake_out(out: Path) -> str:
+    """`--out` as it was written: a path makes one slash of two."""
+    return re.sub(r"^([a-z0-9]+):/(?!/)", r"\1://", str(out))
 
 
 def _traces(

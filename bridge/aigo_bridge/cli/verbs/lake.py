@@ -1,4 +1,4 @@
-"""`aigo-bridge lake`: what is in a lake, whether it is whole, and few large files in place of many small ones."""
+"""`aigo-bridge lake`: what is in a lake, whether it is whole, and few large files for many small ones."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def _list(location: str, files: str | None, as_json: bool) -> int:
         return 0
     columns = ("task", "model", "run_id", "status", "samples", "failed", "ended_at")
     rows = [
-        {name: getattr(result, name) for name in columns}
-        for result in reader.state.results(reader.selection)
+        {name: getattr(result, name) for name in columns} for result in reader.state.results(reader.selection)
     ]
     if as_json:
         print_json(rows)
