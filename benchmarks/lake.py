@@ -4,14 +4,13 @@ driver and the storage take of it.
     python benchmarks/lake.py [--logs 2000] [--workers 1,2]
 
 The logs are copies of one with two samples, each with ids of its own, so that each is a run of its own. CPU
-seconds are those of the driver and of its workers, each by itself; on a machine that others use, they
-say more than the clock does. `speed-up` is what two workers would reach on two free cores: the CPU seconds of
-one worker's run, driver included, by the longest that one process of the other run is busy, where the workers'
-share is equal: total of one / (driver + workers / 2).
+seconds are those of the driver and of its workers, each by itself; on a machine that others use, they say
+more than the clock does. `speed-up` is what two workers would reach on two free cores: the CPU seconds of one
+worker's run, driver included, by those of the driver and of half of the other run's workers.
 
-`driver at 16` is the driver's share of the time when 16 workers are busy: a log takes them w / 16 seconds, the
-driver d, so that its share is 16 d / w. For d, 16 processes are handed 10,000 logs and answer at once, with the
-report and the entry of a real one: what a log costs the driver without what its start costs.
+`driver at 16` is the driver's share of the time when 16 workers are busy: a log takes them w / 16 seconds,
+the driver d, so that its share is 16 d / w. For d, 16 processes are handed 10,000 logs and answer at once,
+with the report and the entry of a real one: what a log costs the driver without what its start costs.
 """
 
 from __future__ import annotations

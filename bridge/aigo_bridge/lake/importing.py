@@ -177,9 +177,9 @@ def _store(lake: str) -> Store:
 
 
 @lru_cache(maxsize=4)
-def _compacted(store: Store, number: int) -> frozenset[str]:
+def _compacted(lake: str, number: int) -> frozenset[str]:
     """Digests that had no entry of their own any more after a compaction."""
-    state = load_state(store)
+    state = load_state(_store(lake))
     return frozenset(state.entries) - state.uncompacted
 
 
@@ -211,7 +211,7 @@ def _import(
     engine, importer = kind
     begun = _stamp(path, importer)
     digest = digest_of(path, importer)
-    if store.exists(entry_name(digest)) or digest in _compacted(store, number):
+    if store.exists(entry_name(digest)) or digest in _compacted(str(store), number):
         return ImportReport(piece.location, status=KNOWN)
     with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
         report, logs = _evidence(piece, path, importer, options, Path(folder))

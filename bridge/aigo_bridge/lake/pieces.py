@@ -1,5 +1,5 @@
-"""What an import into a lake hands out: logs, by their names alone, a few small ones together; nothing of them
-is read before a process has got them.
+"""What an import into a lake hands out: logs, by their names alone, a few small ones together; nothing of
+them is read before a process has got them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class LakeReader:
     """A lake, or partitions of it, at one moment; read anew where a compaction has come in between."""
 
     def __init__(self, location: str | os.PathLike[str], selection: Selection | None = None):
-        self.store = open_lake(location)
+        self.store = open_lake(os.fspath(location))
         self.selection = selection or Selection()
         self.state = load_state(self.store)
 
@@ -148,8 +148,8 @@ def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
         EvidenceError: it is damaged, or has other columns.
     """
     package("pyarrow", "a lake", "parquet")
-    import pyarrow as pa  # type: ignore[import-untyped]  # has no types
-    from pyarrow import compute, parquet  # type: ignore[import-untyped]  # as above
+    import pyarrow as pa
+    from pyarrow import compute, parquet
 
     path, filesystem = store.for_arrow(source.file.name)
     place = f"{named(str(store))}/{source.file.name}"

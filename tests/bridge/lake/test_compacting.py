@@ -79,7 +79,7 @@ def test_killed_while_it_clears_away_the_next_one_does(
     before = contents(lake)
     child = os.fork()
     if child == 0:
-        compacting._clear_away = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment,func-returns-value]
+        compacting._clear_away = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
         compacted(lake)
         os._exit(0)
     os.waitpid(child, 0)

@@ -14,8 +14,8 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportOptions
 from aigo_bridge.lake import importing, layout
 from aigo_bridge.lake.layout import TABLES, open_lake
-from aigo_bridge.lake.manifest import load_state
-from aigo_bridge.lake.reading import LakeReader, LakeTables, Selection
+from aigo_bridge.lake.manifest import Selection, load_state
+from aigo_bridge.lake.reading import LakeReader, LakeTables
 from aigo_bridge.lake.verifying import problems_of, strangers
 from aigo_bridge.tables.results import results_at
 from aigo_bridge.tables.schema import TABLE_NAMES
@@ -25,7 +25,7 @@ from aigo_inspect.importing.importing import import_logs
 
 def rows(lake: Path, table: str) -> list[dict[str, Any]]:
     """All rows of a table, by the path that any other program takes."""
-    from pyarrow import parquet
+    from pyarrow import parquet  # type: ignore[import-untyped]  # has no types
 
     files = sorted((lake / "data" / table).rglob("*.parquet"))
     return [row for file in files for row in parquet.ParquetFile(file).read().to_pylist()]
@@ -95,8 +95,6 @@ def test_an_import_that_is_killed_at_any_file_is_whole_after_the_next_one(logs: 
 
 def _die_after(files: int) -> None:
     """Have this process end by kill -9 before one more file appears."""
-    from aigo_bridge.results import log_files
-
     left = iter(range(files))
     replace = Path.replace
 
@@ -105,7 +103,7 @@ def _die_after(files: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return replace(path, target)
 
-    log_files.Path.replace = dying  # type: ignore[method-assign]  # of the child alone
+    Path.replace = dying  # type: ignore[method-assign,assignment]  # of the child alone
 
 
 def test_what_is_no_log_or_damaged_takes_no_other_with_it(logs: Path, tmp_path: Path) -> None:
@@ -123,7 +121,7 @@ def test_a_folder_that_is_no_lake_and_a_lake_of_another_release_are_refused(
 ) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="found other files and no lake.json"):
+    with pytest.raises(UsageError, match=r"found other files and no lake\.json"):
         imported(tmp_path / "other", logs)
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["mine.txt"]
     monkeypatch.setattr(layout, "VERSION", 2)

@@ -142,10 +142,7 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
     role = role_of(places.verb, parameter)
     name = next((name for name in parameter.opts if name.startswith("--")), None)
     shown = "" if name is None else f"{name}: "
-    if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
-        raise UsageError(
-            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here"
-        )
+    _refuse_script(text, shown)
     if role is None:
         if scheme in SCHEMES and is_address(text):
             reason = REFUSED.get(places.verb, {}).get(parameter.name)
@@ -164,19 +161,30 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
         address = parse(text)
     except UsageError as error:
         raise UsageError(f"{shown}{error}") from error
-    if role == "lake" or (places.into_lake and parameter.name in ("logs", "out")):
+    if _stays(places, parameter.name, role):
         _check_package(address)
         return word
     if address.is_pattern and role not in ("results", "any"):
         raise UsageError(f"{shown}found the pattern {text!r}, expected one address")
     _check_package(address)
-    if role == "results" and not address.is_pattern:
-        taken = _of_far_lake(places, address)
-        if taken is not None:
-            return taken
+    taken = _of_far_lake(places, address) if role == "results" else None
+    if taken is not None:
+        return taken
     mirror = _mirror(places)
     places.words.append((parameter.name, role, address))
     return f"{front}{mirror.path(address)}{hash_sign}{key}"
+
+
+def _refuse_script(text: str, shown: str) -> None:
+    if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
+        raise UsageError(
+            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here"
+        )
+
+
+def _stays(places: Places, parameter: str, role: Role) -> bool:
+    """Whether an address is left to those who import into a lake, piece by piece."""
+    return role == "lake" or (places.into_lake and parameter in ("logs", "out"))
 
 
 def _mirror(places: Places) -> Mirror:
@@ -203,6 +211,8 @@ def _of_lake(places: Places, location: str) -> str:
 
 def _of_far_lake(places: Places, address: Address) -> str | None:
     """The same of a lake in a storage; `None`: there is none."""
+    if address.is_pattern:
+        return None
     lake = parse(lake_part(str(address)))
     mirror = _mirror(places)
     if not mirror.take_file(lake.below(LAKE_MARK)):

@@ -112,6 +112,7 @@ def is_path(parameter: Any) -> bool:
 
 
 PATH_WORDS = (
-    "FILE", "DIR", "PATH", "LOG", "RESULT", "TASK", "CASSETTE", "SOURCE", "BASE", "NEW", "DATASET", "MODEL", "LAKE",
+    "FILE", "DIR", "PATH", "LOG", "RESULT", "TASK", "CASSETTE", "SOURCE", "BASE", "NEW", "DATASET", "MODEL",
+    "LAKE",
 )  # fmt: skip
 """In the help, what stands for paths."""
