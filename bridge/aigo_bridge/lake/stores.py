@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.storage.addresses import Address, is_address, parse
 from aigo_bridge.storage.mirrored import address_of
 
+_DRAFT = re.compile(r"\.lake\.json\..*\.draft")
 _AT_ONCE = 500
 """Small objects that are read together."""
 
@@ -100,7 +102,10 @@ class Folder:
 
     @property
     def is_empty(self) -> bool:
-        return not self.root.exists() or not any(self.root.iterdir())
+        if not self.root.exists():
+            return True
+        # A draft is what an import leaves that was killed before the lake was one.
+        return not any(not _DRAFT.fullmatch(path.name) for path in self.root.iterdir())
 
     @contextmanager
     def new(self, name: str, *, clean: bool = False) -> Iterator[BinaryIO]:
