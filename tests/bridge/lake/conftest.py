@@ -15,5 +15,5 @@ def logs(tmp_path: Path) -> Path:
     make_log(folder / "a.eval", run="run-a")
     make_log(folder / "b.eval", run="run-b", samples=3)
     make_log(folder / "deep" / "c.eval", run="run-c", model="m/two")
-    make_log(folder / "d.eval", run="run-d", task="odd/=% né")
+    make_log(folder / "d.eval", run="run-d", model="odd/=% né")
     return folder

@@ -159,9 +159,9 @@ def test_only_the_partitions_that_are_meant_are_opened(logs: Path, tmp_path: Pat
     asked = "SELECT count(*) AS n FROM samples WHERE model = 'm/two'"
     with answered(asked, LakeTables(str(lake), Selection())) as answer:
         assert [row["n"] for row in answer.rows] == [2]
-    odd = Selection(task=layout.part_name("odd/=% né"))
-    with answered("SELECT task, count(*) AS n FROM trials GROUP BY 1", LakeTables(str(lake), odd)) as answer:
-        assert list(answer.rows) == [{"task": "odd/=% né", "n": 2}]
+    odd = Selection(model=layout.part_name("odd/=% né"))
+    with answered("SELECT model, count(*) AS n FROM trials GROUP BY 1", LakeTables(str(lake), odd)) as answer:
+        assert list(answer.rows) == [{"model": "odd/=% né", "n": 2}]
 
 
 def test_a_wrong_option_is_refused_before_anything_is_made(logs: Path, tmp_path: Path) -> None:
