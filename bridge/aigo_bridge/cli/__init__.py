@@ -18,7 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "explain": ("aigo_bridge.cli.verbs.explain", "Show every prompt of a task without calling a model."),
     "import": ("aigo_bridge.cli.verbs.import_logs", "Turn an engine's logs into AI GO evidence."),
     "lake": (
-        "aigo_bridge.cli.verbs.lake",
+        "aigo_bridge.cli.verbs.looking.lake",
         "Look after a lake: what is in it, whether it is whole, compact it.",
     ),
     "export": ("aigo_bridge.cli.verbs.export", "Write a task as an engine's files, or a result as its log."),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.cli.lakes import LAKE_MARK, imports_to_lake, is_lake, lake_part, take_lake
+from aigo_bridge.cli.storage.lakes import LAKE_MARK, imports_to_lake, is_lake, lake_part, take_lake
 from aigo_bridge.cli.storage.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, role_of
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.errors import BridgeError, UsageError

@@ -169,7 +169,7 @@ def import_logs(
         lake = _lake(lake, out, output_format, watch=watch)
         if lake is not None or source is not None:
             if lake is not None:
-                from aigo_bridge.cli.lakes import import_to_lake, refuse_with_lake
+                from aigo_bridge.cli.storage.lakes import import_to_lake, refuse_with_lake
 
                 refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
                 code = import_to_lake(lake, logs, options, tell, interval if watch else None)
@@ -212,7 +212,7 @@ def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> st
     from aigo_bridge.errors import UsageError
 
     if lake is None and output_format == "parquet":
-        from aigo_bridge.cli.lakes import names_lake
+        from aigo_bridge.cli.storage.lakes import names_lake
 
         lake = _lake_out(out) if names_lake(out) else None
     if lake is None and watch:

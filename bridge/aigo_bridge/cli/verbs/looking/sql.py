@@ -43,8 +43,8 @@ def sql(
     Exit code: 0 done, 2 wrong use, a wrong query, or a result that cannot be read.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.lakes import lake_of
     from aigo_bridge.cli.looking import note_missing, plain_values, print_rows, print_written
+    from aigo_bridge.cli.storage.lakes import lake_of
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.errors import UsageError
     from aigo_bridge.tables.files import Sheet, format_of, write_tables
