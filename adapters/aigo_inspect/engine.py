@@ -132,6 +132,12 @@ def _store_numbers(log: Path, numbers: StoredNumbers) -> None:
     store_numbers(log, numbers)
 
 
+def _run_id(log: Path) -> str | None:
+    from aigo_inspect.importing.importing import run_id
+
+    return run_id(log)
+
+
 CAPABILITIES = Capabilities(
     checks=_checks,
     logs=_logs,
@@ -149,6 +155,7 @@ CAPABILITIES = Capabilities(
         shards=_benchmark_shards,
     ),
     tapes=True,
+    run_id=_run_id,
     distribution=PACKAGE,
     logged_runs=_logged_runs,
     store_numbers=_store_numbers,

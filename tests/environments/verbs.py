@@ -155,6 +155,9 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
         writes="parts/shard-1-of-1/shard.json",
     )
     yield Check("aigo-bridge merge parts --out merged", (_ACCURACY,))
+    if "parquet" in has:
+        yield Check("aigo-bridge import out --lake lake", writes="lake/lake.json")
+        yield Check("aigo-bridge lake verify lake", ("whole",))
     yield Check("aigo-bridge score examples/capitals out/capitals.tasklog.json --out again", (_ACCURACY,))
     yield Check(
         "aigo-bridge generate inputs/generated.yaml --model-map w=scripted/inputs/writer.jsonl --out made.jsonl",

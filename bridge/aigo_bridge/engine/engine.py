@@ -174,6 +174,10 @@ def _no_runs(out: Path) -> Iterable[LoggedRun]:
     return ()
 
 
+def _no_run_id(log: Path) -> str | None:
+    return None
+
+
 def _log_alone(log: Path) -> Sequence[Path]:
     return [log]
 
@@ -220,6 +224,10 @@ class Capabilities:
     can neither be recorded nor be answered from a cassette."""
     log_files: Callable[[Path], Sequence[Path]] = _log_alone
     """The files that a native log on this machine consists of, the one that names it first."""
+    run_id: Callable[[Path], str | None] = _no_run_id
+    """What a native log on this machine calls its run, and every log that continues the run calls it, too;
+    `None`: it does not say.
+    """
     distribution: str | None = None
     """Installed package of its framework; `None`: it has none."""
     logged_runs: Callable[[Path], Iterable[LoggedRun]] = _no_runs

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 Role = Literal[
-    "file", "task", "root", "folder", "results", "result", "any", "out file", "out folder", "beside"
+    "file", "task", "root", "folder", "results", "result", "any", "out file", "out folder", "beside", "lake"
 ]
 """What an address stands for: one object; a task, with the folder that it lies in; the folder of all that a
 task reaches; a folder with all that is in it; results, a folder of them or a pattern; one result and what
 stands beside it; a file, folder or pattern; a file or folder that is
-written; a result beside which something is written."""
+written; a result beside which something is written; a lake, which is read and written where it
+lies."""
 
 _TASK: dict[str, Role] = {"task": "task", "dataset": "file", "root": "root"}
 
@@ -25,7 +26,15 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
     },
     "merge": {**_TASK, "shards": "folder", "out": "out folder", "data_dir": "folder"},
     "explain": {**_TASK, "prices": "file"},
-    "import": {"logs": "any", "out": "out folder", "recompute": "task", "dataset": "file", "root": "root"},
+    "lake": {"location": "lake"},
+    "import": {
+        "logs": "any",
+        "out": "out folder",
+        "lake": "lake",
+        "recompute": "task",
+        "dataset": "file",
+        "root": "root",
+    },
     "export": {"sources": "task", "dataset": "file", "root": "root", "out": "out folder"},
     "convert": {"source": "task", "dataset": "file", "root": "root", "out": "out file"},
     "generate": {"dataset_file": "task", "dataset": "file", "root": "root", "out": "out file"},
@@ -86,6 +95,9 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 LONG = frozenset({"run", "score", "parity", "merge"})
 """Verbs whose folders are kept up to date while they work, and written by one process at a time."""
 
+BY_TABLES = frozenset({"sql", "table"})
+"""Verbs that read a lake's tables; all others are given the results that are in it."""
+
 OUTPUTS = ("out file", "out folder")
 
 
@@ -102,5 +114,6 @@ def is_path(parameter: Any) -> bool:
 
 PATH_WORDS = (
     "FILE", "DIR", "PATH", "LOG", "RESULT", "TASK", "CASSETTE", "SOURCE", "BASE", "NEW", "DATASET", "MODEL",
+    "LAKE",
 )  # fmt: skip
 """In the help, what stands for paths."""
