@@ -2,7 +2,7 @@
 
 ```text
 bundle.json       names and digests of all members, and what each is
-result/           the result, its provenance and its attestation
+result/           the result, its provenance and its attestations
 log/              the native log, as it lay below its folder
 task/             the task with every file that it includes, and its rows (`rows.json`: digests of them)
 report.html       the result to look at
@@ -30,6 +30,7 @@ from aigo_bridge.exporting.packing import pack
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.provenance.definitions import digest_or_none
 from aigo_bridge.provenance.record import provenance_file
+from aigo_bridge.provenance.sigstore_bundles import bundle_file
 from aigo_bridge.provenance.statement import attestation_file
 from aigo_bridge.report.sources import ResultSource
 from aigo_bridge.report.writing import write_report
@@ -96,7 +97,7 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
 
 def _result_files(result: Path) -> Iterator[Path]:
     yield result
-    for file in (provenance_file(result), attestation_file(result)):
+    for file in (provenance_file(result), attestation_file(result), bundle_file(result)):
         if file.is_file():
             yield file
 

@@ -56,9 +56,10 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "provenance": "file",
         "attestation": "file",
         "key": "file",
+        "trust_config": "file",
         "replay": "file",
     },
-    "attest": {"results": "beside", "out": "out file"},
+    "attest": {"results": "beside", "out": "out file", "trust_config": "file"},
     "bundle": {**_TASK, "result": "result", "log": "any", "out": "out file"},
 }
 """Verb → its parameters that may be addresses."""
