@@ -28,44 +28,10 @@ from ratios import record
 
 MOST = 0.03
 """Share of a run that recording may take."""
-
-
-class Clock:
-    """CPU seconds of this thread inside of functions, without what it takes to ask for them.
-
-    Asking costs about as much as a step of the recorder, and time that passes by a clock on the wall is, on a
-    busy machine, other processes' as well.
-    """
-
-    def __init__(self) -> None:
-        self.inside = 0.0
-        self.num_calls = 0
-
-    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, timed."""
-
-        def timing(*args: Any, **kwargs: Any) -> Any:
-            before = time.thread_time()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self.inside += time.thread_time() - before
-                self.num_calls += 1
-
-        return timing
-
-    @staticmethod
-    def cost() -> tuple[float, float]:
-        """What timing one call adds to what is measured, and altogether: CPU seconds."""
-        costs = []
-        for _ in range(9):
-            clock, count = Clock(), 2000
-            nothing = clock.timed(lambda: None)
-            before = time.thread_time()
-            for _ in range(count):
-                nothing()
-            costs.append((clock.inside / count, (time.thread_time() - before) / count))
-        return statistics.median(cost[0] for cost in costs), statistics.median(cost[1] for cost in costs)
+LONGEST = 2e-4
+"""Seconds that one step of the recorder is counted with at most, ten times what it takes: longer ones were another
+process's turn.
+"""
 
 
 def run_share(folder: Path, engine: str) -> tuple[float, float]:
@@ -78,10 +44,21 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
     from aigo_bridge.evaluation.task import plan, run
     from aigo_bridge.plan.plan import PlanOrigin
 
-    clock = Clock()
-    cost_inside, cost = clock.cost()
+    spent = [0.0]
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def timing(*args: Any, **kwargs: Any) -> Any:
+            # Not the clock of the thread's CPU, which costs more than what it would measure.
+            before = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[0] += min(time.perf_counter() - before, LONGEST)
+
+        return timing
+
     for owner, name in ((TrialTape, "call"), (_RecordedCall, "keep"), (calls, "outcome_of")):
-        setattr(owner, name, clock.timed(getattr(owner, name)))
+        setattr(owner, name, timed(getattr(owner, name)))
     made = plan(PlanOrigin(task=str(folder / "equals.yaml"), datasets={"rows": str(folder / "rows.jsonl")}))
     loaded = load_engine(engine)
     recorder = Recorder(folder / f"{engine}.cassette")
@@ -91,13 +68,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
     whole = time.process_time() - before
     recorder.close()
     assert recorder.num_calls == len(made.samples)
-    spent = clock.inside - clock.num_calls * cost_inside
-    rest = whole - clock.num_calls * cost - spent
-    print(
-        f"{spent / recorder.num_calls * 1e6:.1f} us of {rest / recorder.num_calls * 1e6:.0f} a call",
-        file=sys.stderr,
-    )
-    return spent / rest, rest + spent
+    return spent[0] / (whole - spent[0]), whole
 
 
 def recorder_alone(folder: Path, count: int) -> tuple[float, float]:

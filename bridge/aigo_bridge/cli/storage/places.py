@@ -60,7 +60,7 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "replay": "file",
     },
     "attest": {"results": "beside", "out": "out file", "trust_config": "file"},
-    "bundle": {**_TASK, "result": "result", "log": "any", "out": "out file"},
+    "bundle": {**_TASK, "result": "result", "log": "any", "replay": "file", "out": "out file"},
 }
 """Verb → its parameters that may be addresses."""
 
