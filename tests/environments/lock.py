@@ -22,6 +22,7 @@ EXTRAS = (
     "plot",
     "sql",
     "attest",
+    "sigstore",
     "lsp",
     "s3",
     "hf",

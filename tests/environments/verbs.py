@@ -24,6 +24,7 @@ LIGHTEVAL = "'lighteval==0.13.*'"
 DATASETS = "pip install 'datasets"
 SCIPY = "pip install 'scipy"
 CRYPTOGRAPHY = "pip install 'cryptography"
+SIGSTORE = "pip install 'sigstore"
 PYGLS = "pip install 'pygls"
 
 _SCRIPTED = "--model scripted/examples/capitals/answers.jsonl"
@@ -192,6 +193,7 @@ def _proving(has: frozenset[str]) -> Iterator[Check]:
         yield Check(signed, (proved, "signature proved"), 3, further=True)
     else:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", code=2, asks_for=CRYPTOGRAPHY)
+    yield Check(f"aigo-bridge attest {result} --keyless", code=2, asks_for=SIGSTORE, further=True)
     yield Check(f"aigo-bridge bundle {result} -o capitals.zip", writes="capitals.zip")
 
 

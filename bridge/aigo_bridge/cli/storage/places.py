@@ -65,10 +65,11 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "provenance": "file",
         "attestation": "file",
         "key": "file",
+        "trust_config": "file",
         "replay": "file",
     },
-    "attest": {"results": "beside", "out": "out file"},
-    "bundle": {**_TASK, "result": "result", "log": "any", "out": "out file"},
+    "attest": {"results": "beside", "out": "out file", "trust_config": "file"},
+    "bundle": {**_TASK, "result": "result", "log": "any", "replay": "file", "out": "out file"},
 }
 """Verb → its parameters that may be addresses."""
 
