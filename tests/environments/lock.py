@@ -25,6 +25,7 @@ EXTRAS = (
     "lsp",
     "s3",
     "hf",
+    "ray",
     "test",
 )
 """`test`, and those that it brings."""
