@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.conformance.sharding import normalised
 from tests.support.commands import Run
+from tests.support.missing import verbs_without
 from tests.support.running import finished_samples, wait_until
 
 ROWS = 12
@@ -163,4 +164,13 @@ def test_wrong_use_is_refused_and_writes_nothing(
     done = aigo("run", "task.yaml", "--model", "scripted/slow.jsonl", "--out", "out", *options)
     assert done.code == 2
     assert told in " ".join(done.err.split())
+    assert not (folder / "out").exists()
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    words = ["run", folder / "task.yaml", "--model", f"scripted/{folder / 'slow.jsonl'}", "--on", "ray"]
+    (done,) = verbs_without(folder, ["ray"], [*words, "--out", folder / "out"])
+    assert done.code == 2
+    assert "extra 'ray'" in " ".join(done.err.split())
     assert not (folder / "out").exists()

@@ -38,7 +38,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    ray = package("ray", "--on ray", "ray")
+    ray = package("ray", "--on ray (extra 'ray')", "ray")
     if address is not None and address.startswith("ray://"):
         raise UsageError(
             f"--ray-address: found {address!r}, expected HOST:PORT or auto: the command runs on a node of the"
