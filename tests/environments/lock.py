@@ -26,6 +26,7 @@ EXTRAS = (
     "lsp",
     "s3",
     "hf",
+    "ray",
     "test",
 )
 """`test`, and those that it brings."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aigo_bridge.cli.cluster.options import ClusterOptions
 from aigo_bridge.cli.engine_options import MORE, OPTION
 from aigo_bridge.cli.options import (
     AllowOption,
@@ -42,7 +43,7 @@ NOT_FOR_BENCHMARKS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(ClusterOptions):
     """What the user wants run, and how."""
 
     task: Annotated[

@@ -188,6 +188,10 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+class BusyError(UsageError):
+    """Somebody else does the same at this moment."""
+
+
 @contextmanager
 def sole(lock: Path, what: str) -> Iterator[None]:
     """Do something that nobody else does at the same time.
@@ -197,9 +201,9 @@ def sole(lock: Path, what: str) -> Iterator[None]:
         what: told of who comes second.
 
     Raises:
-        UsageError: somebody else does it.
+        BusyError: somebody else does it.
     """
     with locked(lock) as is_ours:
         if not is_ours:
-            raise UsageError(f"{what}: nothing was written; wait for its end, or take another --out")
+            raise BusyError(f"{what}: nothing was written; wait for its end, or take another --out")
         yield
