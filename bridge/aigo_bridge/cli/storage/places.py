@@ -96,7 +96,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 LONG = frozenset({"run", "score", "parity", "merge"})
 """Verbs whose folders are kept up to date while they work, and written by one process at a time."""
 
-BY_TABLES = frozenset({"sql", "table"})
+BY_TABLES = frozenset({"sql"})
 """Verbs that read a lake's tables; all others are given the results that are in it."""
 
 OUTPUTS = ("out file", "out folder")

@@ -1,0 +1,71 @@
+"""A lake as its users have it: what arrives is imported, and verbs that take results take it."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.commands import Run
+from tests.support.forked import start
+from tests.support.lakes import make_log
+
+
+def cells(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_tables_of_a_lake_are_those_of_the_results_that_were_imported(tmp_path: Path, aigo: Run) -> None:
+    make_log(tmp_path / "logs" / "a.eval", run="run-a")
+    make_log(tmp_path / "logs" / "b.eval", run="run-b", samples=3)
+    assert aigo("import", "logs", "--lake", "team.lake").code == 0
+    assert aigo("import", "logs", "--out", "evidence").code == 0
+
+    of_lake = aigo("table", "team.lake", "--table", "scores", "--out", "lake.csv")
+    of_results = aigo("table", "evidence", "--table", "scores", "--out", "results.csv")
+
+    assert (of_lake.code, of_results.code) == (0, 0), of_lake.err
+    (head, *rows), (other_head, *other_rows) = cells(tmp_path / "lake.csv"), cells(tmp_path / "results.csv")
+    assert head == other_head
+    place = head.index("result") if "result" in head else None
+    assert sorted(row[:place] for row in rows) == sorted(row[:place] for row in other_rows)
+    assert len(rows) >= 5
+
+
+@pytest.mark.slow
+def test_what_arrives_is_imported_until_it_is_stopped(tmp_path: Path, aigo: Run) -> None:
+    make_log(tmp_path / "logs" / "a.eval", run="run-a")
+    words = ["aigo-bridge", "import", "logs", "--lake", "team.lake", "--watch", "--interval", "0.2"]
+    entries = tmp_path / "team.lake"
+
+    def results() -> int:
+        return len(list(entries.glob("data/results/**/*.parquet")))
+
+    def wait_for(number: int) -> None:
+        deadline = time.monotonic() + 90
+        while results() < number:
+            assert time.monotonic() < deadline, (tmp_path / "told").read_text("utf-8")
+            time.sleep(0.1)
+
+    with (
+        (tmp_path / "told").open("wb") as told,
+        start(words, stdout=told, stderr=told) as process,
+    ):
+        wait_for(1)
+        make_log(tmp_path / "logs" / "b.eval", run="run-b", samples=3)
+        wait_for(2)
+        process.send_signal(signal.SIGINT)
+        try:
+            code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert code == 130
+    listed = aigo("lake", "list", "team.lake", "--json")
+    assert listed.code == 0, listed.err
+    assert {entry["run_id"] for entry in listed.json} == {"run-a", "run-b"}
+    assert aigo("lake", "verify", "team.lake").code == 0
