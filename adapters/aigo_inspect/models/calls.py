@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import anyio
+from inspect_ai._util.http import parse_retry_after
 from inspect_ai.model import ModelAPI, ModelCall, ModelOutput
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
@@ -21,12 +23,18 @@ from aigo_bridge.cassettes.records import CallOutcome, Failed
 from aigo_bridge.cassettes.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.journal import ASKER, CALL, Call
-from aigo_bridge.models.gate import passing, paused
+from aigo_bridge.models.gate import is_gated, passing, paused
 from aigo_bridge.process import steady_time
 from aigo_inspect.models.cassettes import CassetteAPI, native_request, outcome_of
 from aigo_inspect.models.secrets import Generated
 
 _KEEPING = "_aigo_bridge_keeping"
+
+_PAUSES = (429, 503)
+"""Statuses of a model that wants to be left alone for a while."""
+
+_HEARD: WeakSet[Any] = WeakSet()
+"""Clients whose answers the gate is told of."""
 
 
 @contextmanager
@@ -72,6 +80,7 @@ def keep_answers(api: ModelAPI) -> None:
         before = time.perf_counter()
         result = _generated(None if call is None else call.answer())
         if result is None:
+            _hear_pauses(api)
             try:
                 async with passing(api.model_name):
                     result = await generate(*args, **kwargs)
@@ -89,6 +98,20 @@ def keep_answers(api: ModelAPI) -> None:
 
     vars(api)["generate"] = kept
     vars(api)[_KEEPING] = True
+
+
+def _hear_pauses(api: ModelAPI) -> None:
+    """Tell the gate of pauses that a model asks for: clients of httpx's kind keep them without a word."""
+    client = getattr(api, "http_client", None)
+    hooks = getattr(client, "event_hooks", None)
+    if is_gated() and isinstance(hooks, dict) and "response" in hooks and client not in _HEARD:
+        _HEARD.add(client)
+
+        async def hear(response: Any) -> None:
+            if response.status_code in _PAUSES:
+                paused(api.model_name, parse_retry_after(response.headers))
+
+        hooks["response"].append(hear)
 
 
 def _agent_tape(api: ModelAPI, asked: dict[str, Any]) -> TapedCall | None:

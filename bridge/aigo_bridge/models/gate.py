@@ -67,6 +67,11 @@ async def passing(model: str, most: int | None = None) -> AsyncIterator[None]:
         gate.leave(model, place)
 
 
+def is_gated() -> bool:
+    """Whether calls of this process go through a gate."""
+    return bool(_GATES)
+
+
 def paused(model: str, seconds: float | None) -> None:
     """A model has asked to be left alone for so long; `None`: it has not said how long."""
     if _GATES and seconds is not None and seconds > 0:
