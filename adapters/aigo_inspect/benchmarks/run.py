@@ -18,6 +18,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import BenchmarkRun, ConvertedBenchmark, Listing
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
@@ -90,7 +91,7 @@ def run(request: BenchmarkRun) -> list[Outcome]:
 def _prepared(request: BenchmarkRun, settings: EvalSettings) -> list[TaskRun]:
     """The tasks, made anew for each model, with what is taken over from an earlier run."""
     if not settings.tasks:
-        raise UsageError("expected inspect:NAME, or a --run-config with a task")
+        raise UsageError("expected inspect:NAME, or a --run-config with a task", code=Code.UNKNOWN_BENCHMARK)
     tasks = []
     for model in settings.models:
         _activate(model, settings.roles, settings.generation)
@@ -151,7 +152,10 @@ def converted(
         tasks = load_tasks([task], parsed_arguments(arguments))
         if len(tasks) != 1:
             names = ", ".join(candidate.name for candidate in tasks)
-            raise UsageError(f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)")
+            raise UsageError(
+                f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)",
+                code=Code.UNKNOWN_BENCHMARK,
+            )
         return convert(tasks[0], key=key)
 
 

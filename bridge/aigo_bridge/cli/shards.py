@@ -15,6 +15,7 @@ from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_ne
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.terminal import name_of, print_json, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
 from aigo_bridge.evaluation.running import ready
@@ -41,7 +42,10 @@ def run_one_shard(options: RunOptions) -> ExitCode:
     }
     problems = [f"{name}: not with --shard" for name, is_given in refused.items() if is_given]
     if problems:
-        raise UsageError("; ".join([*problems, "results are there when the shards have been merged"]))
+        raise UsageError(
+            "; ".join([*problems, "results are there when the shards have been merged"]),
+            code=Code.OPTIONS_APART,
+        )
     options.refuse_those_of_benchmarks()
     cache = cache_policy(options.cache)
     with ExitStack() as shown_meanwhile:

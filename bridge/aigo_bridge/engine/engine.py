@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, UsageError
@@ -119,7 +120,7 @@ def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
         if near
         else f"`aigo-bridge list {engine}` names them"
     )
-    return UsageError(f"found no benchmark {task!r} ({hint})")
+    return UsageError(f"found no benchmark {task!r} ({hint})", code=Code.UNKNOWN_BENCHMARK)
 
 
 State = Literal["ok", "warning", "missing"]

@@ -10,6 +10,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement
 from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
@@ -182,7 +183,10 @@ def _check_choices(values: Mapping[str, str]) -> None:
 
     for option, value in values.items():
         if value not in CHOICES[option]:
-            raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
+            raise UsageError(
+                f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}",
+                code=Code.WRONG_OPTION,
+            )
 
 
 def _traces(
@@ -198,7 +202,7 @@ def _traces(
     from aigo_bridge.interchange.traces.evidence import import_traces
 
     if engine is not None:
-        raise UsageError("--engine: not with --from")
+        raise UsageError("--engine: not with --from", code=Code.OPTIONS_APART)
     return import_traces(locations, source, out, options, tell)
 
 
@@ -210,7 +214,7 @@ def _recompute(
 
     if task is None:
         if dataset or root is not None:
-            raise UsageError("--dataset, --root: for --recompute only")
+            raise UsageError("--dataset, --root: for --recompute only", code=Code.OPTIONS_APART)
         return None
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.evaluation.own_logs import check_task, own_plan
@@ -270,4 +274,6 @@ def _numbers(texts: list[str] | None) -> dict[str, float]:
     try:
         return {name: float(text) for name, text in pairs("--bound", texts).items()}
     except ValueError as error:
-        raise UsageError(f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9") from error
+        raise UsageError(
+            f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9", code=Code.WRONG_OPTION
+        ) from error

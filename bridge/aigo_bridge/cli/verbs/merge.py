@@ -16,6 +16,7 @@ from aigo_bridge.cli.options import (
     SnippetsOption,
     choose_confinement,
 )
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -98,7 +99,10 @@ def merge(
         }
         used = [name for name, value in given.items() if value]
         if task is None and used:
-            raise UsageError(f"{', '.join(used)}: with --task only; without it, all is taken from the logs")
+            raise UsageError(
+                f"{', '.join(used)}: with --task only; without it, all is taken from the logs",
+                code=Code.OPTIONS_APART,
+            )
         origin = (
             None
             if task is None

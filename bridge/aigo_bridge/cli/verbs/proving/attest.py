@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB, JsonOption
 from aigo_bridge.cli.terminal import print_json, printable, short_path
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -62,7 +63,7 @@ def attest(
             written.append({"key": str(new_key), "public_key": str(public)})
         if disclose is not None:
             if key is not None or not results or len(results) != 1:
-                raise UsageError("--disclose takes one attested result, and no key")
+                raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
             file = disclose_sample(results[0], disclose, out)
             written.append({"result": str(results[0]), "disclosure": str(file)})
         elif results:
@@ -70,16 +71,20 @@ def attest(
             if signing is None:
                 raise UsageError(
                     "a signature needs a key: --key FILE, or --new-key FILE for a new one (keyless signatures"
-                    " by sigstore need a network and are not made here)"
+                    " by sigstore need a network and are not made here)",
+                    code=Code.UNUSABLE_KEY,
                 )
             if out is not None:
-                raise UsageError("--out is for --disclose: an attestation stands beside its result")
+                raise UsageError(
+                    "--out is for --disclose: an attestation stands beside its result",
+                    code=Code.OPTIONS_APART,
+                )
             signer = private_key(signing)
             for result in results:
                 file = attest_result(result, signer)
                 written.append({"result": str(result), "attestation": str(file)})
         elif new_key is None:
-            raise UsageError("name the results to attest, or --new-key FILE")
+            raise UsageError("name the results to attest, or --new-key FILE", code=Code.MISSING_ARGUMENT)
     if as_json:
         print_json(written)
         return
