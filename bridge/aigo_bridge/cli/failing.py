@@ -257,7 +257,7 @@ def _github(issue: Issue) -> str:
             ("file", _repository_path(issue.file)),
             ("line", issue.line),
             ("col", issue.column),
-            ("title", issue.code),
+            ("title", None if issue.code == Code.UNCODED else issue.code),
         )
         if value is not None
     ]
