@@ -35,7 +35,7 @@ SETS = {"big": (300, 40, 5), "long": (20, 250, 0), "small": (3000, 2, 0)}
 # Making logs
 
 
-def make(folder: Path, scale: float, names: list[str]) -> None:
+def make(folder: Path, scale: float, share: float, names: list[str]) -> None:
     from inspect_ai import Task
     from inspect_ai import eval as run_eval
     from inspect_ai.agent import Agent, AgentState, agent, as_tool, react
@@ -119,6 +119,7 @@ def make(folder: Path, scale: float, names: list[str]) -> None:
 
     for name in names:
         samples, calls, helpers = SETS[name]
+        calls, helpers = max(2, int(calls * share)), min(helpers, max(1, int(helpers * share)))
         task = Task(
             name=name,
             dataset=[
@@ -322,6 +323,7 @@ def main() -> None:
     parser.add_argument("verb", choices=["make", "ratios", "run", "one"])
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--calls", type=float, default=1.0, help="share of the calls of each sample")
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--scout", metavar="PYTHON", help="python of an environment with inspect_scout")
@@ -336,13 +338,13 @@ def main() -> None:
         return
     if options.verb == "ratios":
         with tempfile.TemporaryDirectory() as temporary:
-            make(Path(temporary), options.scale, options.sets)
+            make(Path(temporary), options.scale, options.calls, options.sets)
             run(Path(temporary), peers=False, scout_python=None, repeat=options.repeat, scale=False)
         return
     folder = Path(options.arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     if options.verb == "make":
-        make(folder, options.scale, options.sets)
+        make(folder, options.scale, options.calls, options.sets)
     else:
         run(folder, options.peers, options.scout, options.repeat)
 

@@ -100,10 +100,10 @@ def bad(number: int, _: random.Random) -> dict[str, Any]:
 MAKERS = dict(zip(KINDS, (short, mixed, long, bad), strict=True))
 
 
-def measured(what: str, path: Path) -> tuple[float, float]:
+def measured(what: str, path: Path, repeat: int) -> tuple[float, float]:
     command = [sys.executable, "-c", MEASURE, what, str(path)]
     best = (float("inf"), 0.0)
-    for _ in range(3):
+    for _ in range(repeat):
         ran = subprocess.run(command, capture_output=True, text=True, check=True)
         seconds, mebibytes = map(float, ran.stdout.split())
         best = min(best, (seconds, mebibytes))
@@ -115,7 +115,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--records", type=int, default=200_000)
-    records = parser.parse_args().records
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    records = options.records
     with tempfile.TemporaryDirectory() as name:
         print(
             f"{records:,} records{'':18} {'orjson/s':>11} {'stream/s':>11}"
@@ -127,7 +129,9 @@ def main() -> None:
             with path.open("w") as file:
                 for index in range(records):
                     file.write(json.dumps(make(index, chance)) + "\n")
-            floor, stream, kept = (measured(what, path) for what in ("orjson", "stream", "kept"))
+            floor, stream, kept = (
+                measured(what, path, options.repeat) for what in ("orjson", "stream", "kept")
+            )
             rates = [records / seconds for seconds, _ in (floor, stream, kept)]
             print(f"{kind:32} {rates[0]:11,.0f} {rates[1]:11,.0f} {rates[2]:11,.0f} {stream[1]:11.1f}")
             record(f"{kind}, stream", stream[0] / floor[0])

@@ -45,7 +45,7 @@ BENCHMARKS = {
     "reading": Benchmark(("500",), ("1",)),
     "editing": Benchmark(smoke=("--lines", "60", "--strokes", "1")),
     "templates": Benchmark(smoke=("--renders", "5")),
-    "jsonl_spec": Benchmark(("--records", "50000"), ("--records", "5")),
+    "jsonl_spec": Benchmark(("--records", "50000"), ("--records", "5", "--repeat", "1")),
     "data_sets": Benchmark(("--rows", "300000"), ("--rows", "500")),
     "result_log_io": Benchmark(("--megabytes", "200"), ("--megabytes", "1")),
     "report": Benchmark(("--megabytes", "200"), ("--megabytes", "1", "--samples", "10", "--rows", "10")),
@@ -59,7 +59,8 @@ BENCHMARKS = {
     ),
     "import_lighteval": Benchmark(("--docs", "5000", "--rounds", "3"), ("--docs", "5", "--rounds", "1")),
     "import_inspect": Benchmark(
-        ("ratios", "--scale", "0.2"), ("ratios", "--scale", "0.001", "--repeat", "1")
+        ("ratios", "--scale", "0.2"),
+        ("ratios", "--scale", "0.001", "--calls", "0.1", "--repeat", "1"),
     ),
 }
 """Those with rows. `coverage.py` measures no time.

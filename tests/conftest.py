@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,10 @@ import pytest
 from hypothesis import settings
 from tests.support.commands import TASKS, Finished, Run
 from tests.support.endpoint import Endpoint
+
+from aigo_bridge.snippets import host
+
+MOST_WORKERS = host.MOST_WORKERS
 
 # Shells start what they put in the background deaf to interrupts, and so would be all that the tests start, and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -51,6 +55,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group("lighteval"))
             elif any(each[-1].scope in ("class", "module") for each in definitions):
                 item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    _name_groups(items)
+
+
+def _name_groups(items: Sequence[pytest.Item]) -> None:
+    """Put a test's group behind its name, by which xdist keeps groups together. xdist 3.8 does so itself, but writes to a field that pytest has no
+    more since 9.2: every process would make every module's fixtures, and load lighteval.
+    """
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark is not None and hasattr(item, "_id") and getattr(item.config.option, "loadgroup", False):
+            name = f"{item.nodeid}@{mark.kwargs.get('name') or mark.args[0]}"
+            item._id = type(item._id).parse(name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """One process for a run's snippets: a second one is started when a call has waited a quarter of a second, which is less than the first takes
+    to start where others are busy, and costs a third of a CPU second. Tests of snippets have as many as users have.
+    """
+    host.MOST_WORKERS = MOST_WORKERS if "snippet" in item.nodeid else 1
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import (
-    BenchmarkOption,
-    BenchmarkRunner,
-    Benchmarks,
     Capabilities,
     Check,
     LogExporter,
@@ -111,6 +109,12 @@ def _benchmarks() -> BenchmarkRunner:
     return run
 
 
+def _benchmark_shards() -> BenchmarkShards:
+    from aigo_inspect.benchmarks import shards
+
+    return shards
+
+
 def _benchmark_options() -> Sequence[BenchmarkOption]:
     from aigo_inspect.benchmarks.options import taken_options
 
@@ -129,6 +133,12 @@ def _store_numbers(log: Path, numbers: StoredNumbers) -> None:
     store_numbers(log, numbers)
 
 
+def _run_id(log: Path) -> str | None:
+    from aigo_inspect.importing.importing import run_id
+
+    return run_id(log)
+
+
 CAPABILITIES = Capabilities(
     checks=_checks,
     logs=_logs,
@@ -138,8 +148,15 @@ CAPABILITIES = Capabilities(
     native_tasks=_native_tasks,
     task_export=_task_export,
     log_export=_log_export,
-    benchmarks=Benchmarks(_benchmarks, resumes=True, reports_progress=True, options=_benchmark_options),
+    benchmarks=Benchmarks(
+        _benchmarks,
+        resumes=True,
+        reports_progress=True,
+        options=_benchmark_options,
+        shards=_benchmark_shards,
+    ),
     tapes=True,
+    run_id=_run_id,
     distribution=PACKAGE,
     logged_runs=_logged_runs,
     store_numbers=_store_numbers,

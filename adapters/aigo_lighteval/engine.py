@@ -8,15 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from aigo_bridge.engine.engine import (
-    BenchmarkRunner,
-    Benchmarks,
-    Capabilities,
-    Check,
-    LogImporter,
-    NativeTasks,
-    TaskExporter,
-)
+from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks, BenchmarkShards
+from aigo_bridge.engine.engine import Capabilities, Check, LogImporter, NativeTasks, TaskExporter
 from aigo_bridge.engine.protocol import (
     Evidence,
     Fidelity,
@@ -77,6 +70,12 @@ def _task_export() -> TaskExporter:
     return export
 
 
+def _benchmark_shards() -> BenchmarkShards:
+    from aigo_lighteval.benchmarks import shards
+
+    return shards
+
+
 def _benchmarks() -> BenchmarkRunner:
     from aigo_lighteval.benchmarks import run
 
@@ -107,7 +106,13 @@ CAPABILITIES = Capabilities(
     model=_model,
     native_tasks=_native_tasks,
     task_export=_task_export,
-    benchmarks=Benchmarks(_benchmarks, resumes=True, reports_progress=True, takes_local_rows=True),
+    benchmarks=Benchmarks(
+        _benchmarks,
+        resumes=True,
+        reports_progress=True,
+        takes_local_rows=True,
+        shards=_benchmark_shards,
+    ),
     tapes=True,
     distribution="lighteval",
     log_files=_log_files,

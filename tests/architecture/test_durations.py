@@ -59,3 +59,10 @@ def test_what_is_over_the_budget_is_told() -> None:
         "a.py::long[x]: 21.0 CPU seconds, expected 20 at most",
         "a.py::unit: 2.0 CPU seconds, expected 1 at most",
     ]
+
+
+@pytest.mark.xdist_group("together")
+def test_a_test_is_sent_to_the_process_of_its_group(request: pytest.FixtureRequest) -> None:
+    """Else each process makes what a module's tests share, and loads lighteval: a quarter of the suite's time."""
+    by_groups = getattr(request.config.option, "loadgroup", False)
+    assert request.node.nodeid.endswith("@together") == by_groups

@@ -26,7 +26,7 @@ from aigo_bridge.cassettes.recording import Recorder
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.costs import AnswerLength, plan_cost
 
-pytestmark = pytest.mark.xdist_group("lighteval")
+pytestmark = pytest.mark.xdist_group("conformance")
 
 WHOLE = os.environ.get("AIGO_CONFORMANCE_CASSETTES") == "all"
 

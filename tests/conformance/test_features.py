@@ -18,7 +18,7 @@ from aigo_bridge.spec.base import SpecModel
 FEATURES = features()
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize("feature", FEATURES, ids=[each.id for each in FEATURES])
 def test_a_feature_is_the_same_everywhere(feature: Feature, tmp_path: Path) -> None:
     with surroundings(feature, f"scripted/{tmp_path / 'task' / 'model.rules'}"):

@@ -51,21 +51,21 @@ def found(name: str, folder: Path) -> list[str]:
     return faults(name, lambda: ready(feature, folder / "task"), folder, feature.expect)
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 def test_a_gap_that_is_not_listed_fails(listed: Callable[..., None], tmp_path: Path) -> None:
     listed()
     (fault,) = found("scorers: code_exec", tmp_path)
     assert fault.startswith("lighteval refuses what the ledger does not list")
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 def test_a_gap_that_is_gone_fails(listed: Callable[..., None], tmp_path: Path) -> None:
     listed(KnownGap("inspect", ("solvers: single turn, chat",), "never", "cannot", "cannot"))
     (fault,) = found("solvers: single turn, chat", tmp_path)
     assert fault == "inspect carries out what the ledger lists as a gap (cannot)"
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 def test_a_refusal_for_another_reason_fails(listed: Callable[..., None], tmp_path: Path) -> None:
     listed(KnownGap("lighteval", ("scorers: code_exec",), "never", "is tired", "too late in the day"))
     (fault,) = found("scorers: code_exec", tmp_path)

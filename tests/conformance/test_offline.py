@@ -15,7 +15,7 @@ from tests.conformance.features import features, ready
 from tests.support.commands import REPOSITORY
 from tests.support.plugins import NOTHING_REGISTERED
 
-pytestmark = pytest.mark.xdist_group("lighteval")
+pytestmark = pytest.mark.xdist_group("conformance")
 
 WATCH = """
     import ipaddress, sys

@@ -16,7 +16,7 @@ from tests.support.commands import REPOSITORY, TASKS, Run
 from aigo_bridge.dtypes import ChatCompletionInput
 from aigo_bridge.models.protocol import ModelRequest
 
-pytestmark = pytest.mark.xdist_group("lighteval")
+pytestmark = pytest.mark.xdist_group("conformance")
 
 CAPITALS = REPOSITORY / "examples" / "capitals"
 PARITY = ("parity", CAPITALS, "--replay", "c", "--out", "out")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.commands import REPOSITORY, Run
 
-pytestmark = pytest.mark.xdist_group("lighteval")
+pytestmark = pytest.mark.xdist_group("conformance")
 
 BOTH = ("--engine", "inspect,lighteval")
 CAPITALS = REPOSITORY / "examples" / "capitals"

@@ -26,7 +26,7 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.snippets import run_in_process
 
-pytestmark = pytest.mark.xdist_group("lighteval")
+pytestmark = pytest.mark.xdist_group("conformance")
 
 MODELS = {
     "inspect": ("aigo_inspect.models.models", "InspectModel"),

@@ -31,7 +31,7 @@ def in_this_process() -> Iterator[None]:
     run_in_process(False)
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 @pytest.mark.timeout(0 if not FEW else 180)
 @settings(
     max_examples=EXAMPLES,

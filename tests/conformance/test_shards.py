@@ -74,7 +74,7 @@ def test_a_feature_in_shards_is_the_same_as_in_one_run(
     assert shard_faults(EchoEngine(), origin_of(made), made.settings, tmp_path, counts) == []
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("feature", ON_ENGINES, ids=[each.id for each in ON_ENGINES])
 def test_a_feature_in_shards_is_the_same_on_each_engine(
@@ -88,7 +88,7 @@ def test_a_feature_in_shards_is_the_same_on_each_engine(
         assert shard_faults(load_engine(engine), origin_of(made), made.settings, tmp_path, counts) == []
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 @pytest.mark.timeout(0 if not FEW else 180)
 @settings(
     max_examples=EXAMPLES,

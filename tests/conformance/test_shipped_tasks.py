@@ -30,7 +30,7 @@ def shipped(name: str) -> Ready:
     return Ready(made, {"model": model, "model_map": judges, "max_connections": 1})
 
 
-@pytest.mark.xdist_group("lighteval")
+@pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_evidence(name: str, tmp_path: Path) -> None:
     made = shipped(name)

@@ -54,7 +54,7 @@ def test_examples_that_are_yaml_are_valid() -> None:
 
 
 def test_the_scripts_of_schedulers_are_shell() -> None:
-    for name in ("local.sh", "slurm.sbatch"):
+    for name in ("local.sh", "slurm.sbatch", "ray-slurm.sbatch"):
         subprocess.run(["bash", "-n", str(EXAMPLES / name)], check=True)
         assert "--resume" in (EXAMPLES / name).read_text()
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests.support.commands import REPOSITORY, Run
 from tests.support.pages import page
+from tests.support.shells import exchange
 
 ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text("utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
@@ -21,6 +22,16 @@ STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 def carried_out(folder: Path, **given: str) -> dict[str, subprocess.CompletedProcess[str]]:
     """Steps that run something → how they ended; after one that failed only those that always run."""
     inputs = {name: str(each["default"]) for name, each in ACTION["inputs"].items()} | {"package": ""} | given
+    own = {name for step in STEPS for name in step.get("env", {})}
+    with exchange(*own) as commands:
+        return in_shells(folder, inputs, commands)
+
+
+def in_shells(
+    folder: Path, inputs: dict[str, str], commands: str
+) -> dict[str, subprocess.CompletedProcess[str]]:
+    """The steps, with the folder of the commands."""
+    path = f"{commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     failed = False
     for step in STEPS:
@@ -35,7 +46,7 @@ def carried_out(folder: Path, **given: str) -> dict[str, subprocess.CompletedPro
         result = done[step["name"]] = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=folder,
-            env={**os.environ, **values, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+            env={**os.environ, **values, "PATH": path},
             capture_output=True, text=True, timeout=170,
         )  # fmt: skip
         failed |= result.returncode != 0

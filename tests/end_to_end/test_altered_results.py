@@ -22,6 +22,7 @@ from tests.support.commands import REPOSITORY, TASKS
 from tests.support.forked import finished
 
 from aigo_bridge.cassettes.container import cassette_lines
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.provenance.envelope import make_key, private_key
 from aigo_bridge.provenance.record import provenance_file
 from aigo_bridge.provenance.statement import attestation_file
@@ -63,9 +64,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
     for name, result, log in made:
         attest_result(result, private_key(folder / "key.pem"))
         task = TASKS_OF.get(name)
-        write_bundle(
-            Contents(result, Materials(None if task is None else str(task)), log=log), folder / f"{name}.zip"
-        )
+        materials = Materials(None if task is None else str(task))
+        cassette = folder / f"{name}.cassette" if task is not None else None
+        write_bundle(Contents(result, materials, log=log, cassette=cassette), folder / f"{name}.zip")
     return [
         Source(
             name,
@@ -312,7 +313,7 @@ def bundle_written_anew(
     with zipfile.ZipFile(source.bundle) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     manifest = orjson.loads(members["bundle.json"])
-    names = [name for name in members if name.startswith(("result/", "task/", "report"))]
+    names = [name for name in members if name.startswith(("result/", "task/", "report", "cassette/"))]
     name = chance.choice([name for name in names if not name.endswith((".intoto.json", "export.json"))])
     place = chance.choice(_digits(members[name]) or [0])
     if name.endswith(("task.yaml", "samples.jsonl")):
@@ -493,6 +494,21 @@ def test_nothing_is_told_of_what_was_not_altered(sources: list[Source]) -> None:
             assert told(verification) == "", source.name
             verdicts = {item.name: item.verdict for item in verification.levels}
             assert verdicts["scores"] == verdicts["digests"] == "proved", source.name
+
+
+def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
+    sources: list[Source], tmp_path: Path
+) -> None:
+    run, judged = (source for source in sources if source.cassette is not None)
+    verification = verify_any(judged.bundle, Materials(str(judged.task), rerun_scorers=True))
+    scores = next(item for item in verification.levels if item.name == "scores")
+    assert scores.verdict == "proved"
+    assert f"replies of models were taken from {judged.name}.cassette" in "\n".join(scores.notes)
+    with pytest.raises(EvidenceError, match=r"of 1\d lines were removed"):
+        write_bundle(Contents(judged.result, Materials(), cassette=run.cassette), tmp_path / "b.zip")
+    with pytest.raises(UsageError, match="there is no cassette"):
+        write_bundle(Contents(judged.result, Materials(), cassette=tmp_path / "c"), tmp_path / "b.zip")
+    assert not (tmp_path / "b.zip").exists()
 
 
 @pytest.mark.parametrize("part", range(4))

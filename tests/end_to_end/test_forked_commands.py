@@ -14,6 +14,9 @@ from tests.support import forked
 from tests.support.commands import REPOSITORY
 from tests.support.forked import Forked, Server, finished, start
 from tests.support.running import wait_until
+from tests.support.shells import exchange
+
+from aigo_bridge.version import __version__
 
 CAPITALS = REPOSITORY / "examples" / "capitals"
 WAITING = '{"default": true, "reply": {"text": "yes", "delay": 600}}\n'
@@ -117,3 +120,20 @@ def test_the_environment_and_the_input_are_its_own(server: Server, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "evidence").glob("*.tasklog.json"))) == 1
     assert "OWN_API_KEY" not in os.environ
+
+
+def test_what_a_shell_does_with_a_command_is_done_with_one_that_is_forked(tmp_path: Path) -> None:
+    script = "aigo-bridge validate 'no such' 2> told || echo $? ${#VIRTUAL_ENV}; aigo-bridge --version | tr a-z A-Z"
+    with exchange("VIRTUAL_ENV") as commands:
+        path = f"{commands}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "VIRTUAL_ENV": "four"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.stderr == ""
+    assert done.stdout == f"2 4\nAIGO-BRIDGE {__version__.upper()}\n"
+    assert "no such" in (tmp_path / "told").read_text()

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support.commands import Run
+from tests.support.shells import exchange
 
 from aigo_bridge.projects import TEMPLATES
 from aigo_inspect.sandbox import available
@@ -74,9 +76,20 @@ def steps(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def carried_out(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
+ON_GITHUB = {"CI": "true", "GITHUB_ACTIONS": "true"}
+"""What GitHub sets, and modules read when they are loaded."""
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[str]:
+    """Folder of the commands as GitHub runs them."""
+    with exchange(**ON_GITHUB) as folder:
+        yield folder
+
+
+def carried_out(folder: Path, commands: str) -> dict[str, subprocess.CompletedProcess[str]]:
     """The steps that run something, as GitHub runs them: each in a shell, until one fails."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     for step in steps(folder):
         # What is to be installed is installed already; packages are for `make environments`.
@@ -84,7 +97,7 @@ def carried_out(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
             done[step["name"]] = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
                 cwd=folder,
-                env={**os.environ, "PATH": path, "CI": "true", "GITHUB_ACTIONS": "true"},
+                env={**os.environ, **ON_GITHUB, "PATH": path},
                 capture_output=True,
                 text=True,
                 timeout=120,
@@ -95,10 +108,10 @@ def carried_out(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
 
 
 @pytest.mark.parametrize("template", ["chat", "jsonl"])
-def test_the_workflow_passes_step_by_step(command: Run, tmp_path: Path, template: str) -> None:
+def test_the_workflow_passes_step_by_step(command: Run, tmp_path: Path, commands: str, template: str) -> None:
     command("aigo-bridge", "init", ".", "--template", template)
 
-    done = carried_out(tmp_path)
+    done = carried_out(tmp_path, commands)
 
     assert {name: each.returncode for name, each in done.items() if each.returncode} == {}
     assert list(done) == ["Validate", "Run"] + (["Check"] if template == "jsonl" else [])
@@ -107,23 +120,23 @@ def test_the_workflow_passes_step_by_step(command: Run, tmp_path: Path, template
     assert (tmp_path / upload["with"]["path"] / "report.html").is_file()
 
 
-def test_the_workflow_annotates_a_mistake_and_stops(command: Run, tmp_path: Path) -> None:
+def test_the_workflow_annotates_a_mistake_and_stops(command: Run, tmp_path: Path, commands: str) -> None:
     command("aigo-bridge", "init", ".")
     task = tmp_path / "tasks" / "capitals" / "task.yaml"
     task.write_text(task.read_text().replace("sample.capital ", "sample.capitol "))
 
-    done = carried_out(tmp_path)
+    done = carried_out(tmp_path, commands)
 
     assert list(done) == ["Validate"]
     assert "::error file=tasks/capitals/task.yaml,line=" in done["Validate"].stdout
 
 
-def test_the_workflow_fails_when_a_policy_does_not_hold(command: Run, tmp_path: Path) -> None:
+def test_the_workflow_fails_when_a_policy_does_not_hold(command: Run, tmp_path: Path, commands: str) -> None:
     command("aigo-bridge", "init", ".")
     answers = tmp_path / "tasks" / "capitals" / "answers.jsonl"
     answers.write_text(json.dumps({"default": True, "reply": "?"}) + "\n")
 
-    done = carried_out(tmp_path)
+    done = carried_out(tmp_path, commands)
 
     assert done["Run"].returncode == 1
     assert "policy FAILED" in done["Run"].stdout

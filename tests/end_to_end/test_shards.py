@@ -180,14 +180,6 @@ def test_wrong_use_is_refused_and_writes_nothing(
     assert not (folder / "parts").exists()
 
 
-@pytest.mark.parametrize("task", ["inspect:x.py", "lighteval:gsm8k|0"])
-def test_benchmarks_of_an_engine_are_refused_with_the_reason(task: str, folder: Path, aigo: Run) -> None:
-    done = aigo("run", task, "--model", "scripted/m.jsonl", "--out", "parts", "--shard", "1/2")
-    assert done.code == 2
-    assert "as an AI GO task, where `aigo-bridge convert` makes one" in done.err
-    assert not (folder / "parts").exists()
-
-
 def test_options_of_a_task_need_the_task(folder: Path, aigo: Run) -> None:
     done = aigo("merge", "parts", "--out", "merged", "--config", "a=b", "-n", "3")
     assert done.code == 2

@@ -22,9 +22,11 @@ EXTRAS = (
     "plot",
     "sql",
     "attest",
+    "sigstore",
     "lsp",
     "s3",
     "hf",
+    "ray",
     "test",
 )
 """`test`, and those that it brings."""

@@ -24,6 +24,7 @@ LIGHTEVAL = "'lighteval==0.13.*'"
 DATASETS = "pip install 'datasets"
 SCIPY = "pip install 'scipy"
 CRYPTOGRAPHY = "pip install 'cryptography"
+SIGSTORE = "pip install 'sigstore"
 PYGLS = "pip install 'pygls"
 
 _SCRIPTED = "--model scripted/examples/capitals/answers.jsonl"
@@ -156,6 +157,9 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
         writes="parts/shard-1-of-1/shard.json",
     )
     yield Check("aigo-bridge merge parts --out merged", (_ACCURACY,))
+    if "parquet" in has:
+        yield Check("aigo-bridge import out --lake lake", writes="lake/lake.json")
+        yield Check("aigo-bridge lake verify lake", ("whole",))
     yield Check("aigo-bridge score examples/capitals out/capitals.tasklog.json --out again", (_ACCURACY,))
     yield Check(
         "aigo-bridge generate inputs/generated.yaml --model-map w=scripted/inputs/writer.jsonl --out made.jsonl",
@@ -190,6 +194,7 @@ def _proving(has: frozenset[str]) -> Iterator[Check]:
         yield Check(signed, (proved, "signature proved"), 3, further=True)
     else:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", code=2, asks_for=CRYPTOGRAPHY)
+    yield Check(f"aigo-bridge attest {result} --keyless", code=2, asks_for=SIGSTORE, further=True)
     yield Check(f"aigo-bridge bundle {result} -o capitals.zip", writes="capitals.zip")
 
 

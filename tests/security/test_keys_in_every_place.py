@@ -6,14 +6,17 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.support.commands import Finished, Run
+from tests.support.commands import ENVIRONMENT, Finished
 from tests.support.endpoint import Endpoint, Raw, completion, delta, events
+from tests.support.forked import Server, finished
 from tests.support.unwritten import contents, leaks
 
 
@@ -229,43 +232,64 @@ process_output:
     )
 
 
+HOMES = {"XDG_DATA_HOME": "data", "INSPECT_DATA_DIR": "data", "XDG_CACHE_HOME": "cache"}
+"""Variables that can be read when modules are loaded: one folder for all tests, which are forked where these stand."""
+STORED = {"HEX_ACCESS_KEY", "NUMBER_TOKEN"}
+"""Keys that stand in `.env`."""
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What all commands share: Inspect's traces and buffers, caches."""
+    folder = tmp_path_factory.mktemp("homes")
+    for name in HOMES.values():
+        (folder / name).mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(homes: Path) -> dict[str, str]:
+    """All keys, but for those that stand in `.env`."""
+    keys = {name: value for name, value in KEYS.items() if name not in STORED}
+    return {**ENVIRONMENT, **keys, **{name: str(homes / folder) for name, folder in HOMES.items()}}
+
+
+@pytest.fixture(scope="module")
+def forking(environment: dict[str, str]) -> Iterator[Callable[[str], Server]]:
+    """What forks for the commands of an engine, in that environment."""
+    with ExitStack() as stack:
+        yield cache(lambda engine: stack.enter_context(Server(engine, environment)))
+
+
 @pytest.fixture
 def run(
-    command: Run, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    endpoint: Endpoint,
+    tmp_path: Path,
+    environment: dict[str, str],
+    forking: Callable[[str], Server],
 ) -> Callable[..., Finished]:
     """A command in a folder of its own, with all keys in its environment or `.env`, and a server that repeats them."""
     endpoint.answer = answers()
     place, inputs = tmp_path / "work", tmp_path / "in"
-    place.mkdir()
+    (place / "tmp").mkdir(parents=True)
     write(inputs, endpoint.url)
-    stored = {"HEX_ACCESS_KEY", "NUMBER_TOKEN"}
-    (inputs / "env").write_text("".join(f"{name}={KEYS[name]}\n" for name in stored))
-    for name, value in KEYS.items():
-        if name not in stored:
-            monkeypatch.setenv(name, value)
-    folders = {
-        "XDG_DATA_HOME": "data",
-        "INSPECT_DATA_DIR": "data",
-        "XDG_CACHE_HOME": "cache",
-        "TMPDIR": "tmp",
-    }
-    for name, folder in folders.items():
-        (tmp_path / "work" / folder).mkdir(exist_ok=True)
-        monkeypatch.setenv(name, str(tmp_path / "work" / folder))
-    monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
-    monkeypatch.setenv("LOCAL_API_KEY", KEYS["PROVIDER_API_KEY"])
+    (inputs / "env").write_text("".join(f"{name}={KEYS[name]}\n" for name in STORED))
+    local = {"LOCAL_BASE_URL": endpoint.url, "LOCAL_API_KEY": KEYS["PROVIDER_API_KEY"]}
+    variables = {**environment, **local, "TMPDIR": str(place / "tmp")}
 
     def start(*args: object) -> Finished:
         (place / ".env").write_bytes((inputs / "env").read_bytes())
-        done = command("aigo-bridge", *args, cwd=place, timeout=60)
+        server = forking("lighteval" if "lighteval" in args else "inspect")
+        assert server.serves(variables)
+        done = finished(["aigo-bridge", *args], cwd=place, env=variables, server=server, timeout=150)
         (place / ".env").unlink()
-        return done
+        return Finished(done.returncode, done.stdout, done.stderr)
 
     return start
 
 
-def assert_unwritten(folder: Path, *runs: Finished) -> None:
-    written = [*contents(folder)]
+def assert_unwritten(folder: Path, homes: Path, *runs: Finished) -> None:
+    written = [*contents(folder), *contents(homes)]
     for done in runs:
         written += [("stdout", done.out.encode()), ("stderr", done.err.encode())]
     found = [leak for name, data in written for leak in leaks(name, data, [*SECRETS, made("sig", 20)])]
@@ -274,7 +298,9 @@ def assert_unwritten(folder: Path, *runs: Finished) -> None:
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 @pytest.mark.parametrize("model", ["openai-api/local/m", "m.yaml"])
-def test_what_a_server_repeats(run: Callable[..., Finished], tmp_path: Path, engine: str, model: str) -> None:
+def test_what_a_server_repeats(
+    run: Callable[..., Finished], tmp_path: Path, homes: Path, engine: str, model: str
+) -> None:
     inputs = tmp_path / "in"
     name = model if "local" in model else inputs / model
     options = ("--engine", engine, "--model", name)
@@ -288,14 +314,16 @@ def test_what_a_server_repeats(run: Callable[..., Finished], tmp_path: Path, eng
 
     assert done.code == 1, done.err
     assert not by_program or json.loads(done.out)
-    assert_unwritten(tmp_path / "work", done)
+    assert_unwritten(tmp_path / "work", homes, done)
     evidence = (tmp_path / "work" / "out" / "echoed.tasklog.json").read_text()
     assert evidence.count("[secret]") > 12
     assert "your keys are [secret]" in evidence
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_what_a_task_and_its_code_say(run: Callable[..., Finished], tmp_path: Path, engine: str) -> None:
+def test_what_a_task_and_its_code_say(
+    run: Callable[..., Finished], tmp_path: Path, homes: Path, engine: str
+) -> None:
     """Rows, names, what code prints and raises, an address with a password in the place of a model."""
     inputs = tmp_path / "in"
     address = KEYS["DATABASE_URL"].replace("postgres", "http")
@@ -318,6 +346,6 @@ def test_what_a_task_and_its_code_say(run: Callable[..., Finished], tmp_path: Pa
     assert "rows" in shown[-1].err or "own" in shown[-1].err
     assert "knows to be secret" in shown[-1].err
     assert not (tmp_path / "work" / "exported").exists()
-    assert_unwritten(tmp_path / "work", done, *shown)
+    assert_unwritten(tmp_path / "work", homes, done, *shown)
     evidence = (tmp_path / "work" / "out" / "own.tasklog.json").read_text()
     assert "raised [secret]" in evidence

@@ -10,12 +10,16 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.forked import finished
+from tests.support.forked import BIN, finished
+from tests.support.shells import exchange
 
 _PLAIN = re.compile(
     r"(?P<words>aigo-bridge (?:[^][|&;<>()$`\\\\*?~#{}!\"']|'[^']*')*?)(?: > (?P<file>[\w.]+))?"
 )
 """A command of this project in whose words a shell would change nothing, and the file that its output goes to."""
+
+_OF_ENVIRONMENTS = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PS1")
+"""Variables that activating an environment sets, for shells."""
 
 _LASTING = ("source ", "export ")
 """Commands that change the shell, and so everything that is typed later."""
@@ -38,11 +42,12 @@ class Reader:
         outside = [
             each for each in os.environ["PATH"].split(os.pathsep) if each != str(Path(sys.executable).parent)
         ]
-        # Where a reader has activated nothing, that the shell finds the command is what is tried.
         self._forked = {**os.environ, **env} if activated else None
         self._env = {**os.environ, **env, "PATH": path + os.pathsep.join(outside)}
         self._elsewhere = elsewhere or {}
         self._lasting: list[str] = []
+        self._has_typed = False
+        """Whether a command of this project was typed; later ones are forked."""
 
     def run(self, command: str) -> str:
         """What a command prints. It has to succeed."""
@@ -58,15 +63,21 @@ class Reader:
                 return done.stdout
             (self._folder / plain["file"]).write_text(done.stdout, encoding="utf-8")
             return ""
-        script = "\n".join(["set -eo pipefail", *self._lasting, command])
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=self._folder,
-            env=self._env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        lines = ["set -eo pipefail", *self._lasting]
+        with exchange(*_OF_ENVIRONMENTS) as commands:
+            if self._forked is not None or (plain is not None and self._has_typed):
+                # Where nothing was activated beforehand, that the shell finds the command of this environment.
+                lines += [f'test "$(command -v aigo-bridge)" -ef {shlex.quote(str(BIN / "aigo-bridge"))}']
+                lines += [f'PATH="{commands}:$PATH"']
+            self._has_typed |= plain is not None
+            done = subprocess.run(
+                ["bash", "-c", "\n".join([*lines, command])],
+                cwd=self._folder,
+                env=self._env,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         return done.stdout
 

@@ -146,7 +146,7 @@ def start(
     environment = dict(os.environ if env is None else env)
     known = name == "aigo-bridge" or (name == "inspect" and arguments[:1] != ["list"])
     if known and "COVERAGE_PROCESS_CONFIG" not in environment:
-        server = server or _server("lighteval" if "lighteval" in " ".join(arguments) else "inspect")
+        server = server or _server(_engine(arguments))
         if server.serves(environment):
             return Forked(line, server, env=environment, text=True, **options)
     return subprocess.Popen(line, env=environment, text=True, **options)
@@ -175,6 +175,11 @@ def stop() -> None:
     """End the servers of these tests."""
     while _SERVERS:
         _SERVERS.popitem()[1].stop()
+
+
+def _engine(arguments: Sequence[str]) -> str:
+    """The engine whose server serves a command; `parity` runs on both."""
+    return "lighteval" if arguments[:1] == ["parity"] or "lighteval" in " ".join(arguments) else "inspect"
 
 
 def _server(engine: str) -> Server:

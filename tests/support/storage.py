@@ -111,6 +111,8 @@ def reached(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     for name, value in environment_of(address).items():
         monkeypatch.setenv(name, value)
+    # What fails is tried again as often, and sooner.
+    monkeypatch.setattr(objects, "LONGEST_WAIT", 0.1)
     objects.forget_connections()
     try:
         yield

@@ -2,14 +2,16 @@
 
 `varied` gives the shapes that models answer in, around a right and a wrong answer of a row; `fuzzed` puts
 pieces together at random, from a seed. `judge` calls a shipped `scorer.py`. `differences` holds both sides
-against each other: an empty list is agreement.
+against each other: an empty list is agreement. What it compared is counted (`COUNTS`), and `make published` prints it.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,27 @@ from tests.support.commands import TASKS
 
 Score = Callable[[dict[str, Any], str], Any]
 """The score of an answer to a row: a number, a truth value, or several in a tuple."""
+
+
+class NoAnswerError(BaseException):
+    """The reference gave no score in its time; no `Exception`, which references catch on their way."""
+
+
+@dataclass
+class Count:
+    """What was compared by one test."""
+
+    pairs: int = 0
+    """Pairs of a row and an answer."""
+    different: int = 0
+    unanswered: int = 0
+    """Those that the reference did not score in its time: neither agreement nor difference."""
+
+
+COUNTS: defaultdict[str, Count] = defaultdict(Count)
+"""Test → its count."""
+MOST_UNANSWERED = 0.01
+"""A reference that leaves a larger share of the pairs without a score has not been compared with."""
 
 NUM_FUZZED = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "300"))
 """Random answers per task; `make published` makes it 2,000 and more."""
@@ -121,14 +144,19 @@ def solver_output(answer: str) -> Any:
     return SimpleNamespace(output=output.output, solver_outputs={"as_given": output, "swapped": output})
 
 
-def judge(task: str, *fields: str, file: str = "scorer.py", **config: str) -> Score:
-    """The scores that the shipped snippet of a task gives, by name; one name gives the value itself."""
+def snippet_names(task: str, file: str = "scorer.py", **config: str) -> dict[str, Any]:
+    """What a shipped snippet of a task defines."""
     source = (TASKS / task / file).read_text("utf-8")
     for key, value in config.items():
         source = source.replace(f"<< config.{key} >>", value)
     names: dict[str, Any] = {"__name__": task}
     exec(compile(source, file, "exec"), names)
-    compute_scores = names["compute_scores"]
+    return names
+
+
+def judge(task: str, *fields: str, file: str = "scorer.py", **config: str) -> Score:
+    """The scores that the shipped snippet of a task gives, by name; one name gives the value itself."""
+    compute_scores = snippet_names(task, file, **config)["compute_scores"]
 
     def score(row: dict[str, Any], answer: str) -> Any:
         result = compute_scores(row, solver_output(answer))
@@ -146,9 +174,28 @@ def differences(
 ) -> list[str]:
     """Where the shipped score is another than the reference's, as lines for a message; none is agreement."""
     lines = []
+    count = Count()
     for row in rows:
         for answer in answers(row):
-            own, theirs = shipped(row, answer), reference(row, answer)
+            count.pairs += 1
+            own = shipped(row, answer)
+            try:
+                theirs = reference(row, answer)
+            except NoAnswerError:
+                count.unanswered += 1
+                continue
             if own != theirs:
                 lines.append(f"{answer!r}: shipped {own}, published {theirs}; row {row}")
+    count.different = len(lines)
+    if count.unanswered > MOST_UNANSWERED * count.pairs:
+        lines.append(f"the reference gave no score for {count.unanswered} of {count.pairs} answers")
+    _add(count)
     return lines
+
+
+def _add(count: Count) -> None:
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].rpartition("/")[2]
+    total = COUNTS[test]
+    total.pairs += count.pairs
+    total.different += count.different
+    total.unanswered += count.unanswered

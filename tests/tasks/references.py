@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
+import signal
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.support.commands import TASKS
-from tests.tasks.published import Score
+from tests.tasks.published import NoAnswerError, Score
 
 import aigo_bridge
 
@@ -29,6 +30,29 @@ class Request:
     """Role and text of each."""
     settings: tuple[tuple[str, Any], ...]
     """Those of `SETTINGS` that were set."""
+
+
+def within(timeout_seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """lighteval's `timeout`, by processor time, so that it does not depend on the machine's load; and that time is up is
+    no score of 0, as there, but `NoAnswerError`.
+    """
+
+    def limited(function: Callable[..., Any]) -> Callable[..., Any]:
+        def stop(*_: object) -> None:
+            raise NoAnswerError
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            previous = signal.signal(signal.SIGPROF, stop)
+            signal.setitimer(signal.ITIMER_PROF, timeout_seconds, 0.5)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                signal.signal(signal.SIGPROF, previous)
+
+        return call
+
+    return limited
 
 
 def choice_score(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.tasks.published import differences, fuzzed, varied
+import pytest
+from tests.tasks.published import NoAnswerError, differences, fuzzed, varied
+from tests.tasks.references import within
 
 
 def test_answers_are_many_different_and_the_same_each_time() -> None:
@@ -21,3 +23,25 @@ def test_a_difference_names_answer_scores_and_row() -> None:
     )
 
     assert lines == ["'b': shipped False, published True; row {'n': 1}"]
+
+
+def test_a_reference_that_gives_no_score_in_its_time_neither_agrees_nor_differs() -> None:
+    def endless(*_: object) -> bool:
+        try:
+            while True:
+                pass
+        except Exception:  # noqa: BLE001  # as references do; that time is up goes through
+            return False
+
+    def rarely(row: dict[str, int], answer: str) -> bool:
+        if row["n"] == 0:
+            raise NoAnswerError
+        return True
+
+    rows = [{"n": number} for number in range(200)]
+    with pytest.raises(NoAnswerError):
+        within(0.1)(endless)()
+    assert differences(rows, lambda row: ["B"], lambda row, answer: True, rarely) == []
+    assert differences(rows[:5], lambda row: ["B"], lambda row, answer: True, rarely) == [
+        "the reference gave no score for 1 of 5 answers"
+    ]

@@ -8,14 +8,31 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.commands import TASKS, Run
-from tests.tasks.published import NUM_FUZZED, PIECES, differences, fuzzed, judge, varied
-from tests.tasks.references import exchanges, lighteval_request, numbered, published_task, shipped_task
+from tests.tasks.published import (
+    NUM_FUZZED,
+    PIECES,
+    differences,
+    fuzzed,
+    judge,
+    snippet_names,
+    solver_output,
+    varied,
+)
+from tests.tasks.references import (
+    exchanges,
+    lighteval_request,
+    numbered,
+    published_task,
+    shipped_task,
+    within,
+)
 
 pytestmark = [
     pytest.mark.engine,
@@ -90,12 +107,42 @@ def test_math_is_compared_as_text_as_inspect_evals_does() -> None:
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_math_is_compared_by_algebra_as_lighteval_does(caplog: pytest.LogCaptureFixture) -> None:
+def test_math_is_compared_by_algebra_as_lighteval_does(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level("ERROR", "lighteval")
+    for module in ("math_comparison", "extractive_match_utils"):
+        monkeypatch.setattr(f"lighteval.metrics.utils.{module}.timeout", within)
     shipped = judge("math-500", "is_correct", definition="lighteval")
 
     assert differences(ROWS, answers, shipped, by_algebra) == []
     assert differences(OTHERS, random_answers, shipped, by_algebra) == []
+
+
+@pytest.mark.xdist_group("lighteval")
+def test_an_expression_that_cannot_be_compared_in_time_is_not_equal_and_said() -> None:
+    names = snippet_names("math-500", definition="lighteval")
+    names["SECONDS"] = 0.2
+    compute_scores = names["compute_scores"]
+
+    late = compute_scores(OTHERS[0], solver_output("ANSWER: $9^{9^{9^{9}}}$"))
+    soon = compute_scores(OTHERS[0], solver_output("ANSWER: $1+x$"))
+
+    assert (late["scores"]["is_correct"], late["metadata"]["not_in_time"]) == (False, ["comparison"])
+    assert soon["scores"]["is_correct"] is True
+    assert "not_in_time" not in soon["metadata"]
+
+
+@pytest.mark.xdist_group("lighteval")
+def test_where_time_cannot_be_limited_nothing_is_scored() -> None:
+    """Without it, whatever has to be parsed counted as wrong."""
+    shipped = judge("math-500", "is_correct", definition="lighteval")
+
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(RuntimeError, match="run without --snippets in-process"),
+    ):
+        pool.submit(shipped, OTHERS[0], "ANSWER: $x+1$").result()
 
 
 def test_math_asks_as_inspect_evals_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from inspect_ai._eval.task.util import sample_messages
 from inspect_ai.dataset import Sample
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import ConvertedBenchmark
+from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
 from aigo_inspect.benchmarks.scorers import (

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from inspect_ai.model import GenerateConfig, GenerateConfigArgs, Model, get_mode
 from inspect_ai.model._util import resolve_model_roles
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import BenchmarkOption, BenchmarkRun
+from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRun
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.redaction.secrets import learn_arguments, learn_environment
 from aigo_inspect.benchmarks.tasks import parsed_arguments
@@ -255,10 +256,11 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
 
 
 def _variable(parameter: click.Parameter) -> str:
-    names = parameter.envvar
-    if names is None:
-        return f"INSPECT_EVAL_{str(parameter.name).upper()}"
-    return names if isinstance(names, str) else " or ".join(names)
+    """The variable that a value came from."""
+    own = parameter.envvar
+    names = [own] if isinstance(own, str) else list(own or ())
+    names.append(f"INSPECT_EVAL_{str(parameter.name).upper()}")
+    return next((name for name in names if name in os.environ), names[0])
 
 
 def _without_those_of_files(arguments: dict[str, Any]) -> dict[str, Any]:

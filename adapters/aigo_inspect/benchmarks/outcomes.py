@@ -20,7 +20,7 @@ from inspect_ai.log import (
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.engine.engine import BenchmarkRun
+from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EngineError, UsageError
@@ -46,6 +46,20 @@ def unreturned(logs: Sequence[EvalLog], written: set[Path]) -> list[EvalLog]:
     ]
 
 
+def log_file(log: EvalLog, out: Path) -> Path | None:
+    """Where a log is in the folder of a run; `None`: nowhere."""
+    path = out / Path(log.location.removeprefix("file://")).name if log.location else None
+    return path if path is not None and path.is_file() else None
+
+
+def unused_roles(logs: Sequence[EvalLog]) -> list[str]:
+    """Roles that were given a model, for which no task that ran to its end has counted a call."""
+    if any(log.status != "success" for log in logs):
+        return []
+    given = {role for log in logs for role in log.eval.model_roles or ()}
+    return sorted(given.difference(*(log.stats.role_usage for log in logs)))
+
+
 def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, models: Sequence[str]) -> Outcome:
     """Import a log and say what the run came to.
 
@@ -60,8 +74,8 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
         EngineError: there is no log.
         UsageError: a model was needed, and none was given.
     """
-    path = request.out / Path(log.location.removeprefix("file://")).name if log.location else None
-    if path is None or not path.is_file():
+    path = log_file(log, request.out)
+    if path is None:
         raise EngineError(
             log.error.message if log.error is not None else "no log was written", code=Code.FAILED_ENGINE
         )
@@ -69,7 +83,7 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
     target = result_file(request.out, name, identity, _of_result)
     stem = target.with_name(target.name.removesuffix(SUFFIX))
     imported = import_file(path, stem, ImportOptions(provenance=True))
-    failures = _failures(path)
+    failures = failures_of(path)
     if not models and any("No model specified" in message for _, message in failures):
         raise UsageError(
             f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL", code=Code.NO_MODEL
@@ -196,7 +210,7 @@ def _own_judges(sample: EvalSample, model: str) -> list[str]:
     return list(dict.fromkeys(called))
 
 
-def _failures(log: Path) -> list[tuple[str | int, str]]:
+def failures_of(log: Path) -> list[tuple[str | int, str]]:
     """Sample id and message of each failed sample, in order."""
     messages: dict[str | int, str] = {}
     for summary in read_eval_log_sample_summaries(str(log)):

@@ -73,7 +73,7 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
     """Tasks with the samples that were chosen.
 
     Raises:
-        UsageError: an id is that of no sample.
+        UsageError: an id is that of no sample, or no sample is left of any task.
     """
     names = list(dict.fromkeys(task.name for task, _ in tasks))
     shuffle = settings.parameters.get("sample_shuffle")
@@ -84,10 +84,27 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
             # As Inspect numbers them, after shuffling.
             sample.id = number if sample.id is None else sample.id
     _refuse_unknown_ids([task for task, _ in tasks], names, settings.parameters.get("sample_id"))
-    return [
+    runs = [
         TaskRun(task, model, _chosen(task, names, settings), settings.num_trials or task.epochs or 1)
         for task, model in tasks
     ]
+    _refuse_nothing(runs, settings)
+    return runs
+
+
+def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
+    """Refuse a run without a sample, which would end as if all were well."""
+    if any(run.samples or run.task.sample_source is not None for run in runs):
+        return
+    numbers = ", ".join({f"task {run.task.name!r} has {len(run.task.dataset)} samples": 0 for run in runs})
+    limit = settings.parameters.get("limit")
+    if not isinstance(limit, tuple):
+        raise UsageError(f"there is nothing to run: {numbers}", code=Code.NOTHING_TO_RUN)
+    # Inspect has made `--limit A-B` a pair that begins at 0.
+    chosen = f"{limit[0] + 1}-{limit[1]}"
+    raise UsageError(
+        f"--limit: {chosen} chooses none; {numbers}, numbered from 1", code=Code.WRONG_BENCHMARK_OPTION
+    )
 
 
 def _chosen(task: Task, names: Sequence[str], settings: EvalSettings) -> Dataset:
@@ -182,10 +199,10 @@ def _is_same(log: EvalLog, run: TaskRun, settings: EvalSettings) -> bool:
         return False
     if dict(log.eval.task_args_passed or {}) != dict(registry_params(task)):
         return False
-    return log.eval.model == str(run.used) and _of_log(log) == redact_value(_of_run(run, settings))
+    return log.eval.model == str(run.used) and settings_in(log) == redact_value(_of_run(run, settings))
 
 
-def _of_log(log: EvalLog) -> dict[str, Any]:
+def settings_in(log: EvalLog) -> dict[str, Any]:
     """The settings of a run that change its answers, as its log has them."""
     spec, config = log.eval, log.eval.config
     return {
@@ -249,18 +266,18 @@ def _sandbox(spec: Any) -> list[str] | None:
 
 
 def _finished(samples: Sequence[EvalSample], run: TaskRun) -> list[EvalSample]:
-    rows = {sample.id: _row(sample) for sample in run.samples}
+    rows = {sample.id: asked_of(sample) for sample in run.samples}
     return [
         sample
         for sample in samples
         if sample.error is None
         and sample.completed_at
         and sample.epoch <= run.num_trials
-        and rows.get(sample.id) == _row(sample)
+        and rows.get(sample.id) == asked_of(sample)
     ]
 
 
-def _row(sample: Sample | EvalSample) -> tuple[Any, ...]:
+def asked_of(sample: Sample | EvalSample) -> tuple[Any, ...]:
     """What a sample asks and expects; ids of messages are new each time."""
     question = (
         sample.input

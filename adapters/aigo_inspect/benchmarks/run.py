@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.jobs import make_folder
@@ -28,7 +28,7 @@ from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tol
 from aigo_bridge.redaction.secrets import redact
 from aigo_inspect.benchmarks.convert import convert
 from aigo_inspect.benchmarks.options import EvalSettings, settings_of, with_roles
-from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned
+from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned, unused_roles
 from aigo_inspect.benchmarks.resume import TaskRun, earlier_log, resolved, task_runs
 from aigo_inspect.benchmarks.tasks import listing as installed
 from aigo_inspect.benchmarks.tasks import load_tasks, parsed_arguments
@@ -54,25 +54,17 @@ def run(request: BenchmarkRun) -> list[Outcome]:
     Inspect's `eval`; see `BenchmarkRunner.run`.
     """
     make_folder(request.out)
-    with contextlib.ExitStack() as running:
-        # What tasks and Inspect print (hooks, while the first model is made) is for people; standard output
-        # may be read by a program.
-        running.enter_context(contextlib.redirect_stdout(sys.stderr))
-        settings = settings_of(request)
-        running.enter_context(_engine_errors())
-        running.enter_context(logs_without_secrets())
-        runs = _prepared(request, settings)
-        todo = sum(max(0, run.planned - run.reused) for run in runs)
-        counter = ProgressCounter(request.on_progress, todo, trials=(settings.num_trials or 1) > 1)
-        running.enter_context(counted(counter, _tolerances(runs, request)))
-        running.enter_context(retries_told(counter))
-        old_logs = set(request.out.glob("*.eval"))
-        logs = _evaluated(runs, settings, request.out)
-        new = set(request.out.glob("*.eval")) - old_logs
-        for path in new:
-            clean_log(path)
-        logs += unreturned(logs, new)
+    with inspect_settings(request) as settings:
+        runs = tasks_of(settings)
+        if request.resume:
+            runs = [replace(run, earlier=earlier_log(run, settings, request.out)) for run in runs]
+        logs = evaluated(runs, settings, request)
     reused = {run.earlier.eval.task_id: run.reused for run in runs if run.earlier is not None}
+    if request.on_note is not None and (unused := unused_roles(logs)):
+        request.on_note(
+            f"no call in the role {', '.join(map(repr, unused))} was counted: the code of a task says which"
+            " roles it has"
+        )
     models = [str(model) for model in settings.models if str(model) != NO_MODEL]
     taken: dict[str, set[str]] = {}
     return [
@@ -88,22 +80,46 @@ def run(request: BenchmarkRun) -> list[Outcome]:
     ]
 
 
-def _prepared(request: BenchmarkRun, settings: EvalSettings) -> list[TaskRun]:
-    """The tasks, made anew for each model, with what is taken over from an earlier run."""
+@contextmanager
+def inspect_settings(request: BenchmarkRun) -> Iterator[EvalSettings]:
+    """A block in which Inspect loads and runs tasks, with the settings of a run."""
+    with contextlib.ExitStack() as stack:
+        # What tasks and Inspect print (hooks, while the first model is made) is for people; standard output
+        # may be read by a program.
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        settings = settings_of(request)
+        stack.enter_context(_engine_errors())
+        stack.enter_context(logs_without_secrets())
+        yield settings
+
+
+def tasks_of(settings: EvalSettings) -> list[TaskRun]:
+    """The tasks, made anew for each model."""
     if not settings.tasks:
         raise UsageError("expected inspect:NAME, or a --run-config with a task", code=Code.UNKNOWN_BENCHMARK)
     tasks = []
     for model in settings.models:
         _activate(model, settings.roles, settings.generation)
         tasks += [(task, model) for task in load_tasks(settings.tasks, settings.task_arguments)]
-    runs = task_runs(tasks, settings)
-    if request.resume:
-        runs = [replace(run, earlier=earlier_log(run, settings, request.out)) for run in runs]
-    return runs
+    return task_runs(tasks, settings)
 
 
-def _evaluated(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[EvalLog]:
-    """One call of Inspect's `eval`."""
+def evaluated(runs: Sequence[TaskRun], settings: EvalSettings, request: BenchmarkRun) -> list[EvalLog]:
+    """Run tasks with one call of Inspect's `eval`; the logs, those of an interrupted run among them, hold no
+    secrets.
+    """
+    todo = sum(max(0, run.planned - run.reused) for run in runs)
+    counter = ProgressCounter(request.on_progress, todo, trials=(settings.num_trials or 1) > 1)
+    old_logs = set(request.out.glob("*.eval"))
+    with counted(counter, _tolerances(runs, request)), retries_told(counter):
+        logs = _eval(runs, settings, request.out)
+    new = set(request.out.glob("*.eval")) - old_logs
+    for path in new:
+        clean_log(path)
+    return logs + unreturned(logs, new)
+
+
+def _eval(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[EvalLog]:
     # Tasks that are made already have their models; one model alone goes the way that Inspect's command goes.
     alone = len(settings.models) == 1 and not any(run.earlier for run in runs)
     parameters = {"log_model_api": True, "max_retries": ATTEMPTS, **settings.parameters}

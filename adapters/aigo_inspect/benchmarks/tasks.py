@@ -30,7 +30,7 @@ from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_lookup
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import Benchmark, Listing, unknown
+from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_inspect.models.models import plain_text
 

@@ -278,6 +278,16 @@ def _import_open(reader: LogReader, location: str, target: Path, options: Import
     return keep_provenance(report, "inspect", [location], options)
 
 
+def run_id(log: Path) -> str | None:
+    """Inspect's id of the task of a log: a retry of the log keeps it, as does a run that goes on."""
+    try:
+        with open_log(log) as reader:
+            found = reader.header["eval"].get("task_id")
+    except EvidenceError:
+        return None
+    return found if isinstance(found, str) and found else None
+
+
 # Our own
 
 

@@ -21,6 +21,7 @@ from aigo_bridge.cassettes.records import CallOutcome, Failed
 from aigo_bridge.cassettes.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.journal import ASKER, CALL, Call
+from aigo_bridge.models.gate import passing, paused
 from aigo_bridge.process import steady_time
 from aigo_inspect.models.cassettes import CassetteAPI, native_request, outcome_of
 from aigo_inspect.models.secrets import Generated
@@ -72,8 +73,10 @@ def keep_answers(api: ModelAPI) -> None:
         result = _generated(None if call is None else call.answer())
         if result is None:
             try:
-                result = await generate(*args, **kwargs)
+                async with passing(api.model_name):
+                    result = await generate(*args, **kwargs)
             except Exception as error:
+                paused(api.model_name, getattr(api.should_retry(error), "retry_after", None))
                 if call is None and tape is not None:
                     tape.lose(f"a call of an agent failed: {type(error).__name__}")
                 raise

@@ -51,8 +51,8 @@ from aigo_bridge.models.connections import (
     Exchange,
     ProviderTarget,
     load_model,
-    shared_pace,
 )
+from aigo_bridge.models.gate import pace, passing
 from aigo_bridge.models.scripted import Script, ScriptedReply, load_script
 from aigo_inspect.models.requests import call_input, model_output
 
@@ -257,7 +257,7 @@ async def limited(
     """Hold one of an endpoint's places, and start when its rate allows; shared by all of one identity."""
     name = f"{PROVIDER}:{key}:{identity}"
     if max_concurrent is not None:
-        async with concurrency(key, max_concurrent, key=name, visible=False):
+        async with concurrency(key, max_concurrent, key=name, visible=False), passing(name, max_concurrent):
             await _paced(name, rate_limit)
             yield
     else:
@@ -267,7 +267,7 @@ async def limited(
 
 async def _paced(name: str, rate_limit: int | None) -> None:
     if rate_limit is not None and rate_limit > 0:
-        wait = shared_pace(name, rate_limit).reserve()
+        wait = await pace(name, rate_limit)
         if wait > 0:
             await anyio.sleep(wait)
 

@@ -19,7 +19,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import ConvertedBenchmark
+from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError
 from aigo_bridge.text.json_text import key_of

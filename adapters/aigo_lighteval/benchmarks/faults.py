@@ -71,7 +71,7 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
         sampler: Any = None,
         formatted_doc: Doc | None = None,
     ) -> list[Doc]:
-        """As lighteval's, with the comparison by content."""
+        """As lighteval's, compared by content, and by row: `gpqa` orders its choices anew each time."""
         if num_fewshot == 0:
             return []
         self._init_fewshot_pool(num_fewshot=num_fewshot, variance_seed=variance_seed)
@@ -80,7 +80,13 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
             num_fewshot=num_fewshot, variance_seed=variance_seed, sampler=sampler
         )
         if self.task.fewshot_split is None and formatted_doc is not None:
-            examples = [example for example in examples if not _same(example, formatted_doc)]
+            # Where there are several splits, rows of two have one number.
+            numbered = len(self.task.evaluation_split) == 1
+            examples = [
+                example
+                for example in examples
+                if not _same(example, formatted_doc) and not (numbered and example.id == formatted_doc.id)
+            ]
         return list(examples[:num_fewshot])
 
     def _check_pool(self, wanted: int, num_examples: int) -> None:
@@ -139,6 +145,18 @@ def document_problems(docs: Sequence[Doc], shots: int) -> list[str]:
     if empty:
         problems.append(f"{len(empty)} documents have no choices, first number {empty[0]}")
     return problems
+
+
+def mend_instruction(doc: Doc) -> None:
+    """Let examples have their questions where the instruction is the whole question (`mmlu_pro`, `gpqa:mc`).
+
+    lighteval takes a document's instruction off every question and puts it in front of the first example: the
+    evaluated question is then answered by that example, and what follows is empty messages.
+    """
+    if doc.fewshot_samples and doc.instruction and doc.instruction.strip() == doc.query.strip():
+        doc.instruction = None
+        for example in doc.fewshot_samples:
+            example.instruction = None
 
 
 def _is_measured_by_choices(doc: Doc) -> bool:

@@ -35,7 +35,13 @@ from aigo_bridge.datasets.files import file_kind, load_file
 from aigo_bridge.datasets.rows import Missing
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
-from aigo_lighteval.benchmarks.faults import OtherExamples, document_problems, mend_metrics, refusals
+from aigo_lighteval.benchmarks.faults import (
+    OtherExamples,
+    document_problems,
+    mend_instruction,
+    mend_metrics,
+    refusals,
+)
 from aigo_lighteval.benchmarks.models import Told
 from aigo_lighteval.benchmarks.tasks import Selected
 from aigo_lighteval.models.loading import replaced
@@ -69,9 +75,19 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
         self.evaluation_tracker.general_config_logger.log_args_info(
             num_fewshot_seeds=1, max_samples=self.pipeline_parameters.max_samples, job_id="0"
         )
-        outputs = self._run_model()
+        outputs = self.answers()
         self._post_process_outputs(outputs)
         self._compute_metrics(outputs)
+
+    def ask_of(self, model: LightevalModel, told: Told) -> None:
+        """Have another model asked than the one that the documents were made with."""
+        self.model, self.told = model, told
+        self.evaluation_tracker.general_config_logger.log_model_info(model_config=model.config)
+
+    def answers(self) -> dict[Any, list[ModelResponse]]:
+        """Ask the model, and no more: responses by the way of asking, in the order of `sampling_docs`."""
+        outputs: dict[Any, list[ModelResponse]] = self._run_model()
+        return outputs
 
     def _compute_metrics(self, outputs: dict[Any, list[ModelResponse]]) -> None:
         """As lighteval's `apply_metric` and its caller do, document by document where a metric allows."""
@@ -183,6 +199,7 @@ def make_pipeline(
         _choose(pipeline, selected, sample_ids)
     docs = pipeline.documents_dict[selected.name]
     for doc in docs:
+        mend_instruction(doc)
         # Tasks write -1 or 0 where a length has no meaning; a server takes it at its word.
         if doc.generation_size is not None and doc.generation_size < 1:
             doc.generation_size = None

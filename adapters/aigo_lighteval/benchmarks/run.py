@@ -12,10 +12,11 @@ from pathlib import Path
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from lighteval.models.abstract_model import LightevalModel
+from lighteval.tasks.requests import Doc
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.engine.engine import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EngineError, UsageError
@@ -36,7 +37,12 @@ from aigo_lighteval.benchmarks.models import (
     refuse_methods,
 )
 from aigo_lighteval.benchmarks.outcomes import Finished, finish, write_result
-from aigo_lighteval.benchmarks.pipeline import SplitRows, folder_name, local_splits, make_pipeline
+from aigo_lighteval.benchmarks.pipeline import (
+    SplitRows,
+    folder_name,
+    local_splits,
+    make_pipeline,
+)
 from aigo_lighteval.benchmarks.requests import apply_settings
 from aigo_lighteval.benchmarks.tasks import Selected, select
 from aigo_lighteval.benchmarks.tasks import listing as native_listing
@@ -54,23 +60,28 @@ DEFAULT_SAMPLES = 20
 
 def listing() -> Listing:
     """Tasks and supersets."""
-    with _stdout_for_people():
+    with stdout_for_people():
         return native_listing()
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:
     """Run the tasks that a name stands for, one after the other; see `BenchmarkRunner.run`."""
-    _refuse_options(request)
+    refuse_options(request)
+    if request.max_samples is not None and request.num_samples is None and request.on_note is not None:
+        number = request.max_samples
+        request.on_note(
+            f"--max-samples: {number} documents are in flight at a time, and all are run; for the first"
+            f" {number}, as with lighteval's own --max-samples, say -n {number}"
+        )
     learn_environment()
-    with _stdout_for_people():
+    with stdout_for_people():
         caller = make_caller(request.model)
-        names = ",".join([request.task, *request.more_tasks])
-        tasks = select(names, request.arguments, request.custom_tasks)
-        _refuse_tasks(tasks, caller)
-        splits = [_splits(task, request.data_dir, alone=len(tasks) == 1) for task in tasks]
-        _refuse_resuming(request, caller)
+        tasks = tasks_of(request)
+        refuse_tasks(tasks, caller)
+        splits = splits_of(tasks, request)
+        refuse_resuming(request, caller)
         make_folder(request.out)
-        journals = [_journal(task, request) for task in tasks]
+        journals = [journal_of(task, request) for task in tasks]
         with start_blocking_portal() as portal:
             try:
                 if isinstance(caller, BackendCaller):
@@ -90,13 +101,33 @@ def run(request: BenchmarkRun) -> list[Outcome]:
                 portal.call(caller.aclose)
 
 
-def _journal(task: Selected, request: BenchmarkRun) -> Journal:
+def tasks_of(request: BenchmarkRun) -> list[Selected]:
+    """The tasks that are asked for.
+
+    Raises:
+        UsageError: there is no such task or parameter.
+    """
+    names = ",".join([request.task, *request.more_tasks])
+    return select(names, request.arguments, request.custom_tasks)
+
+
+def splits_of(tasks: Sequence[Selected], request: BenchmarkRun) -> list[Mapping[str, SplitRows] | None]:
+    """The rows of each task that a local folder has; `None`: they are lighteval's to load."""
+    return [_splits(task, request.data_dir, alone=len(tasks) == 1) for task in tasks]
+
+
+def journal_of(task: Selected, request: BenchmarkRun) -> Journal:
     """The file that keeps the answers to a task's documents as they come."""
     identity = ["lighteval benchmark", task.name, request.model]
     return Journal(request.out, identity, goes_on=request.resume)
 
 
-def _refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
+def refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
+    """Refuse to go on with a run of which nothing is kept.
+
+    Raises:
+        UsageError: the model answers all at once.
+    """
     if request.resume and isinstance(caller, BackendCaller):
         raise UsageError(
             f"--resume: {caller.name!r} answers all documents in one call of lighteval, of which an"
@@ -117,7 +148,7 @@ def converted(
     """One task as an AI GO task; see `BenchmarkRunner.converted`."""
     from aigo_lighteval.benchmarks.convert import convert
 
-    with _stdout_for_people():
+    with stdout_for_people():
         tasks = select(task, arguments, custom_tasks)
         if len(tasks) != 1:
             names = ", ".join(candidate.config.name for candidate in tasks)
@@ -128,7 +159,12 @@ def converted(
         return convert(tasks[0], _splits(tasks[0], data_dir, alone=True), key=key, num_samples=num_samples)
 
 
-def _refuse_options(request: BenchmarkRun) -> None:
+def refuse_options(request: BenchmarkRun) -> None:
+    """Refuse what tasks of lighteval have nothing to do with.
+
+    Raises:
+        UsageError: it was given; all of it is named.
+    """
     problems = []
     if request.roles:
         problems.append("--model-map: tasks of lighteval have no model roles")
@@ -144,14 +180,19 @@ def _refuse_options(request: BenchmarkRun) -> None:
         raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)
 
 
-def _sample_ids(request: BenchmarkRun) -> list[str] | None:
+def sample_ids(request: BenchmarkRun) -> list[str] | None:
+    """The chosen documents; `None`: all."""
     if request.sample_id is None:
         return None
     return [name.strip() for name in request.sample_id.split(",") if name.strip()]
 
 
-def _refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
-    """Everything that is known before rows are read; all tasks are named."""
+def refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
+    """Refuse tasks that cannot be run right, by what is known before rows are read.
+
+    Raises:
+        UsageError: there are such; all are named.
+    """
     problems: list[str] = []
     for task in tasks:
         problems += [
@@ -182,35 +223,76 @@ def _run_one(
     told = Told()
     started = steady_time()
     try:
-        model = _model(caller, request, portal, told)
+        model = model_of(caller, request, portal, told)
         pipeline = make_pipeline(
-            task, model, told, splits, request.num_samples, request.out, sample_ids=_sample_ids(request)
+            task, model, told, splits, request.num_samples, request.out, sample_ids=sample_ids(request)
         )
         documents = pipeline.documents_dict[task.name]
-        apply_settings(documents, caller.settings)
-        refuse_documents(task.config.name, documents, caller)
-        number = len(documents)
-        counter = ProgressCounter(request.on_progress, number)
-        tolerance = Tolerance(allowed(request.fail_on_error, number))
-        told.progress = counter.of_task(task.name, tolerance, journal)
+        settle(documents, task, caller)
+        watch(documents, task, request, told, journal)
         finished = finish(pipeline, task, request.out)
     except (EngineError, UsageError) as error:
         if alone:
             raise
         return _broken(task, request, caller, str(error))
+    times = (started, steady_time())
+    return concluded(task, finished, told, request.out, caller.name, times, num_reused=journal.num_given)
+
+
+def settle(documents: Sequence[Doc], task: Selected, caller: Caller) -> None:
+    """Have documents say what the user says of their answers.
+
+    Raises:
+        UsageError: what they say would not reach the model.
+    """
+    apply_settings(documents, caller.settings)
+    refuse_documents(task.config.name, documents, caller)
+
+
+def watch(
+    documents: Sequence[Doc], task: Selected, request: BenchmarkRun, told: Told, journal: Journal
+) -> None:
+    """Have the documents counted that are done, and their answers kept as they come."""
+    number = len(documents)
+    counter = ProgressCounter(request.on_progress, number)
+    tolerance = Tolerance(allowed(request.fail_on_error, number))
+    told.progress = counter.of_task(task.name, tolerance, journal)
+
+
+def concluded(
+    task: Selected,
+    finished: Finished,
+    told: Told,
+    out: Path,
+    model: str,
+    times: tuple[float, float],
+    *,
+    num_reused: int = 0,
+) -> Outcome:
+    """Write the evidence of a task that has been measured.
+
+    Args:
+        task: the task.
+        finished: what the run left.
+        told: what lighteval had no place for.
+        out: folder of the evidence.
+        model: name of the model.
+        times: when the run began and ended, in Unix time.
+        num_reused: answers that were taken over from an earlier run.
+    """
     name = folder_name(task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot")
-    own = RunIdentity(task.config.name, caller.name, {"num_fewshots": task.shots})
-    file = result_file(request.out, name, own, _of_result)
+    own = RunIdentity(task.config.name, model, {"num_fewshots": task.shots})
+    file = result_file(out, name, own, _of_result)
     target = file.with_name(file.name.removesuffix(SUFFIX))
-    result = write_result(task.name, finished, told, target, started=started, ended=steady_time())
+    result = write_result(task.name, finished, told, target, started=times[0], ended=times[1])
     failures = sorted(told.failures.items(), key=lambda each: int(each[0]))
     metrics = _metrics(finished, len(told.failures))
     return Outcome(
         task=task.name,
         status="success" if told.stopped is None else "error",
         error=told.stopped,
-        models={"": caller.name},
-        logs=(LogRef("lighteval", finished.results_file, journal.num_given),),
+        models={"": model},
+        logs=(LogRef("lighteval", finished.results_file, num_reused),),
         result=result,
         metrics=metrics,
         uncomputed=uncomputed(metrics, finished.planned, len(failures)),
@@ -245,7 +327,8 @@ def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str)
     )
 
 
-def _model(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, notes: Told) -> LightevalModel:
+def model_of(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, notes: Told) -> LightevalModel:
+    """The model as lighteval wants it."""
     if isinstance(caller, BackendCaller):
         return BackendModel(caller.load(), notes)
     limits = Limits(
@@ -265,7 +348,7 @@ def _metrics(finished: Finished, failed: int) -> tuple[MetricRow, ...]:
 
 
 @contextlib.contextmanager
-def _stdout_for_people() -> Iterator[None]:
+def stdout_for_people() -> Iterator[None]:
     """What tasks and lighteval print is for people; standard output may be read by a program."""
     with contextlib.redirect_stdout(sys.stderr):
         yield

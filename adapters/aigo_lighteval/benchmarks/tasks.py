@@ -13,9 +13,10 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import io
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -25,11 +26,13 @@ from typing import Any
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import Benchmark, Listing, unknown
+from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_lighteval.versions import installed_versions
 
 PACKAGE = "lighteval.tasks.tasks"
+MULTILINGUAL = "lighteval.tasks.multilingual.tasks"
+"""Some fifty thousand tasks, which lighteval knows with `--load-tasks-multilingual`; here when named."""
 
 NEEDS_NETWORK: Mapping[str, str] = {
     "tiny_benchmarks": "tiny:",
@@ -68,7 +71,20 @@ class Selected:
 @cache
 def built_in() -> Registry:
     """The tasks that come with lighteval and can be imported without a network."""
-    folder = _folder()
+    return _imported(PACKAGE, except_for=NEEDS_NETWORK)
+
+
+@cache
+def multilingual() -> Registry:
+    """The tasks in other languages than English, which take seconds to import."""
+    # Packages that are missing are told by libraries many times over; here they are lines of `problems`.
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        return _imported(MULTILINGUAL)
+
+
+def _imported(package: str, except_for: Collection[str] = ()) -> Registry:
+    folder = _folder(package)
     names = sorted(
         [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
         + [f"{path.parent.name}.main" for path in folder.glob("*/main.py")]
@@ -78,10 +94,10 @@ def built_in() -> Registry:
     problems: dict[str, str] = {}
     with unchanged_process():
         for name in names:
-            if name in NEEDS_NETWORK:
+            if name in except_for:
                 continue
             try:
-                module = importlib.import_module(f"{PACKAGE}.{name}")
+                module = importlib.import_module(f"{package}.{name}")
             except Exception as error:  # noqa: BLE001  # whatever a file of lighteval raises while it is imported is a line
                 problems[name] = _line(error)
                 continue
@@ -221,6 +237,13 @@ def _looked_up(task: str, custom_tasks: Path | None) -> list[LightevalTaskConfig
         raise UsageError(
             f"found no task {task!r}: its file cannot be imported ({reasons})", code=Code.UNKNOWN_BENCHMARK
         )
+    if configs := _matching(multilingual(), task):
+        return configs
+    if broken := [module for module in multilingual().problems if task.startswith(module.partition(".")[0])]:
+        reasons = "; ".join(f"{module}: {multilingual().problems[module]}" for module in broken)
+        raise UsageError(
+            f"found no task {task!r}: its file cannot be imported ({reasons})", code=Code.UNKNOWN_BENCHMARK
+        )
     raise unknown("lighteval", task, sorted(registry.configs))
 
 
@@ -299,9 +322,9 @@ def _table(module: Any) -> list[LightevalTaskConfig]:
     return [config for config in table if isinstance(config, LightevalTaskConfig)]
 
 
-def _folder() -> Path:
-    package = importlib.import_module("lighteval")
-    return Path(str(package.__file__)).parent / "tasks" / "tasks"
+def _folder(package: str) -> Path:
+    lighteval, *inner = package.split(".")
+    return Path(str(importlib.import_module(lighteval).__file__)).parent.joinpath(*inner)
 
 
 def _line(error: BaseException) -> str:
@@ -349,6 +372,7 @@ def listing() -> Listing:
         " named"
         for module, prefix in NEEDS_NETWORK.items()
     ]
+    problems.append("multilingual: its tasks (belebele_…, mlmm_mmlu_…) are known when one is named")
     return Listing(tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name)), tuple(problems))
 
 

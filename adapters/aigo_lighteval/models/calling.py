@@ -33,11 +33,11 @@ from aigo_bridge.models.connections import (
     Usage,
     is_model_file,
     load_model,
-    shared_pace,
 )
 from aigo_bridge.models.connections.secrets import Mask
 from aigo_bridge.models.connections.shipped import SHIPPED
 from aigo_bridge.models.connections.transports import TLS, Endpoint, header_value
+from aigo_bridge.models.gate import pace
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.models.scripted import ScriptedReply, load_script
 from aigo_bridge.redaction.secrets import KNOWN, address_secrets, is_credential, learn_arguments
@@ -138,8 +138,7 @@ class ConnectionCaller:
         connection = self.connection
         call = self._input(request, stage)
         if connection.rate_limit:
-            pace = shared_pace(f"{connection.key}:{connection.digest}", connection.rate_limit)
-            await anyio.sleep(pace.reserve())
+            await anyio.sleep(await pace(f"{connection.key}:{connection.digest}", connection.rate_limit))
         try:
             answered = await connection.call(call)
         except CallError as error:

@@ -31,6 +31,7 @@ from aigo_bridge.models.connections import (
     Exchange,
     MLTask,
 )
+from aigo_bridge.models.gate import passing, paused
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import redact
@@ -340,8 +341,10 @@ class HostedModel:
             await _take_place(self._limiter)
             started = steady_time()
             try:
-                result, response, tokens, exchange = await call(request)
+                async with passing(self.name, _own_limit(self._caller)):
+                    result, response, tokens, exchange = await call(request)
             except AttemptError as failed:
+                paused(self.name, failed.retry_after)
                 is_last = not failed.is_transient or attempt == ATTEMPTS
                 if record is not None:
                     exchange_kept = failed.exchange if is_last else None
@@ -378,6 +381,11 @@ async def _take_place(limiter: anyio.CapacityLimiter) -> None:
         limiter.acquire_nowait()
     except anyio.WouldBlock:
         await limiter.acquire()
+
+
+def _own_limit(caller: Caller) -> int | None:
+    """Calls at a time that a model's file allows; `None`: it does not say."""
+    return caller.connection.max_concurrent if isinstance(caller, ConnectionCaller) else None
 
 
 def _unanswered(stage: Stage) -> SampleError:

@@ -38,6 +38,9 @@ def verify(
     provenance: StrPath | None = None,
     attestation: StrPath | None = None,
     key: StrPath | None = None,
+    identity: str | None = None,
+    issuer: str | None = None,
+    trust_config: StrPath | None = None,
 ) -> Verification:
     """Check a result level by level: valid log, numbers, scores, digests, native log, signature.
 
@@ -65,6 +68,9 @@ def verify(
         provenance: of the result; `None`: the file beside it, if there is one.
         attestation: of the result; `None`: the file beside it, if there is one.
         key: public key (PEM) that has to have signed the attestation.
+        identity: who has to have signed it without a key: an e-mail address, or the address of a workflow.
+        issuer: with `identity`, the provider that vouches for it.
+        trust_config: with `identity`, keys of other services than sigstore's public ones.
 
     Returns:
         `levels`, each with its `verdict`, `findings` and the `reason` why it cannot be checked; `exit_code`
@@ -76,6 +82,7 @@ def verify(
         DatasetError: its rows cannot be used.
     """
     from aigo_bridge.verification.opening import verify_any
+    from aigo_bridge.verification.signers import identity_of
     from aigo_bridge.verification.verifying import Materials
 
     def path(file: StrPath | None) -> Path | None:
@@ -93,6 +100,7 @@ def verify(
             provenance=path(provenance),
             attestation=path(attestation),
             key=path(key),
+            identity=identity_of(identity, issuer, path(trust_config)),
         ),
     )
 

@@ -42,6 +42,10 @@ GROWTH_FROM = 1 << 30
 """Bytes that any cassette may come to."""
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _LEVEL = 3
+_TABLE_LOG = 15
+"""Entries of the compressor's tables, as a power of two: a run's own work would drive larger ones out of the
+processor's cache from call to call, at twice the time for 1 to 6 % less on the disk.
+"""
 
 Json = dict[str, Any]
 
@@ -76,7 +80,11 @@ class CassetteWriter:
         """Written so far."""
         self._lock = threading.Lock()
         parameters = zstandard.ZstdCompressionParameters.from_level(
-            _LEVEL, window_log=WINDOW_LOG, write_checksum=True
+            _LEVEL,
+            window_log=WINDOW_LOG,
+            hash_log=_TABLE_LOG,
+            chain_log=_TABLE_LOG,
+            write_checksum=True,
         )
         self._zstd = zstandard.ZstdCompressor(compression_params=parameters)
         self._frame = self._zstd.compressobj()
@@ -89,18 +97,30 @@ class CassetteWriter:
                 f"--record: {str(path)!r} cannot be written: {error.strerror}", code=Code.UNUSABLE_OUTPUT
             ) from error
 
-    def write(self, *lines: bytes) -> None:
-        """Put lines of JSON on the disk; what cannot be written is told once (`problem`)."""
+    def write(self, line: bytes, checksum: int | None = None) -> bool:
+        """Put a line of JSON on the disk; what cannot be written is told once (`problem`).
+
+        Args:
+            line: JSON.
+            checksum: its CRC-32; `None`: not known yet.
+
+        Returns:
+            Whether it stands there now.
+        """
         with self._lock:
-            if self.problem is None and not self._is_closed:
-                try:
-                    self._put(self._packed(lines))
-                except OSError as error:
-                    self._give_up(error)
+            if self.problem is not None or self._is_closed:
+                return False
+            try:
+                self._put(self._packed(line, checksum))
+            except OSError as error:
+                self._give_up(error)
+                return False
+            return True
 
     def close(self, *last: bytes) -> None:
         """End the last frame; once."""
-        self.write(*last)
+        for line in last:
+            self.write(line)
         with self._lock:
             if self._is_closed:
                 return
@@ -123,7 +143,7 @@ class CassetteWriter:
                 code=Code.ALREADY_THERE,
             ) from None
         lock_if_possible(file)
-        self._put(self._packed([orjson.dumps(head)]))
+        self._put(self._packed(orjson.dumps(head)))
         return file
 
     def _gone_on(self, head: Json) -> int:
@@ -141,10 +161,10 @@ class CassetteWriter:
                     draft, os.O_RDWR | os.O_CREAT | CLOSED_IN_CHILDREN | NO_LINK, 0o600
                 )
                 try:
-                    self._put(self._packed([orjson.dumps(head)]))
+                    self._put(self._packed(orjson.dumps(head)))
                     for line, content in cassette_lines(self.path, lambda _issue: None):
                         if "cassette" not in line and "end" not in line:
-                            self._put(self._packed([content]))
+                            self._put(self._packed(content))
                             self._taken_over(line, content)
                     draft.replace(self.path)
                 except BaseException:
@@ -154,8 +174,8 @@ class CassetteWriter:
             lock_if_possible(file)
         return file
 
-    def _packed(self, lines: tuple[bytes, ...] | list[bytes]) -> bytes:
-        text = b"".join(b"%08x %s\n" % (zlib.crc32(line), line) for line in lines)
+    def _packed(self, line: bytes, checksum: int | None = None) -> bytes:
+        text = b"%08x %s\n" % (zlib.crc32(line) if checksum is None else checksum, line)
         packed = self._frame.compress(text)
         self._in_frame += len(text)
         if self._in_frame < FRAME_BYTES:

@@ -33,12 +33,20 @@ class LineDigests:
         self._digests: dict[str, Any] = {}
         self._checksums: dict[str, array[int]] = {}
 
-    def add(self, task: str, content: bytes) -> None:
-        """Take in a line of a plan, JSON as it stands in the file."""
-        if task not in self._digests:
-            self._digests[task], self._checksums[task] = hashlib.sha256(), array("I")
-        self._digests[task].update(content + b"\n")
-        self._checksums[task].append(zlib.crc32(content))
+    def add(self, task: str, content: bytes, checksum: int | None = None) -> None:
+        """Take in a line of a plan, JSON as it stands in the file.
+
+        Args:
+            task: the plan's name.
+            content: the line.
+            checksum: its CRC-32; `None`: not known yet.
+        """
+        digest = self._digests.get(task)
+        if digest is None:
+            digest = self._digests[task] = hashlib.sha256()
+            self._checksums[task] = array("I")
+        digest.update(content + b"\n")
+        self._checksums[task].append(zlib.crc32(content) if checksum is None else checksum)
 
     def tasks(self) -> list[str]:
         """Names of all plans that it has lines of."""

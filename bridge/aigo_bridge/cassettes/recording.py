@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,14 @@ class Recorder:
         if task is not None:
             self._digests.add(task, content)
 
-    def _write(self, task: str, content: bytes) -> None:
+    def _write(self, task: str, content: bytes) -> bool:
+        """Whether the line stands in the cassette."""
+        checksum = zlib.crc32(content)
         with self._order:
-            self._file.write(content)
-            if self._file.problem is None:
-                self._digests.add(task, content)
+            is_written = self._file.write(content, checksum)
+            if is_written:
+                self._digests.add(task, content, checksum)
+        return is_written
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> _TaskRecorder:
         """For one plan of the run."""
@@ -99,21 +103,17 @@ class Recorder:
         if asked.problem is not None:
             self.lose(asked, asked.problem)
             return
-        request = orjson.Fragment(asked.content)
-        times = orjson.dumps({"started_at": round(started, 3), "seconds": round(seconds, 6)})
         try:
-            head = orjson.dumps({"call": asked.place, "model": asked.model, "request": request})
-            said = outcome.to_json()
+            line = _call_line(asked, outcome, started, seconds)
         except (TypeError, ValueError) as error:
             self.lose(asked, str(error))
             return
-        line = b"".join((head[:-1], b",", said, b",", times[1:]))
         clean = redact_json(line)
-        self._write(asked.place.task, clean)
-        if self._file.problem is None:
+        if self._write(asked.place.task, clean):
             with self._lock:
                 self.num_calls += 1
-                self.num_redacted += clean != line
+                # What holds no secret comes back as it was given.
+                self.num_redacted += clean is not line and clean != line
 
     def lose(self, asked: AskedCall, reason: str) -> None:
         """A call cannot be recorded; the cassette says so."""
@@ -131,6 +131,23 @@ class Recorder:
     def close(self) -> None:
         """The run has ended."""
         self._file.close(orjson.dumps({"end": {"calls": self.num_calls, "lost": self.num_lost}}))
+
+
+def _call_line(asked: AskedCall, outcome: CallOutcome, started: float, seconds: float) -> bytes:
+    """The line of a call that has ended.
+
+    Raises:
+        ValueError: JSON cannot say the answer.
+        TypeError: nor the id of its sample.
+    """
+    line = {"call": asked.place, "model": asked.model, "request": orjson.Fragment(asked.content)}
+    line |= outcome.members()
+    line["started_at"], line["seconds"] = round(started, 3), round(seconds, 6)
+    try:
+        return orjson.dumps(line)
+    except TypeError:
+        outcome.to_json()  # if it is the answer, this says so
+        raise
 
 
 class _TaskRecorder:

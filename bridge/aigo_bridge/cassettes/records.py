@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.dtypes import TraceItem
+from aigo_bridge.dtypes import ChatCompletionInputMessage, ChatCompletionOutputMessage, TraceItem
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.models.protocol import ModelRequest
@@ -81,25 +81,29 @@ class CallOutcome:
         Raises:
             ValueError: JSON cannot say it (not a number, half a surrogate pair).
         """
+        return _dumped(self.members())[1:-1]
+
+    def members(self) -> Json:
+        """As the members of a line, for `orjson`; a text in them may still be none in UTF-8.
+
+        Raises:
+            ValueError: JSON cannot say it (not a number).
+        """
         members: Json = {}
-        match self.said:
-            case Failed():
-                members["error"] = self.said
-            case Reply():
-                members["reply"] = self.said
-            case likelihoods:
-                members["likelihoods"] = likelihoods
+        said = self.said
+        if isinstance(said, Reply):
+            members["reply"] = said
+        elif isinstance(said, Failed):
+            members["error"] = said
+        else:
+            members["likelihoods"] = said
         if self.task != "chat_completion":
             members["for"] = self.task
         if self.native is not None:
             members["native"] = dict(self.native)
-        try:
-            content = orjson.dumps(members)
-        except TypeError as error:
-            raise ValueError(f"the answer is no JSON: {error}") from error
-        if not _is_plain(self) and CallOutcome.from_json(orjson.loads(content)) != self:
+        if not _is_plain(self) and CallOutcome.from_json(orjson.loads(_dumped(members))) != self:
             raise ValueError("the answer has a number that JSON does not have")
-        return content[1:-1]
+        return members
 
     @staticmethod
     def from_json(line: Mapping[str, Any]) -> CallOutcome:
@@ -119,6 +123,13 @@ class CallOutcome:
             return CallOutcome(outcome, line.get("for", "chat_completion"), line.get("native"))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is no answer of a model: {error}") from error
+
+
+def _dumped(members: Json) -> bytes:
+    try:
+        return orjson.dumps(members)
+    except TypeError as error:
+        raise ValueError(f"the answer is no JSON: {error}") from error
 
 
 def _is_plain(outcome: CallOutcome) -> bool:
@@ -160,9 +171,7 @@ def request_json(request: ModelRequest, continuations: Sequence[str] | None = No
     if request.items is not None:
         content["items"] = [_item(item) for item in request.items]
     else:
-        content["messages"] = [
-            message.model_dump(mode="json", exclude_none=True) for message in request.input.messages
-        ]
+        content["messages"] = [_message(message) for message in request.input.messages]
     if request.input.response_format is not None:
         content["response_format"] = request.input.response_format.model_dump(
             mode="json", by_alias=True, exclude_none=True
@@ -172,6 +181,17 @@ def request_json(request: ModelRequest, continuations: Sequence[str] | None = No
     if continuations is not None:
         content["continuations"] = list(continuations)
     return content
+
+
+def _message(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Json:
+    if (
+        type(message) is ChatCompletionInputMessage
+        and type(message.content) is str
+        and not message.model_extra
+    ):
+        # What its dump says, without the making of one: nearly all messages are like that.
+        return {"role": message.role, "content": message.content}
+    return message.model_dump(mode="json", exclude_none=True)
 
 
 def _whole(value: Any) -> Any:

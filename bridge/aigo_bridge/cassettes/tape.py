@@ -7,7 +7,6 @@ A run has one tape (`RunSettings.tape`). Whoever asks models in a trial (the sol
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -136,7 +135,8 @@ class TrialTape:
     def __init__(self, tape: TaskTape, sample_id: str | int, trial: int, by: str):
         self._tape = tape
         self._place = (tape.task, sample_id, trial, by)
-        self._times: Counter[bytes] = Counter()
+        self._times: dict[tuple[str, int, int], int] = {}
+        """How many times each was asked; by a number of the request, for requests are long."""
 
     def model_task(self, model_key: str) -> MLTask | None:
         """See `TaskTape.model_task`."""
@@ -163,9 +163,10 @@ class TrialTape:
                 content = redact_json(canonical_json(request))
             except ValueError as error:
                 problem = str(error)
-        counted = hashlib.blake2b(model_key.encode() + b"\0" + content, digest_size=16).digest()
-        place = Place(*self._place, model_key, self._times[counted])
-        self._times[counted] += 1
+        asked = (model_key, len(content), hash(content))
+        times = self._times.get(asked, 0)
+        self._times[asked] = times + 1
+        place = Place(*self._place, model_key, times)
         return self._tape.call(AskedCall(place, model, content, problem))
 
 

@@ -17,6 +17,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "merge": ("aigo_bridge.cli.verbs.merge", "Merge the shards of a run into the results of one run."),
     "explain": ("aigo_bridge.cli.verbs.explain", "Show every prompt of a task without calling a model."),
     "import": ("aigo_bridge.cli.verbs.import_logs", "Turn an engine's logs into AI GO evidence."),
+    "lake": (
+        "aigo_bridge.cli.verbs.looking.lake",
+        "Look after a lake: what is in it, whether it is whole, compact it.",
+    ),
     "export": ("aigo_bridge.cli.verbs.export", "Write a task as an engine's files, or a result as its log."),
     "convert": ("aigo_bridge.cli.verbs.convert", "Convert task records or a benchmark to an AI GO task."),
     "generate": ("aigo_bridge.cli.verbs.generate", "Make the rows of a generated data set."),

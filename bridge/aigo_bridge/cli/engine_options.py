@@ -34,13 +34,21 @@ class RunCommand(TyperCommand):
                 _explain(error, str(getattr(error, "option_name", "")))
             raise
 
+    def _engine(self, words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
+        """The engine whose benchmark is to be run; `None`: none."""
+        for number, word in enumerate(words):
+            previous = words[number - 1] if number else ""
+            if own_options.get(previous) != "required" and _engine_of(word) is not None:
+                return _engine_of(word)
+        return None
+
     def _sorted(self, words: list[str]) -> list[str]:
         own_options = {
             name: _value_of(parameter)
             for parameter in self.params
             for name in (*parameter.opts, *parameter.secondary_opts)
         }
-        engine = _engine(words, own_options)
+        engine = self._engine(words, own_options)
         if engine is None:
             return words
         from aigo_bridge.engine.registry import benchmarks_of, load_engine
@@ -95,13 +103,18 @@ def _value_of(parameter: Any) -> Value:
     )
 
 
-def _engine(words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
-    """The engine whose benchmark is to be run; `None`: none."""
-    for number, word in enumerate(words):
-        previous = words[number - 1] if number else ""
-        if own_options.get(previous) != "required" and _engine_of(word) is not None:
-            return _engine_of(word)
-    return None
+class MergeCommand(RunCommand):
+    """`merge`, which takes those options where its task is an engine's own benchmark."""
+
+    def _engine(self, words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
+        """The engine of the benchmark whose shards are merged; `None`: they are of a task."""
+        option = "--task"
+        for number, word in enumerate(words):
+            if word == option and number + 1 < len(words):
+                return _engine_of(words[number + 1])
+            if word.startswith(f"{option}="):
+                return _engine_of(word.removeprefix(f"{option}="))
+        return None
 
 
 def names_benchmark(word: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aigo_bridge.cli.cluster.options import ClusterOptions
 from aigo_bridge.cli.engine_options import MORE, OPTION
 from aigo_bridge.cli.options import (
     AllowOption,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aigo_bridge.cli.progress import Display
-    from aigo_bridge.engine.engine import BenchmarkRun
+    from aigo_bridge.engine.benchmarks import BenchmarkRun
     from aigo_bridge.engine.protocol import Progress, RunSettings
     from aigo_bridge.evaluation.models import ModelChoice
     from aigo_bridge.plan.plan import PlanOrigin
@@ -43,7 +44,7 @@ NOT_FOR_BENCHMARKS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(ClusterOptions):
     """What the user wants run, and how."""
 
     task: Annotated[
@@ -359,15 +360,9 @@ class RunOptions:
             UsageError: options that a benchmark has nothing to do with; all are named.
         """
         from aigo_bridge.cli.options import pairs
-        from aigo_bridge.engine.engine import BenchmarkRun
+        from aigo_bridge.engine.benchmarks import BenchmarkRun
         from aigo_bridge.errors import UsageError
 
-        if self.shard is not None:
-            raise UsageError(
-                "--shard: not for an engine's own benchmark, whose metrics the engine computes over one run;"
-                " as an AI GO task, where `aigo-bridge convert` makes one, it runs in shards",
-                code=Code.OPTIONS_APART,
-            )
         if self.engine not in ("inspect", engine):
             raise UsageError(
                 f"--engine: found {self.engine!r}, but a benchmark of an engine runs on that engine",

@@ -31,7 +31,8 @@ from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import BenchmarkRun, Engine
+from aigo_bridge.engine.benchmarks import BenchmarkRun
+from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import RunSettings
 from aigo_bridge.engine.registry import (

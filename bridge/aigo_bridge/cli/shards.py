@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
-from aigo_bridge.cli.numbers.intervals import evaluation_json, task_json
+from aigo_bridge.cli.numbers.intervals import benchmark_json, evaluation_json, task_json
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_next, show_outcome
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
-from aigo_bridge.cli.terminal import name_of, print_json, printable, short_path
+from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.registry import load_engine
+from aigo_bridge.engine.benchmarks import BenchmarkRun, BenchmarkShards
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import Progress
+from aigo_bridge.engine.registry import (
+    benchmarks_of,
+    load_engine,
+    refuse_local_rows,
+    required,
+    split_name,
+)
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
 from aigo_bridge.evaluation.running import ready
 from aigo_bridge.evaluation.summary import write_summary
@@ -24,8 +35,9 @@ from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.exit_codes import ExitCode, of_runs
 from aigo_bridge.plan.plan import PlanOrigin
-from aigo_bridge.plan.shards import parse_shard
+from aigo_bridge.plan.shards import Shard, parse_shard
 from aigo_bridge.sharding.belonging import Shards, find_shards, named
+from aigo_bridge.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
 from aigo_bridge.sharding.merging import Merged, merge
 from aigo_bridge.sharding.running import ShardOutcome, run_shard
 
@@ -46,29 +58,15 @@ def run_one_shard(options: RunOptions) -> ExitCode:
             "; ".join([*problems, "results are there when the shards have been merged"]),
             code=Code.OPTIONS_APART,
         )
-    options.refuse_those_of_benchmarks()
-    cache = cache_policy(options.cache)
     with ExitStack() as shown_meanwhile:
         on_progress = shown_meanwhile.enter_context(
             progress(enabled=not options.as_json, display=options.display(), several=True)
         )
-        engine = load_engine(names[0])
-        evaluations = evaluations_of(options.origin(), cache=cache, model=options.model)
-        show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
-        prepared = ready(evaluations, [engine], options.models(), resume=options.resume)
-        settings = options.settings(on_progress=on_progress)
-        try:
-            outcome = run_shard(
-                prepared,
-                engine,
-                settings,
-                shard,
-                resume=options.resume,
-                fail_on_error=options.fail_on_error,
-            )
-        except (EngineError, EvidenceError) as error:
-            with reported(ExitCode.FAILED):
-                raise error from error
+        benchmark = split_name(options.task)
+        if benchmark is None:
+            outcome = _shard_of_tasks(options, names[0], shard, on_progress)
+        else:
+            outcome = _shard_of_benchmark(options, *benchmark, shard, on_progress)
     if options.as_json:
         print_json(_shard_json(outcome))
     else:
@@ -76,6 +74,60 @@ def run_one_shard(options: RunOptions) -> ExitCode:
     passed = all(part.passed(tolerated(options.fail_on_error, part.num_planned)) for part in outcome.parts)
     statuses = {part.status for part in outcome.parts}
     return of_runs(statuses, passed=passed, stopped=exit_code())
+
+
+def _shard_of_tasks(
+    options: RunOptions, name: str, shard: Shard, on_progress: Callable[[Progress], None] | None
+) -> ShardOutcome:
+    options.refuse_those_of_benchmarks()
+    cache = cache_policy(options.cache)
+    engine = load_engine(name)
+    evaluations = evaluations_of(options.origin(), cache=cache, model=options.model)
+    show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
+    prepared = ready(evaluations, [engine], options.models(), resume=options.resume)
+    settings = options.settings(on_progress=on_progress)
+    with _failing():
+        return run_shard(
+            prepared, engine, settings, shard, resume=options.resume, fail_on_error=options.fail_on_error
+        )
+
+
+def _shard_of_benchmark(
+    options: RunOptions,
+    name: str,
+    task: str,
+    shard: Shard,
+    on_progress: Callable[[Progress], None] | None,
+) -> ShardOutcome:
+    request = replace(options.benchmark(name, task), on_progress=on_progress, on_note=_note_of_run)
+    refuse_local_rows(name, request.data_dir, request.custom_tasks)
+    engine = load_engine(name)
+    with _failing():
+        return run_benchmark_shard(engine, shards_of(name), request, shard)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """A run that came to nothing is no wrong use."""
+    try:
+        yield
+    except (EngineError, EvidenceError) as error:
+        with reported(ExitCode.FAILED):
+            raise error from error
+
+
+def _note_of_run(text: str) -> None:
+    note(f"note: {printable(text)}")
+
+
+def shards_of(engine: str) -> BenchmarkShards:
+    """What runs and merges the benchmarks of an engine in shards.
+
+    Raises:
+        UsageError: it has none.
+    """
+    shards = required(benchmarks_of(engine).shards, f"--shard: not for benchmarks of {engine}")
+    return shards()
 
 
 def _show_shard(outcome: ShardOutcome) -> None:
@@ -138,10 +190,75 @@ def _shard_json(outcome: ShardOutcome) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class MergeOptions:
+    """What `merge --task` takes as `run` does."""
+
+    config: list[str] | None
+    dataset: list[str] | None
+    subsampling: str | None
+    root: Path | None
+    allow_bad_tasks: bool
+    task_args: list[str] | None
+    sample_id: str | None
+    data_dir: Path | None
+    custom_tasks: Path | None
+    engine_options: list[str] | None
+    num_samples: int | None
+    num_trials: int | None
+
+
+_OF_TASKS = ("config", "dataset", "subsampling", "root", "allow_bad_tasks")
+_OF_BENCHMARKS = ("task_args", "sample_id", "data_dir", "custom_tasks")
+
+
+def refuse_without_use(task: str | None, options: MergeOptions, *, is_benchmark: bool) -> None:
+    """Refuse options that say nothing of what is merged.
+
+    Raises:
+        UsageError: one was given; all are named.
+    """
+    used = [field.name for field in fields(options) if getattr(options, field.name)]
+    if task is None and used:
+        names = ", ".join(map(_option, used))
+        raise UsageError(
+            f"{names}: with --task only; without it, all is taken from the logs", code=Code.OPTIONS_APART
+        )
+    others = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
+    if others:
+        kind = "a task" if is_benchmark else "an engine's own benchmark"
+        raise UsageError(
+            f"{', '.join(map(_option, others))}: with shards of {kind} only", code=Code.OPTIONS_APART
+        )
+
+
+def _option(name: str) -> str:
+    return "-T" if name == "task_args" else f"--{name.replace('_', '-')}"
+
+
+def benchmark_of(task: str, options: MergeOptions, out: Path) -> tuple[str, BenchmarkRun] | None:
+    """The engine and the run of the benchmark that shards are merged of; `None`: they are of a task."""
+    benchmark = split_name(task)
+    if benchmark is None:
+        return None
+    return benchmark[0], BenchmarkRun(
+        out=out,
+        task=benchmark[1],
+        arguments=options.task_args or (),
+        options=options.engine_options or (),
+        sample_id=options.sample_id,
+        num_samples=options.num_samples,
+        num_trials=options.num_trials,
+        data_dir=options.data_dir,
+        custom_tasks=options.custom_tasks,
+    )
+
+
 def merge_shards(
     places: list[Path],
     out: Path,
     origin: PlanOrigin | None,
+    benchmark: tuple[str, BenchmarkRun] | None = None,
     *,
     partial: bool,
     fail_on_error: str | None,
@@ -150,9 +267,14 @@ def merge_shards(
     """Merge shards and show the results as those of one run."""
     tolerated(fail_on_error, 0)
     shards = find_shards(places, partial=partial)
-    merged = merge(shards, load_engine(shards.first.engine), out, origin, fail_on_error=fail_on_error)
+    named_task = None if benchmark is None else f"{benchmark[0]}:{benchmark[1].task}"
+    refuse_other_kind(shards, named_task)
+    if benchmark is None:
+        merged = merge(shards, load_engine(shards.first.engine), out, origin, fail_on_error=fail_on_error)
+    else:
+        merged = Merged(tuple(_merged_benchmark(shards, *benchmark)))
     _note(shards)
-    is_shown = shown(out, lambda: _show(merged, shards.first.jobs[0].digest, as_json=as_json))
+    is_shown = shown(out, lambda: _show(merged, shards, as_json=as_json))
     outcomes = [*merged.outcomes, *(result for one in merged.evaluations for result in one.results)]
     passed = is_shown and all(one.passed for one in merged.evaluations)
     passed &= all(
@@ -163,6 +285,16 @@ def merge_shards(
     return of_runs({outcome.status for outcome in outcomes}, passed=passed)
 
 
+def _merged_benchmark(shards: Shards, engine: str, request: BenchmarkRun) -> list[Outcome]:
+    refuse_local_rows(engine, request.data_dir, request.custom_tasks)
+    load_engine(engine)
+    outcomes = merge_benchmarks(shards, shards_of(engine), replace(request, on_note=_note_of_run))
+    for outcome in outcomes:
+        for doubt in outcome.doubts:
+            typer.echo(f"warning: {name_of(outcome.task)}: {printable(doubt)}", err=True)
+    return [outcome.compared() for outcome in outcomes]
+
+
 def _note(shards: Shards) -> None:
     of = shards.first.of
     for numbers, what in ((shards.missing, "not there"), (shards.stopped, "not complete")):
@@ -170,11 +302,14 @@ def _note(shards: Shards) -> None:
             typer.echo(f"warning: {named(numbers)} of {of} {what}: the results are partial", err=True)
 
 
-def _show(merged: Merged, digest: str, *, as_json: bool) -> None:
+def _show(merged: Merged, shards: Shards, *, as_json: bool) -> None:
     summaries: list[dict[str, Any]] = []
+    digest, is_benchmark = shards.first.jobs[0].digest, shards.first.benchmark is not None
     for outcome in merged.outcomes:
         note_other_result(outcome.result, outcome.key)
-        if as_json:
+        if as_json and is_benchmark:
+            summaries.append(benchmark_json(outcome))
+        elif as_json:
             summaries.append(task_json(outcome, digest))
         else:
             show_outcome(outcome)

@@ -6,122 +6,19 @@ reading are separate on purpose: a log can be read back later, on another machin
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-from aigo_bridge.codes import Code
-from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.benchmarks import Benchmarks
 from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
-from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.errors import EngineError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import LoggedRun
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """One benchmark that is installed."""
-
-    name: str
-    """Name to run it by, without the engine's prefix, e.g. `inspect_evals/gsm8k`."""
-    package: str
-    """Installed distribution that it comes from, with its version."""
-    parameters: tuple[str, ...] = ()
-    """Names of its parameters."""
-    summary: str = ""
-    """First line of its documentation."""
-
-
-@dataclass(frozen=True)
-class Listing:
-    """What is installed."""
-
-    benchmarks: tuple[Benchmark, ...]
-    problems: tuple[str, ...] = ()
-    """Packages that could not be looked at, with the reason."""
-    hint: str = ""
-    """Where benchmarks come from, for those who have none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchmarkRun(RunSettings):
-    """What is to be run, and how; limits that are `None` are as the benchmark says."""
-
-    task: str
-    """Registry name, file, `file@task` or folder; whatever the engine itself runs by name."""
-    arguments: Sequence[str] = ()
-    """`NAME=VALUE` texts for the benchmark's parameters, read as the engine reads them."""
-    model: str | None = None
-    """The engine's model string; `None` for benchmarks that call none, or bring their own."""
-    roles: Mapping[str, str] = field(default_factory=dict)
-    """Role of the benchmark, e.g. `grader` → the engine's model string."""
-    num_samples: int | None = None
-    """The first N samples only; `None`: all."""
-    num_trials: int | None = None
-    """How often each sample is solved; `None`: as the benchmark says."""
-    data_dir: Path | None = None
-    """Folder with the benchmark's rows, where the engine's benchmarks can do without a hub; `None`: as the
-    benchmark says."""
-    custom_tasks: Path | None = None
-    """File whose benchmarks are known beside the installed ones, where the engine has such files."""
-    more_tasks: Sequence[str] = ()
-    """Further benchmarks of the same run, each as `task`."""
-    options: Sequence[str] = ()
-    """Options of the engine's own command, as they were typed (`Benchmarks.options`)."""
-    sample_id: str | None = None
-    """Ids of the only samples to run, with commas between them; `None`: all."""
-    resume: bool = False
-    """Whether finished trials of an earlier run of the same benchmark in `out` are taken over, where the
-    engine can."""
-    fail_on_error: str | None = None
-    """Failed samples that are tolerated, `N` or a share: with one more no further sample is begun; `None`:
-    any number (see `tolerance`)."""
-    on_note: Callable[[str], None] | None = None
-    """Told of settings that the run does not follow, and why, before it begins."""
-
-
-@dataclass(frozen=True)
-class BenchmarkOption:
-    """An option of an engine's own command that its benchmarks take."""
-
-    names: tuple[str, ...]
-    """As it is typed: `--temperature`, `-M`."""
-    value: Literal["required", "optional", "none"] = "required"
-    """Whether a value follows it."""
-
-
-@dataclass(frozen=True)
-class ConvertedBenchmark:
-    """A benchmark as an AI GO task."""
-
-    task: Mapping[str, Any]
-    """The task document."""
-    rows: tuple[dict[str, Any], ...]
-    """Its data set."""
-    gaps: tuple[Gap, ...]
-    """What is different; nothing that is unsupported."""
-
-
-def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
-    """There is no such benchmark of an engine: what it might have been."""
-    full_names = {name.rpartition("/")[2]: name for name in reversed(known)}
-    near = [
-        full_names[name]
-        for name in difflib.get_close_matches(task.rpartition("/")[2], full_names, n=3, cutoff=0.6)
-    ]
-    near += [name for name in difflib.get_close_matches(task, known, n=3, cutoff=0.75) if name not in near]
-    hint = (
-        f"did you mean {' or '.join(map(repr, near[:3]))}?"
-        if near
-        else f"`aigo-bridge list {engine}` names them"
-    )
-    return UsageError(f"found no benchmark {task!r} ({hint})", code=Code.UNKNOWN_BENCHMARK)
-
 
 State = Literal["ok", "warning", "missing"]
 """`ok`; `warning`: works, with a reservation; `missing`: cannot be used as it is."""
@@ -273,61 +170,12 @@ class LogExporter(Protocol):
         ...
 
 
-class BenchmarkRunner(Protocol):
-    """Lists, runs and converts the benchmarks that already exist for an engine."""
-
-    def listing(self) -> Listing:
-        """What is installed; nothing of it is run."""
-        ...
-
-    def run(self, request: BenchmarkRun) -> list[Outcome]:
-        """Run one benchmark, or all of a file or folder, and write the evidence.
-
-        Raises:
-            UsageError: there is no such benchmark, parameter or model.
-            EngineError: the engine failed before it had a log.
-        """
-        ...
-
-    def converted(
-        self,
-        task: str,
-        arguments: Sequence[str],
-        key: str | None,
-        *,
-        data_dir: Path | None = None,
-        custom_tasks: Path | None = None,
-    ) -> ConvertedBenchmark:
-        """One benchmark as an AI GO task with the same prompts and sample scores.
-
-        `data_dir` and `custom_tasks` are as in `BenchmarkRun`; given only where the engine's benchmarks take
-        them.
-
-        Raises:
-            UsageError: there is no such benchmark or parameter, or it is several.
-            UnsupportedPlanError: it cannot be converted; the message lists every gap.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class Benchmarks:
-    """An engine's own benchmarks, and what `aigo-bridge run` may ask of them."""
-
-    load: Callable[[], BenchmarkRunner]
-    resumes: bool = False
-    """Whether finished trials of an earlier run can be taken over."""
-    reports_progress: bool = False
-    """Whether it is told as trials end."""
-    takes_local_rows: bool = False
-    """Whether rows and tasks can be given as local files (`data_dir`, `custom_tasks`)."""
-    options: Callable[[], Sequence[BenchmarkOption]] | None = None
-    """The options of its own command that a run takes besides; asked when a benchmark is run. `None`: there
-    are none."""
-
-
 def _no_runs(out: Path) -> Iterable[LoggedRun]:
     return ()
+
+
+def _no_run_id(log: Path) -> str | None:
+    return None
 
 
 def _log_alone(log: Path) -> Sequence[Path]:
@@ -376,6 +224,10 @@ class Capabilities:
     can neither be recorded nor be answered from a cassette."""
     log_files: Callable[[Path], Sequence[Path]] = _log_alone
     """The files that a native log on this machine consists of, the one that names it first."""
+    run_id: Callable[[Path], str | None] = _no_run_id
+    """What a native log on this machine calls its run, and every log that continues the run calls it, too;
+    `None`: it does not say.
+    """
     distribution: str | None = None
     """Installed package of its framework; `None`: it has none."""
     logged_runs: Callable[[Path], Iterable[LoggedRun]] = _no_runs

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from aigo_bridge.access.presence import is_file, is_folder, is_present
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import BenchmarkRunner, Benchmarks, Check, Engine, LogImporter
+from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
+from aigo_bridge.engine.engine import Check, Engine, LogImporter
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
 from aigo_bridge.importing.file_kinds import (

@@ -17,7 +17,7 @@ from typing import Literal
 
 from aigo_bridge.text.escapes import visible
 
-BESIDE_RESULTS = (".provenance.json", ".intoto.json")
+BESIDE_RESULTS = (".provenance.json", ".intoto.json", ".intoto.sigstore.json")
 """Endings of what stands beside a result: where it comes from, and who signed it."""
 
 

@@ -23,7 +23,7 @@ from aigo_bridge.plan.plan import (
     digest_of,
     named_models,
 )
-from aigo_bridge.plan.shards import ShardRows, parse_shard
+from aigo_bridge.plan.shards import Shard, ShardRows, parse_shard
 from aigo_bridge.planning.answers import answer_issues
 from aigo_bridge.planning.checks import column_issues, definition_issues, null_issues
 from aigo_bridge.planning.results import StoredRows, stored_rows
@@ -195,13 +195,12 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
     if any(issue.severity == "error" for issue in issues):
         raise SpecError(issues)
     num_trials = _num_trials(definition, origin) if stored is None else stored.num_trials
-    rows = None if origin.shard is None else ShardRows(parse_shard(origin.shard), len(samples))
-    return TaskPlan(
+    plan = TaskPlan(
         task=task,
         definition=definition,
         config=config,
         dataset=dataset,
-        samples=tuple(samples if rows is None else samples[slice(*rows.bounds)]),
+        samples=tuple(samples),
         num_trials=num_trials,
         num_samples=origin.num_samples,
         subsampling=origin.subsampling or "head",
@@ -213,8 +212,19 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         # What reading found in rules without parameters is found again once they are bound.
         warnings=tuple(dict.fromkeys((*document.issues, *issues))),
         snippet_places=snippet_places(document, definition),
+    )
+    return plan if origin.shard is None else part_of(plan, parse_shard(origin.shard))
+
+
+def part_of(plan: TaskPlan, shard: Shard) -> TaskPlan:
+    """The part of a whole plan that is a shard's."""
+    rows = ShardRows(shard, len(plan.samples))
+    return replace(
+        plan,
+        samples=plan.samples[slice(*rows.bounds)],
+        origin=None if plan.origin is None else replace(plan.origin, shard=str(shard)),
         shard=rows,
-        every_sample=tuple(samples) if rows is not None and _are_seen_together(definition) else None,
+        every_sample=plan.samples if _are_seen_together(plan.definition) else None,
     )
 
 

@@ -24,6 +24,7 @@ from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.provenance.envelope import payload_of
 from aigo_bridge.provenance.merkle import inclusion_proof, leaf_digest, root_of_proof, tree_root
 from aigo_bridge.provenance.record import LARGEST, sample_id, stem_of
+from aigo_bridge.provenance.sigstore_bundles import envelope_in
 from aigo_bridge.provenance.texts import ResultTexts
 from aigo_bridge.text.canonical_json import canonical_json
 from aigo_bridge.text.json_text import read_json
@@ -165,7 +166,8 @@ def subject_digest(statement: Mapping[str, Any]) -> str | None:
 class Disclosure:
     """One sample with what proves that it belongs to an attested result."""
 
-    envelope: Mapping[str, Any]
+    attestation: Mapping[str, Any]
+    """An envelope, or a sigstore bundle that holds one."""
     text: bytes
     """The sample as it stands in the result."""
     position: int
@@ -185,16 +187,16 @@ class Disclosure:
             "count": self.count,
             "proof": [digest.hex() for digest in self.proof],
             "sample": self.text.decode("utf-8", "surrogateescape"),
-            "attestation": dict(self.envelope),
+            "attestation": dict(self.attestation),
         }
 
 
-def disclosure_of(texts: ResultTexts, envelope: Mapping[str, Any], wanted: str) -> Disclosure:
+def disclosure_of(texts: ResultTexts, attestation: Mapping[str, Any], wanted: str) -> Disclosure:
     """The proof of one sample.
 
     Args:
         texts: the attested result.
-        envelope: its attestation.
+        attestation: an envelope of its statement, or a sigstore bundle that holds one.
         wanted: the sample's id.
 
     Raises:
@@ -211,7 +213,7 @@ def disclosure_of(texts: ResultTexts, envelope: Mapping[str, Any], wanted: str) 
     leaves = [leaf_digest(sample.text) for sample in texts.samples]
     (place,) = places
     text = bytes(texts.samples[place].text)
-    return Disclosure(envelope, text, place, len(leaves), tuple(inclusion_proof(leaves, place)))
+    return Disclosure(attestation, text, place, len(leaves), tuple(inclusion_proof(leaves, place)))
 
 
 def _text_of(name: str) -> str:
@@ -237,7 +239,7 @@ def disclosure_from(document: Any) -> Disclosure:
         digests = tuple(bytes.fromhex(digest) for digest in proof)
     except (TypeError, ValueError) as error:
         raise ValueError("its proof is no list of digests") from error
-    envelope = document.get("attestation")
-    payload_of(envelope)
-    assert isinstance(envelope, Mapping)
-    return Disclosure(envelope, text.encode("utf-8", "surrogateescape"), position, count, digests)
+    attestation = document.get("attestation")
+    payload_of(envelope_in(attestation))
+    assert isinstance(attestation, Mapping)
+    return Disclosure(attestation, text.encode("utf-8", "surrogateescape"), position, count, digests)

@@ -53,6 +53,15 @@ class Shards:
         return not self.missing and not self.stopped
 
 
+def number_of_shards(place: Path) -> int | None:
+    """Of how many shards a folder has some; `None`: of none."""
+    for folder in sorted(place.glob("shard-*-of-*")):
+        number = folder.name.rpartition("-")[2]
+        if number.isdigit():
+            return int(number)
+    return None
+
+
 def find_shards(places: Sequence[Path], *, partial: bool = False) -> Shards:
     """The shards of folders: each is a shard's, or has some.
 

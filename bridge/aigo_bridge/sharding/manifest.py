@@ -88,7 +88,9 @@ class Manifest:
     limits: Mapping[str, int | float | None]
     """Limits on each sample."""
     is_task: bool
-    """Whether it is of a task by itself; otherwise of a run file."""
+    """Whether it is of a task by itself; otherwise of a run file, or of benchmarks."""
+    benchmark: str | None = None
+    """The engine's own benchmark that it is of, as it was named, `inspect:NAME`; `None`: of AI GO tasks."""
     jobs: tuple[ShardJob, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """File in the folder → SHA-256, when it has ended."""
@@ -187,6 +189,10 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+class BusyError(UsageError):
+    """Somebody else does the same at this moment."""
+
+
 @contextmanager
 def sole(lock: Path, what: str) -> Iterator[None]:
     """Do something that nobody else does at the same time.
@@ -196,12 +202,9 @@ def sole(lock: Path, what: str) -> Iterator[None]:
         what: told of who comes second.
 
     Raises:
-        UsageError: somebody else does it.
+        BusyError: somebody else does it.
     """
     with locked(lock) as is_ours:
         if not is_ours:
-            raise UsageError(
-                f"{what}: nothing was written; wait for its end, or take another --out",
-                code=Code.PLACE_IN_USE,
-            )
+            raise BusyError(f"{what}: nothing was written; wait for its end, or take another --out")
         yield

@@ -96,28 +96,30 @@ def run_shard(
     make_folder(folder)
     with sole(folder / LOCK, f"shard {shard} is being run in {str(folder)!r} already"):
         begun = _begun(jobs, engine, settings, shard, is_task=evaluations[0].evaluation.run_file is None)
-        earlier = _earlier(folder, begun, resume=resume)
+        earlier = earlier_shard(folder, begun, resume=resume)
         if earlier is not None and earlier.status == "complete":
-            parts = tuple(PartOutcome(part, part_bounds(earlier, part), "success") for part in earlier.jobs)
-            return ShardOutcome(folder, earlier, parts, was_complete=True)
+            return complete_already(folder, earlier)
         write_manifest(folder, begun)
-        parts = _run(begun, jobs, engine, settings)
-        is_complete = all(
-            part.status == "success" and part.job.num_samples == part.num_planned for part in parts
-        )
-        ended = replace(
-            begun,
-            status="complete" if is_complete else "stopped",
-            jobs=tuple(part.job for part in parts),
-            files=digests_in(folder),
-        )
-        write_manifest(folder, ended)
-    return ShardOutcome(folder, ended, parts)
+        return ended_shard(folder, begun, _run(begun, jobs, engine, settings))
 
 
-def part_bounds(manifest: Manifest, job: ShardJob) -> tuple[int, int]:
-    """First row of a shard's part of a plan, and the one behind its last."""
-    return manifest.shard.bounds(job.total)
+def complete_already(folder: Path, earlier: Manifest) -> ShardOutcome:
+    """A shard that an earlier run has left nothing to do of."""
+    parts = tuple(PartOutcome(part, earlier.shard.bounds(part.total), "success") for part in earlier.jobs)
+    return ShardOutcome(folder, earlier, parts, was_complete=True)
+
+
+def ended_shard(folder: Path, begun: Manifest, parts: Sequence[PartOutcome]) -> ShardOutcome:
+    """Write what has become of a shard, with the digests of its files."""
+    is_complete = all(part.status == "success" and part.job.num_samples == part.num_planned for part in parts)
+    ended = replace(
+        begun,
+        status="complete" if is_complete else "stopped",
+        jobs=tuple(part.job for part in parts),
+        files=digests_in(folder),
+    )
+    write_manifest(folder, ended)
+    return ShardOutcome(folder, ended, tuple(parts))
 
 
 def _refuse_pending(evaluations: Sequence[ReadyEvaluation]) -> None:
@@ -176,8 +178,13 @@ def _shard_job(evaluation: str | None, job: Job) -> ShardJob:
     )
 
 
-def _earlier(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | None:
-    """What the folder says of an earlier run of this shard; `None`: it has none."""
+def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | None:
+    """What a folder says of an earlier run of the shard that begins; `None`: it has none.
+
+    Raises:
+        UsageError: it has one, and nobody said `resume`; or it is a shard of another run.
+        EvidenceError: its manifest is damaged.
+    """
     if not (folder / FILE).exists():
         return None
     earlier = read_manifest(folder)
@@ -244,7 +251,7 @@ def _run(
     logs = iter(engine.run(todo, settings) if todo else [])
     parts: list[PartOutcome] = []
     for (_, job), part in zip(jobs, begun.jobs, strict=True):
-        rows = part_bounds(begun, part)
+        rows = begun.shard.bounds(part.total)
         if not job.plan.samples:
             parts.append(PartOutcome(part, rows, "success"))
             continue

@@ -11,6 +11,9 @@ from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed
 MIRRORS: list[str] = []
 """Folders of copies of this process."""
 
+SHOWN: dict[str, str] = {}
+"""Folders of what was taken of a lake of this machine, and how they are told."""
+
 
 def address_of(path: str | os.PathLike[str]) -> str | None:
     """The address that a path of this machine stands for; `None`: it is a path of its own."""
@@ -26,14 +29,21 @@ def address_of(path: str | os.PathLike[str]) -> str | None:
 
 def named(path: str) -> str:
     """A path as it is told: that of a copy as the address that it is of."""
-    return address_of(path) or path
+    return address_of(path) or _shown(path)
 
 
 def with_addresses(text: str) -> str:
     """A text for people, with addresses where it has paths of copies."""
+    text = _shown(text)
     for folder in MIRRORS:
         for scheme in SCHEMES:
             text = text.replace(f"{folder}{os.sep}{scheme}{os.sep}", f"{scheme}://")
+    return text
+
+
+def _shown(text: str) -> str:
+    for folder, name in SHOWN.items():
+        text = text.replace(folder, name)
     return text
 
 

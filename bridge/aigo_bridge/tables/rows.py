@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -50,6 +50,41 @@ def rows_of(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
         yield {column: _fitting(row.get(column), kind) for column, kind in columns.items()}
 
 
+def rows_of_all(reader: LogReader, name: str) -> Iterator[tuple[TableName, Row]]:
+    """The rows of all tables that one result has, each with its table, of one reading.
+
+    Args:
+        reader: of the result.
+        name: of the result, for its rows.
+
+    Raises:
+        EvidenceError: as `rows_of`.
+    """
+    kinds = {table: {column.name: column.kind for column in SCHEMAS[table].columns} for table in SCHEMAS}
+
+    def fitting(table: TableName, row: Row) -> tuple[TableName, Row]:
+        return table, {column: _fitting(row.get(column), kind) for column, kind in kinds[table].items()}
+
+    head = _head(reader.frame(), name)
+    counts: dict[int | None, _Counts] = {}
+    for part in reader.parts():
+        if isinstance(part, FramePart):
+            log = reader.typed_frame(part)
+            yield fitting("results", {**head, **_result(log)})
+            for row in _metrics_of(log, name, counts):
+                yield fitting("metrics", row)
+            continue
+        counts.setdefault(part.run, _Counts()).add(part.value)
+        key = {**head, **_key(part)}
+        for table, rows in _BY_SAMPLE.items():
+            for row in rows(part.value):
+                yield fitting(table, {**key, **row})
+
+
+def _key(part: SamplePart) -> Row:
+    return {"run": part.run, "sample": part.position, "sample_id": str(part.value.get("sample_id"))}
+
+
 def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
     if table == "metrics":
         yield from _metrics(reader, name)
@@ -62,12 +97,7 @@ def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
     rows = _BY_SAMPLE[table]
     for part in reader.parts():
         if isinstance(part, SamplePart):
-            key = {
-                **head,
-                "run": part.run,
-                "sample": part.position,
-                "sample_id": str(part.value.get("sample_id")),
-            }
+            key = {**head, **_key(part)}
             for row in rows(part.value):
                 yield {**key, **row}
 
@@ -173,18 +203,21 @@ def _metrics(reader: LogReader, name: str) -> Iterator[Row]:
         if not isinstance(part, FramePart):
             counts.setdefault(part.run, _Counts()).add(part.value)
             continue
-        log = reader.typed_frame(part)
-        head, evidence = _head(log, name), log.evidence
-        if evidence is None:
-            return
-        for metric in evidence.metrics or ():
-            yield from _values({**head, "run": None}, metric, counts.get(None))
-        for run, of_run in enumerate(evidence.runs or ()):
-            for metric in of_run.metrics or ():
-                yield from _values({**head, "run": run}, metric, counts.get(run))
-        for error in evidence.errors:
-            if error.stage is not None and error.stage.value == "metric":
-                yield {**head, "reason": error.message}
+        yield from _metrics_of(reader.typed_frame(part), name, counts)
+
+
+def _metrics_of(log: TaskResultLog, name: str, counts: Mapping[int | None, _Counts]) -> Iterator[Row]:
+    head, evidence = _head(log, name), log.evidence
+    if evidence is None:
+        return
+    for metric in evidence.metrics or ():
+        yield from _values({**head, "run": None}, metric, counts.get(None))
+    for run, of_run in enumerate(evidence.runs or ()):
+        for metric in of_run.metrics or ():
+            yield from _values({**head, "run": run}, metric, counts.get(run))
+    for error in evidence.errors:
+        if error.stage is not None and error.stage.value == "metric":
+            yield {**head, "reason": error.message}
 
 
 def _values(head: Row, metric: MetricData, counts: _Counts | None) -> Iterator[Row]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
@@ -57,13 +57,21 @@ def _whole(value: Any) -> Any:
     return value
 
 
+class Shown(Protocol):
+    """Tables that are read while a query runs."""
+
+    def show(self, connection: Any, names: Sequence[TableName]) -> None:
+        """Have a database of DuckDB know the tables of these names; nothing is read yet."""
+        ...
+
+
 @contextmanager
-def answered(query: str, results: Results) -> Iterator[Answer]:
+def answered(query: str, results: Results | Shown) -> Iterator[Answer]:
     """Ask results.
 
     Args:
         query: one `SELECT` (also `WITH`, `FROM`, `DESCRIBE`, `SHOW`) in DuckDB's SQL.
-        results: what its tables are of.
+        results: what its tables are of, or what shows them to the database.
 
     Raises:
         UsageError: DuckDB is not installed, or the query is something else, or wrong.
@@ -76,9 +84,12 @@ def answered(query: str, results: Results) -> Iterator[Answer]:
         file = Path(folder) / "results.duckdb"
         limits = {**_LIMITS, "temp_directory": str(Path(folder) / "spilled")}
         with duckdb.connect(str(file), config=limits) as connection:
-            for name in names:
-                _fill(connection, name, results)
+            if isinstance(results, Results):
+                for name in names:
+                    _fill(connection, name, results)
         with duckdb.connect(str(file), read_only=True, config=limits) as connection:
+            if not isinstance(results, Results):
+                results.show(connection, names)
             _lock(connection)
             try:
                 batches = _batches(connection.sql(query))

@@ -12,6 +12,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.provenance.envelope import signed
 from aigo_bridge.provenance.record import provenance_file, read_provenance, stem_of
+from aigo_bridge.provenance.sigstore_bundles import Sign, bundle_file, envelope_in
 from aigo_bridge.provenance.statement import (
     attestation_file,
     disclosure_of,
@@ -32,7 +33,21 @@ _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def attest_result(result: Path, key: Ed25519PrivateKey) -> Path:
-    """Sign what a result says; returns the attestation, which stands beside it.
+    """Sign what a result says with a key; returns the attestation, which stands beside it.
+
+    Raises:
+        UsageError, EvidenceError, OSError: as `attest_with`.
+    """
+    return attest_with(lambda content: signed(content, key), result, attestation_file(result))
+
+
+def attest_with(sign: Sign, result: Path, target: Path) -> Path:
+    """Sign what a result says; returns the attestation.
+
+    Args:
+        sign: puts a signature to a payload.
+        result: the result.
+        target: the attestation, beside the result.
 
     Raises:
         UsageError: there is no such result.
@@ -51,14 +66,18 @@ def attest_result(result: Path, key: Ed25519PrivateKey) -> Path:
                 [Issue(str(findings[0]), file=str(result), hint=hint, code=Code.BROKEN_ATTESTATION)]
             )
         provenance = (file.name, file.read_bytes())
-    envelope = signed(payload(statement_of(texts, provenance)), key)
-    target = attestation_file(result)
-    _write(target, envelope)
+    _write(target, sign(payload(statement_of(texts, provenance))))
     return target
 
 
-def disclose_sample(result: Path, sample: str, out: Path | None) -> Path:
+def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: bool = False) -> Path:
     """Write one sample of an attested result with what proves that it belongs to it; returns the file.
+
+    Args:
+        result: the result.
+        sample: its id.
+        out: the file; `None`: one beside the result.
+        keyless: with the signature of an identity, not with that of a key.
 
     Raises:
         UsageError: there is no such result or sample.
@@ -66,9 +85,9 @@ def disclose_sample(result: Path, sample: str, out: Path | None) -> Path:
         OSError: the file cannot be written.
     """
     texts = _texts(result)
-    file = attestation_file(result)
+    file = bundle_file(result) if keyless else attestation_file(result)
     if not file.is_file():
-        hint = "aigo-bridge attest RESULT --key FILE"
+        hint = f"aigo-bridge attest RESULT {'--keyless' if keyless else '--key FILE'}"
         raise EvidenceError(
             [
                 Issue(
@@ -79,9 +98,9 @@ def disclose_sample(result: Path, sample: str, out: Path | None) -> Path:
                 )
             ]
         )
-    envelope = read_document(file)
+    attestation = read_document(file)
     try:
-        statement = statement_in(envelope)
+        statement = statement_in(envelope_in(attestation))
     except ValueError as error:
         raise EvidenceError([Issue(str(error), file=str(file), code=Code.BROKEN_ATTESTATION)]) from error
     expected = statement_of(texts, None)
@@ -89,7 +108,7 @@ def disclose_sample(result: Path, sample: str, out: Path | None) -> Path:
         raise EvidenceError(
             [Issue("it is the attestation of another file", file=str(file), code=Code.BROKEN_ATTESTATION)]
         )
-    disclosure = disclosure_of(texts, envelope, sample)
+    disclosure = disclosure_of(texts, attestation, sample)
     name = _OTHER.sub("-", sample).strip("-")[:60] or "sample"
     target = out or result.with_name(f"{stem_of(result)}.sample-{name}.json")
     _write(target, disclosure.to_json())

@@ -2,8 +2,9 @@
 
 ```text
 bundle.json       names and digests of all members, and what each is
-result/           the result, its provenance and its attestation
+result/           the result, its provenance and its attestations
 log/              the native log, as it lay below its folder
+cassette/         the calls of the run
 task/             the task with every file that it includes, and its rows (`rows.json`: digests of them)
 report.html       the result to look at
 ```
@@ -30,7 +31,8 @@ from aigo_bridge.exporting.manifest import manifest_of
 from aigo_bridge.exporting.packing import pack
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.provenance.definitions import digest_or_none
-from aigo_bridge.provenance.record import provenance_file
+from aigo_bridge.provenance.record import provenance_file, read_provenance
+from aigo_bridge.provenance.sigstore_bundles import bundle_file
 from aigo_bridge.provenance.statement import attestation_file
 from aigo_bridge.report.sources import ResultSource
 from aigo_bridge.report.writing import write_report
@@ -39,6 +41,7 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.canonical_json import canonical_digest
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.verification.levels import Finding
+from aigo_bridge.verification.recordings import check_cassette
 from aigo_bridge.verification.verifying import Materials, own_plan
 from aigo_bridge.version import __version__
 
@@ -62,6 +65,7 @@ class Contents:
     materials: Materials
     """Task, data sets and root."""
     log: Path | None = None
+    cassette: Path | None = None
     with_data: bool = True
     """Whether the rows of the data set go in; else their digests."""
 
@@ -86,6 +90,9 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
             log_members = _log_members(contents.log)
             names["log"] = next(iter(log_members))
             members |= log_members
+        if contents.cassette is not None:
+            names["cassette"] = f"cassette/{contents.cassette.name}"
+            members[names["cassette"]] = _cassette(contents)
         if contents.materials.task is not None:
             plan = own_plan(contents.materials.task, frame, contents.materials)
             members |= _task_members(plan, place / "task", with_data=contents.with_data)
@@ -97,9 +104,21 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
 
 def _result_files(result: Path) -> Iterator[Path]:
     yield result
-    for file in (provenance_file(result), attestation_file(result)):
+    for file in (provenance_file(result), attestation_file(result), bundle_file(result)):
         if file.is_file():
             yield file
+
+
+def _cassette(contents: Contents) -> Path:
+    """The cassette, if it is that of the result's run: no other goes into its bundle."""
+    cassette, file = contents.cassette, provenance_file(contents.result)
+    assert cassette is not None
+    if not cassette.is_file():
+        raise UsageError(f"there is no cassette {str(cassette)!r}", code=Code.MISSING_FILE)
+    check = check_cassette(cassette, read_provenance(file) if file.is_file() else None)
+    if check.findings:
+        raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)])
+    return cassette
 
 
 def _log_members(log: Path) -> dict[str, Path]:
@@ -197,6 +216,8 @@ class OpenBundle:
     """Members that are not those that were bundled."""
     release: Any = None
     """The release of aigo-bridge that has written it."""
+    cassette: Path | None = None
+    """The calls of the run."""
 
 
 def is_bundle(path: Path) -> bool:
@@ -239,6 +260,7 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
         rows if isinstance(rows, list) else None,
         tuple(findings),
         manifest.get("release"),
+        _inside(folder, manifest.get("cassette")),
     )
 
 
@@ -335,4 +357,5 @@ def _inside(folder: Path, name: Any) -> Path | None:
 
 def bundled_materials(bundle: OpenBundle, materials: Materials) -> Materials:
     """What a bundle is checked against: what it holds, and what the user names beside it."""
-    return replace(materials, log=materials.log or (None if bundle.log is None else str(bundle.log)))
+    log = None if bundle.log is None else str(bundle.log)
+    return replace(materials, log=materials.log or log, replay=materials.replay or bundle.cassette)

@@ -52,7 +52,7 @@ def verify_any(path: Path, materials: Materials) -> Verification:
         return _verify_bundle(path, materials)
     if _is_disclosure(path):
         try:
-            return Verification(path, (check_disclosure(read_document(path), materials.key),))
+            return Verification(path, (check_disclosure(read_document(path), materials.signer),))
         except EvidenceError as error:
             return Verification(path, (level("signature", [Finding(str(error))]),))
     return verify(path, materials)

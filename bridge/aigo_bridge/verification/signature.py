@@ -1,4 +1,4 @@
-"""Whether an attestation is of a result, and its signature of a key."""
+"""Whether an attestation is of a result, and its signature of whom it has to be."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.provenance.envelope import key_id, public_key, signature_problem
 from aigo_bridge.provenance.merkle import leaf_digest, tree_root
 from aigo_bridge.provenance.record import LARGEST, provenance_file
+from aigo_bridge.provenance.sigstore_bundles import bundle_file, envelope_in
 from aigo_bridge.provenance.statement import (
     attestation_file,
     disclosure_from,
@@ -25,42 +25,53 @@ from aigo_bridge.provenance.texts import ResultTexts
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.verification.levels import Finding, Level, level
 from aigo_bridge.verification.numbers import same
-
-NO_KEY = "no public key was given (--key): whose signature it is cannot be told without"
+from aigo_bridge.verification.signers import Signer
 
 
 def check_signature(
-    texts: ResultTexts, result: Path, attestation: Path | None, key: Path | None, provenance: Path | None
+    texts: ResultTexts, result: Path, attestation: Path | None, signer: Signer, provenance: Path | None
 ) -> Level:
     """The level of the signature.
 
     Args:
         texts: the result.
         result: its file.
-        attestation: its attestation; `None`: the file beside it, if there is one.
-        key: the public key that has to have signed.
+        attestation: its attestation; `None`: the files beside it, if there are any.
+        signer: who has to have signed.
         provenance: of the result; `None`: the file beside it, if there is one.
 
     Raises:
-        UsageError: the key cannot be read.
+        UsageError: what the signature is checked with is missing, or cannot be read.
     """
-    signer = None if key is None else public_key(key)
-    file = attestation or attestation_file(result)
-    if attestation is None and not file.is_file():
-        return level("signature", [], unchecked=f"there is no attestation (expected beside it: {file.name})")
-    try:
-        envelope = read_document(file)
-        statement = statement_in(envelope)
-    except (EvidenceError, ValueError) as error:
-        return level("signature", [Finding(str(error), file=file.name)])
-    findings = [*_statement_findings(texts, statement, provenance or provenance_file(result), file.name)]
-    if signer is None:
-        return level("signature", findings, unchecked=NO_KEY)
-    problem = signature_problem(envelope, signer)
-    if problem is not None:
-        findings.insert(0, Finding(problem, file=file.name))
+    beside = (attestation_file(result), bundle_file(result))
+    files = [file for file in beside if file.is_file()] if attestation is None else [attestation]
+    if not files:
+        expected = beside[0 if signer.identity is None else 1].name
+        return level("signature", [], unchecked=f"there is no attestation (expected beside it: {expected})")
+    findings: list[Finding] = []
+    signed, unchecked = [], []
+    for file in files:
+        try:
+            document = read_document(file)
+            statement = statement_in(envelope_in(document))
+        except (EvidenceError, ValueError) as error:
+            findings.append(Finding(str(error), file=file.name))
+            continue
+        missing = signer.missing(document)
+        problem = None if missing is not None else signer.problem(document)
+        if problem is not None:
+            findings.append(Finding(problem, file=file.name))
+        findings += _statement_findings(texts, statement, provenance or provenance_file(result), file.name)
+        if missing is None:
+            signed.append(signer.note(document))
+        else:
+            unchecked.append(f"{file.name}: {missing}" if len(files) > 1 else missing)
+    # One that holds is enough; the other, of another kind, is one more.
     return level(
-        "signature", findings, notes=[f"signed by key {key_id(signer)[:16]}…"] if not findings else []
+        "signature",
+        findings,
+        notes=[] if findings else [*signed, *(unchecked if signed else [])],
+        unchecked=None if signed else "; ".join(unchecked) or None,
     )
 
 
@@ -122,16 +133,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def check_disclosure(document: Any, key: Path | None) -> Level:
+def check_disclosure(document: Any, signer: Signer) -> Level:
     """Whether a disclosed sample belongs to an attested result, and who attests that.
 
     Raises:
-        UsageError: the key cannot be read.
+        UsageError: what the signature is checked with is missing, or cannot be read.
     """
-    signer = None if key is None else public_key(key)
     try:
         disclosure = disclosure_from(document)
-        statement = statement_in(disclosure.envelope)
+        statement = statement_in(envelope_in(disclosure.attestation))
         sample = read_json(disclosure.text)
     except ValueError as error:
         return level("signature", [Finding(str(error))])
@@ -143,9 +153,10 @@ def check_disclosure(document: Any, key: Path | None) -> Level:
         findings.append(
             Finding("the sample is not one of the attested result: sample or proof was altered", (), name)
         )
-    if signer is None:
-        return level("signature", findings, unchecked=NO_KEY)
-    problem = signature_problem(disclosure.envelope, signer)
+    missing = signer.missing(disclosure.attestation)
+    if missing is not None:
+        return level("signature", findings, unchecked=missing)
+    problem = signer.problem(disclosure.attestation)
     if problem is not None:
         findings.append(Finding(problem))
     place = f"number {disclosure.position + 1} of {disclosure.count}"

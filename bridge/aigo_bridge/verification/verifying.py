@@ -17,6 +17,7 @@ from aigo_bridge.evaluation.task import plan
 from aigo_bridge.execution.permissions import confined, snippet_host
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.provenance.record import provenance_file, read_provenance
+from aigo_bridge.provenance.sigstore_bundles import Identity
 from aigo_bridge.provenance.texts import ResultTexts, read_texts
 from aigo_bridge.results.reading import FramePart, LogReader
 from aigo_bridge.results.validating import validate_log
@@ -27,6 +28,7 @@ from aigo_bridge.verification.numbers import check_numbers
 from aigo_bridge.verification.recordings import check_cassette
 from aigo_bridge.verification.rescoring import check_scores
 from aigo_bridge.verification.signature import check_signature
+from aigo_bridge.verification.signers import Signer, signer_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,17 @@ class Materials:
     """`None`: the file beside the result, if there is one."""
     key: Path | None = None
     """Public key that the signature has to be of."""
+    identity: Identity | None = None
+    """Who has to have signed without a key."""
+
+    @property
+    def signer(self) -> Signer:
+        """Whose signature is asked for.
+
+        Raises:
+            UsageError: the key cannot be read.
+        """
+        return signer_of(self.key, self.identity)
 
 
 def verify(result: Path, materials: Materials) -> Verification:
@@ -85,7 +98,7 @@ def verify(result: Path, materials: Materials) -> Verification:
         level("native", [], unchecked="no native log was given (--log)")
         if materials.log is None
         else check_native(reader, materials.log, record),
-        check_signature(texts, result, materials.attestation, materials.key, materials.provenance),
+        check_signature(texts, result, materials.attestation, materials.signer, materials.provenance),
     ]
     return Verification(result, tuple(levels))
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 import signal
+import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import groupby, product
 from typing import Any
 
@@ -174,7 +174,8 @@ if LIGHTEVAL:
     PLACES = places()
     MATRIX = (sympy.MatrixBase, sympy.MatrixExpr)
     PLACES_OF_DECIMALS = 6
-    SECONDS = 5
+    SECONDS = 5.0
+    SECONDS_AGAIN = 0.5
     WITH_I = re.compile(
         r"\\mathbb\{C\}|\\i\b|\bi\b|\\text\{i\}|\\mathrm\{i\}|\\imath\b|\\det|\\operatorname\{tr\}|\\operatorname\{rank\}|\\text\{rank\}"
         r"|\\arg\{|\\Re\{|\\Im\{|\\operatorname\{(?:Re|Im)\}|\\text\{(?:Re|Im)\}"
@@ -187,26 +188,45 @@ Found = list[Any]
 """The expression that an answer was read as, if any, and the text of the first place as another chance."""
 
 
-@contextmanager
-def time_limit() -> Iterator[None]:
-    def stop(*_: Any) -> None:
-        raise TimeoutError("the expression took too long")
+class TimeIsUpError(BaseException):
+    """No `Exception`, as sympy and the parser catch these on their way, and would go on without an end."""
 
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+
+UNSETTLED: list[str] = []
+"""What was not done in time, of the answer that is being judged."""
+
+
+def in_time(function: Callable[[], Any], otherwise: Any, what: str) -> Any:
+    """A value, or another one where it takes more than `SECONDS` of processor time, so that a busy machine changes no score.
+
+    Raises:
+        RuntimeError: there is no such limit here; an answer without one could take for ever, and a guess would be a wrong score.
+    """
+
+    def stop(*_: Any) -> None:
+        raise TimeIsUpError
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("definition=lighteval compares expressions in limited time, which a thread of this process cannot do: run without --snippets in-process")
+    previous = signal.signal(signal.SIGPROF, stop)
     try:
-        yield
+        # Again and again, until it is heard: what is raised in a finalizer goes no further.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS, SECONDS_AGAIN)
+        try:
+            return function()
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except TimeIsUpError:
+        UNSETTLED.append(what)
+        return otherwise
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def attempt(function: Callable[[], Any], otherwise: Any = None) -> Any:
     """A value, or another one where it cannot be computed; that time is up is passed on."""
     try:
         return function()
-    except TimeoutError:
-        raise
     except Exception:  # sympy raises whatever it likes over what a model wrote
         return otherwise
 
@@ -247,12 +267,12 @@ def latex_of(match: re.Match[str], is_box: bool) -> tuple[Any, str]:
 
 
 def parsed(latex: str, is_percentage: bool) -> Any:
-    try:
-        with time_limit():
-            value = latex2sympy(latex, is_real=not WITH_I.search(latex), convert_degrees=False, normalization_config=None)
+    def parse() -> Any:
+        value = latex2sympy(latex, is_real=not WITH_I.search(latex), convert_degrees=False, normalization_config=None)
         return percentage(value) if is_percentage else value
-    except Exception:  # a model's text: what cannot be parsed has no value, and parsers raise whatever they like
-        return None
+
+    # A model's text: what cannot be parsed has no value, and parsers raise whatever they like.
+    return in_time(lambda: attempt(parse), None, latex)
 
 
 def percentage(value: Any) -> Any:
@@ -263,16 +283,13 @@ def number_of(match: re.Match[str]) -> tuple[Any, str]:
     """A number, or a calculation without letters."""
     groups = match.groupdict()
     integer, decimal = (next((groups[name + each] for each in "123" if groups.get(name + each)), "") for name in ("integer", "decimal"))
-    try:
-        if integer or decimal:
-            text = (integer.replace(",", "").replace(" ", "").lstrip("0") or "0") + decimal.replace(",", ".")
-            value = attempt(lambda: sympy.Number(text))
-            return percentage(value) if groups["percent"] and value is not None else value, text
-        text = groups["expr"] or ""
-        with time_limit():
-            return sympy.parse_expr(text.replace("\n", " ").replace("^", "**"), evaluate=False), text
-    except Exception:  # as above
-        return None, text
+    if integer or decimal:
+        text = (integer.replace(",", "").replace(" ", "").lstrip("0") or "0") + decimal.replace(",", ".")
+        value = attempt(lambda: sympy.Number(text))
+        return percentage(value) if groups["percent"] and value is not None else value, text
+    text = groups["expr"] or ""
+    calculation = text.replace("\n", " ").replace("^", "**")
+    return in_time(lambda: attempt(lambda: sympy.parse_expr(calculation, evaluate=False)), None, text), text
 
 
 # --- lighteval: when they are equal
@@ -284,11 +301,8 @@ def equal(right: Any, answer: Any) -> bool:
         return right.strip() == answer.strip() != ""
     if not all(isinstance(each, (sympy.Basic, sympy.MatrixBase)) for each in (right, answer)):
         return False
-    try:
-        with time_limit():
-            return equal_expressions(right, answer)
-    except Exception:  # as in the reference, what cannot be compared in time is not equal
-        return False
+    # As in the reference, what cannot be compared in time is not equal.
+    return bool(in_time(lambda: attempt(lambda: equal_expressions(right, answer), False), False, "comparison"))
 
 
 def equal_expressions(right: Any, answer: Any) -> bool:
@@ -455,8 +469,9 @@ def judged_by_algebra(answer: str, solution: str) -> tuple[bool, str | None]:
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
     answer = solver_output.output.choices[0].message.content
+    UNSETTLED.clear()
     is_correct, predicted = (judged_by_algebra if LIGHTEVAL else judged_as_text)(answer, sample["solution"])
     return {
         "scores": {"is_correct": is_correct, "has_answer": predicted is not None},
-        "metadata": {"predicted": predicted, "ground_truth": sample["answer"]},
+        "metadata": {"predicted": predicted, "ground_truth": sample["answer"]} | ({"not_in_time": [*UNSETTLED]} if UNSETTLED else {}),
     }

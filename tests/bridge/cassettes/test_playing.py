@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.cassettes.playing import Cassette, Player
 from aigo_bridge.cassettes.recording import Recorder
 from aigo_bridge.cassettes.records import CallOutcome, Failed, request_differences, request_json
 from aigo_bridge.cassettes.tape import Tape, TaskTape, TrialTape
-from aigo_bridge.dtypes import ChatCompletionInput
+from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionOutputMessage
 from aigo_bridge.errors import Issue, SampleError
 from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.models.protocol import ModelRequest
@@ -222,14 +223,15 @@ def test_lines_that_say_nothing_of_a_cassette_are_told(tmp_path: Path) -> None:
 
     place = b'{"task":"t","sample":1,"trial":0,"by":"s","model_key":"","number":0}'
     writer = CassetteWriter(tmp_path / "c", {"cassette": 1})
-    writer.write(
+    for line in (
         b'{"call":%b,"request":{},"reply":{"choices":[{"text":1,"run":"x"}]}}' % place,
         b'{"call":{"task":"t"},"request":{},"error":{"message":"m","kind":"k"}}',
         b'{"call":%b,"request":{}}' % place,
         b'{"run":{"task":"t"}}',
         b'{"other":1}',
         b"[1]",
-    )
+    ):
+        writer.write(line)
     writer.close()
     issues: list[Issue] = []
     cassette = Cassette(tmp_path / "c", issues.append)
@@ -248,6 +250,35 @@ def test_a_request_says_all_that_a_model_reads_and_no_ids() -> None:
     }
     asked = ModelRequest(ChatCompletionInput.model_validate(content), {"temperature": 0.0, "seed": None})
     assert request_json(asked, ["a"]) == {**content, "options": {"temperature": 0}, "continuations": ["a"]}
+
+
+def test_every_message_is_recorded_as_it_is_dumped() -> None:
+    """Those of texts alone are written another way, which is quicker."""
+    messages = [
+        {"role": "system", "content": ""},
+        {"role": "user", "content": "q", "name": "somebody"},
+        {"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]},
+        {"role": "assistant", "content": "no", "refusal": "never"},
+        {"role": "assistant", "content": "yes", "refusal": None},
+    ]
+    asked = ChatCompletionInput.model_validate({"messages": messages})
+    answered = ChatCompletionOutputMessage(role="assistant", content="a", refusal="r")
+    asked.messages.append(answered)
+    dumped = [message.model_dump(mode="json", exclude_none=True) for message in asked.messages]
+    assert request_json(ModelRequest(asked))["messages"] == dumped
+    assert [message.get("refusal") for message in dumped] == [None, None, None, "never", None, "r"]
+
+
+def test_what_was_asked_before_is_counted_by_model_and_request(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "c")
+    tape = TrialTape(of_task(recorder), 1, 0, "s")
+    for key, text in (("", "a"), ("", "a"), ("judge", "a"), ("", "b"), ("", "a"), ("judge", "a")):
+        tape.call(key, "m", request(text)).keep(said("x"), 5.0, 0.5)
+    recorder.close()
+    issues: list[Issue] = []
+    lines = [line for line, _ in cassette_lines(tmp_path / "c", issues.append) if "call" in line]
+    assert issues == []
+    assert [line["call"]["number"] for line in lines] == [0, 1, 0, 0, 2, 1]
 
 
 def test_differences_are_few_and_have_their_places() -> None:

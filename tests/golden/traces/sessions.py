@@ -31,7 +31,7 @@ class Session:
             "parentUuid": self.parent if parent is ... else parent,
             "isSidechain": self.side is not None,
             "userType": "external",
-            "cwd": "/work/app",
+            "cwd": "/srv/app",
             "sessionId": self.id,
             "version": self.version,
             "gitBranch": "main",

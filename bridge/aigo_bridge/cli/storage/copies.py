@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.cli.storage.places import LONG, OUTPUTS, REFUSED, Role, is_path, role_of
+from aigo_bridge.cli.storage.lakes import LAKE_MARK, imports_to_lake, is_lake, lake_part, take_lake
+from aigo_bridge.cli.storage.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, role_of
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed, parse
+from aigo_bridge.storage.mirrored import SHOWN
 
 if TYPE_CHECKING:
     from aigo_bridge.storage.addresses import Address
@@ -36,6 +38,10 @@ class Places:
     """Parameter, what the address stands for, and the address."""
     mirror: Mirror | None = None
     leases: list[Lease] = field(default_factory=list)
+    lakes: int = 0
+    """Lakes of this machine that results were taken of."""
+    into_lake: bool = False
+    """Whether the command imports into a lake: then each process takes what it reads."""
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def of(self, *roles: Role) -> list[Address]:
@@ -66,7 +72,9 @@ def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> 
     places: Places = context.meta.get(_HELD) or Places()
     places.verb = verb
     replaced, problems = list[str](), list[str]()
-    for word, parameter in _with_parameters(command, words):
+    known = list(_with_parameters(command, words))
+    places.into_lake = verb == "import" and imports_to_lake(known)
+    for word, parameter in known:
         try:
             replaced.append(_replaced(places, word, parameter))
         except UsageError as error:
@@ -123,6 +131,8 @@ def _with_parameters(command: Any, words: Sequence[str]) -> Iterator[tuple[str, 
 def _replaced(places: Places, word: str, parameter: Any) -> str:
     """A word with the path of a copy where it has an address."""
     if parameter is None or "://" not in word:
+        if parameter is not None and role_of(places.verb, parameter) == "results" and is_lake(word):
+            return _of_lake(places, word)
         if parameter is not None and is_collapsed(word) and role_of(places.verb, parameter) is not None:
             raise UsageError(
                 f"found {word!r}, an address that was taken for a path; ./ in front names a path",
@@ -134,11 +144,7 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
     role = role_of(places.verb, parameter)
     name = next((name for name in parameter.opts if name.startswith("--")), None)
     shown = "" if name is None else f"{name}: "
-    if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
-        raise UsageError(
-            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here",
-            code=Code.WRONG_ADDRESS,
-        )
+    _refuse_script(text, shown)
     if role is None:
         if scheme in SCHEMES and is_address(text):
             reason = REFUSED.get(places.verb, {}).get(parameter.name)
@@ -158,17 +164,67 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
         address = parse(text)
     except UsageError as error:
         raise UsageError(f"{shown}{error}", code=Code.WRONG_ADDRESS) from error
+    if _stays(places, parameter.name, role):
+        _check_package(address)
+        return word
     if address.is_pattern and role not in ("results", "any"):
         raise UsageError(f"{shown}found the pattern {text!r}, expected one address", code=Code.WRONG_ADDRESS)
     _check_package(address)
+    taken = _of_far_lake(places, address) if role == "results" else None
+    if taken is not None:
+        return taken
+    mirror = _mirror(places)
+    places.words.append((parameter.name, role, address))
+    return f"{front}{mirror.path(address)}{hash_sign}{key}"
+
+
+def _refuse_script(text: str, shown: str) -> None:
+    if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
+        raise UsageError(
+            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here",
+            code=Code.WRONG_ADDRESS,
+        )
+
+
+def _stays(places: Places, parameter: str, role: Role) -> bool:
+    """Whether an address is left to those who import into a lake, piece by piece."""
+    return role == "lake" or (places.into_lake and parameter in ("logs", "out"))
+
+
+def _mirror(places: Places) -> Mirror:
     if places.mirror is None:
         from aigo_bridge.storage.mirror import Mirror
 
         places.mirror = Mirror()
         places.stack.callback(places.mirror.close)
         places.stack.enter_context(clean_streams())
-    places.words.append((parameter.name, role, address))
-    return f"{front}{places.mirror.path(address)}{hash_sign}{key}"
+    return places.mirror
+
+
+def _of_lake(places: Places, location: str) -> str:
+    """The results of a lake of this machine, or its tables."""
+    if places.verb in BY_TABLES:
+        return location
+    mirror = _mirror(places)
+    places.lakes += 1
+    folder = mirror.folder / "lakes" / str(places.lakes)
+    SHOWN[str(folder)] = location.rstrip("/")
+    places.stack.callback(SHOWN.pop, str(folder), None)
+    return str(take_lake(location, folder))
+
+
+def _of_far_lake(places: Places, address: Address) -> str | None:
+    """The same of a lake in a storage; `None`: there is none."""
+    if address.is_pattern:
+        return None
+    lake = parse(lake_part(str(address)))
+    mirror = _mirror(places)
+    if not mirror.take_file(lake.below(LAKE_MARK)):
+        return None
+    if places.verb in BY_TABLES:
+        return str(mirror.path(address))
+    mirror.path(lake).joinpath(LAKE_MARK).unlink()
+    return str(take_lake(str(address), mirror.path(address)))
 
 
 def _check_package(address: Address) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 Role = Literal[
-    "file", "task", "root", "folder", "results", "result", "any", "out file", "out folder", "beside"
+    "file", "task", "root", "folder", "results", "result", "any", "out file", "out folder", "beside", "lake"
 ]
 """What an address stands for: one object; a task, with the folder that it lies in; the folder of all that a
 task reaches; a folder with all that is in it; results, a folder of them or a pattern; one result and what
 stands beside it; a file, folder or pattern; a file or folder that is
-written; a result beside which something is written."""
+written; a result beside which something is written; a lake, which is read and written where it
+lies."""
 
 _TASK: dict[str, Role] = {"task": "task", "dataset": "file", "root": "root"}
 
@@ -23,9 +24,17 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "replay": "file",
         "data_dir": "folder",
     },
-    "merge": {**_TASK, "shards": "folder", "out": "out folder"},
+    "merge": {**_TASK, "shards": "folder", "out": "out folder", "data_dir": "folder"},
     "explain": {**_TASK, "prices": "file"},
-    "import": {"logs": "any", "out": "out folder", "recompute": "task", "dataset": "file", "root": "root"},
+    "lake": {"location": "lake"},
+    "import": {
+        "logs": "any",
+        "out": "out folder",
+        "lake": "lake",
+        "recompute": "task",
+        "dataset": "file",
+        "root": "root",
+    },
     "export": {"sources": "task", "dataset": "file", "root": "root", "out": "out folder"},
     "convert": {"source": "task", "dataset": "file", "root": "root", "out": "out file"},
     "generate": {"dataset_file": "task", "dataset": "file", "root": "root", "out": "out file"},
@@ -56,16 +65,18 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "provenance": "file",
         "attestation": "file",
         "key": "file",
+        "trust_config": "file",
         "replay": "file",
     },
-    "attest": {"results": "beside", "out": "out file"},
-    "bundle": {**_TASK, "result": "result", "log": "any", "out": "out file"},
+    "attest": {"results": "beside", "out": "out file", "trust_config": "file"},
+    "bundle": {**_TASK, "result": "result", "log": "any", "replay": "file", "out": "out file"},
 }
 """Verb → its parameters that may be addresses."""
 
 REFUSED: Mapping[str, Mapping[str, str]] = {
     "init": {"folder": "a project is made on this machine"},
     "run": {"custom_tasks": "code is run from this machine only"},
+    "merge": {"custom_tasks": "code is run from this machine only"},
     "convert": {
         "custom_tasks": "code is run from this machine only",
         "data_dir": "rows of a benchmark are read from this machine",
@@ -85,6 +96,9 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
 LONG = frozenset({"run", "score", "parity", "merge"})
 """Verbs whose folders are kept up to date while they work, and written by one process at a time."""
 
+BY_TABLES = frozenset({"sql", "table"})
+"""Verbs that read a lake's tables; all others are given the results that are in it."""
+
 OUTPUTS = ("out file", "out folder")
 
 
@@ -101,5 +115,6 @@ def is_path(parameter: Any) -> bool:
 
 PATH_WORDS = (
     "FILE", "DIR", "PATH", "LOG", "RESULT", "TASK", "CASSETTE", "SOURCE", "BASE", "NEW", "DATASET", "MODEL",
+    "LAKE",
 )  # fmt: skip
 """In the help, what stands for paths."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,6 +108,20 @@ def import_logs(
             "--provenance", help="Write digests of each result and its samples, too; `verify` needs them."
         ),
     ] = False,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            "--lake",
+            metavar="LAKE",
+            help="Add to a lake of Parquet files: a folder, or s3://…; as --format parquet --out …/lake.",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Into a lake: go on with what arrives, until ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Between two looks of --watch.")
+    ] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports for programs.")] = False,
 ) -> None:
     """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
@@ -152,8 +167,15 @@ def import_logs(
             provenance=provenance,
             recompute=_recompute(recompute, dataset, root),
         )
-        if source is not None:
-            code = _traces(logs, source, out, options, engine, tell)
+        lake = _lake(lake, out, output_format, watch=watch)
+        if lake is not None or source is not None:
+            if lake is not None:
+                from aigo_bridge.cli.storage.lakes import import_to_lake, refuse_with_lake
+
+                refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
+                code = import_to_lake(lake, logs, options, tell, interval if watch else None)
+            else:
+                code = _traces(logs, str(source), out, options, engine, tell)
             if as_json:
                 print_json(reports)
             raise typer.Exit(code)
@@ -187,6 +209,24 @@ def _check_choices(values: Mapping[str, str]) -> None:
                 f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}",
                 code=Code.WRONG_OPTION,
             )
+
+
+def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> str | None:
+    """The lake that is imported into; `None`: none is."""
+    from aigo_bridge.errors import UsageError
+
+    if lake is None and output_format == "parquet":
+        from aigo_bridge.cli.storage.lakes import names_lake
+
+        lake = _lake_out(out) if names_lake(out) else None
+    if lake is None and watch:
+        raise UsageError("--watch: for an import into a lake (--lake LAKE)", code=Code.OPTIONS_APART)
+    return lake
+
+
+def _lake_out(out: Path) -> str:
+    """`--out` as it was written: a path makes one slash of two."""
+    return re.sub(r"^([a-z0-9]+):/(?!/)", r"\1://", str(out))
 
 
 def _traces(

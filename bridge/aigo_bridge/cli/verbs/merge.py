@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from aigo_bridge.cli.engine_options import OPTION, MergeCommand
 from aigo_bridge.cli.options import (
     VERB,
     AllowOption,
@@ -16,12 +17,11 @@ from aigo_bridge.cli.options import (
     SnippetsOption,
     choose_confinement,
 )
-from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
 
-@app.command("merge")
+@app.command("merge", cls=MergeCommand)
 def merge(
     shards: Annotated[
         list[Path],
@@ -35,7 +35,8 @@ def merge(
         typer.Option(
             "--task",
             metavar="TASK",
-            help="The task of the shards, where numbers depend on its code over all samples; their run file.",
+            help="The task of the shards, where numbers depend on its code over all samples; their run file, "
+            "or their benchmark (inspect:NAME, lighteval:NAME).",
         ),
     ] = None,
     partial: Annotated[
@@ -52,14 +53,31 @@ def merge(
     ] = None,
     num_samples: Annotated[
         int | None,
-        typer.Option("--num-samples", "-n", min=1, metavar="N", help="With --task, as for run."),
+        typer.Option("--num-samples", "-n", "--limit", min=1, metavar="N", help="With --task, as for run."),
     ] = None,
     subsampling: Annotated[
         str | None, typer.Option("--subsampling", metavar="head|random", help="With --task, as for run.")
     ] = None,
     num_trials: Annotated[
-        int | None, typer.Option("--num-trials", min=1, metavar="N", help="With --task, as for run.")
+        int | None,
+        typer.Option("--num-trials", "--epochs", min=1, metavar="N", help="With --task, as for run."),
     ] = None,
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-arg", "-T", metavar="NAME=VALUE", help="With a benchmark, as for run. Repeatable."
+        ),
+    ] = None,
+    sample_id: Annotated[
+        str | None, typer.Option("--sample-id", metavar="ID,…", help="With a benchmark, as for run.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="With a benchmark, as for run.")
+    ] = None,
+    custom_tasks: Annotated[
+        Path | None, typer.Option("--custom-tasks", metavar="FILE", help="With a benchmark, as for run.")
+    ] = None,
+    engine_options: Annotated[list[str] | None, typer.Option(OPTION, hidden=True)] = None,
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
     fail_on_error: Annotated[
@@ -78,34 +96,35 @@ def merge(
 
     Every metric is computed anew over all samples, from the shards' logs as a stream. Nothing is written when
     a shard is missing, is there twice, has changed since it ended, or is of another plan, model or version.
-    Nothing that stands in a shard is run; --task names your own task where code is needed.
+    Nothing that stands in a shard is run; --task names your own task where code is needed. Numbers of an
+    engine's own benchmark are the engine's: it computes them over what all shards were answered.
     Exit code: as of run; 3 with --partial where something is missing.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import origin_of
-    from aigo_bridge.cli.shards import merge_shards
-    from aigo_bridge.errors import UsageError
+    from aigo_bridge.cli.shards import MergeOptions, benchmark_of, merge_shards, refuse_without_use
 
     with reported():
         choose_confinement(snippets, allow)
-        given = {
-            "--config": config,
-            "--dataset": dataset,
-            "--num-samples": num_samples,
-            "--subsampling": subsampling,
-            "--num-trials": num_trials,
-            "--root": root,
-            "--allow-bad-tasks": allow_bad_tasks,
-        }
-        used = [name for name, value in given.items() if value]
-        if task is None and used:
-            raise UsageError(
-                f"{', '.join(used)}: with --task only; without it, all is taken from the logs",
-                code=Code.OPTIONS_APART,
-            )
+        options = MergeOptions(
+            config=config,
+            dataset=dataset,
+            subsampling=subsampling,
+            root=root,
+            allow_bad_tasks=allow_bad_tasks,
+            task_args=task_args,
+            sample_id=sample_id,
+            data_dir=data_dir,
+            custom_tasks=custom_tasks,
+            engine_options=engine_options,
+            num_samples=num_samples,
+            num_trials=num_trials,
+        )
+        benchmark = None if task is None else benchmark_of(task, options, out)
+        refuse_without_use(task, options, is_benchmark=benchmark is not None)
         origin = (
             None
-            if task is None
+            if task is None or benchmark is not None
             else origin_of(
                 task,
                 config=config,
@@ -118,7 +137,7 @@ def merge(
             )
         )
         code = merge_shards(
-            shards, out, origin, partial=partial, fail_on_error=fail_on_error, as_json=as_json
+            shards, out, origin, benchmark, partial=partial, fail_on_error=fail_on_error, as_json=as_json
         )
     if code:
         raise typer.Exit(code)

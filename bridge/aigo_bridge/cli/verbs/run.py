@@ -25,18 +25,25 @@ def run(options: RunOptions) -> None:
     stopped by ctrl-C, SIGTERM, SIGHUP
     (finished samples are kept, --resume goes on).
     """
+    from aigo_bridge.cli.cluster.options import refuse_without_cluster
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import choose_confinement
     from aigo_bridge.cli.runs import run_one
     from aigo_bridge.cli.variants import run_variants, variants
-    from aigo_bridge.engine.registry import split_name
     from aigo_bridge.execution.progress import tolerated
 
     with reported():
         tolerated(options.fail_on_error, 0)
         choose_confinement(options.snippets, options.allow)
+        refuse_without_cluster(options)
+        if options.on is not None:
+            from aigo_bridge.cli.cluster.running import run_on_ray
+
+            if code := run_on_ray(options):
+                raise typer.Exit(code)
+            return
         runs = variants(options)
-        if options.shard is not None and split_name(options.task) is None:
+        if options.shard is not None:
             from aigo_bridge.cli.shards import run_one_shard
 
             code = run_one_shard(options)

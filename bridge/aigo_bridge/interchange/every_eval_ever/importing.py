@@ -15,24 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.file_kinds import eee_kind, remote_errors
 from aigo_bridge.importing.log_import import (
-    UNMAPPED,
     Damage,
     ImportOptions,
     ImportReport,
     LossReport,
     file_stem,
     not_recomputed,
-    unmapped,
 )
 from aigo_bridge.importing.places import Place
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.interchange.every_eval_ever.conversations import SampleMapper
 from aigo_bridge.interchange.every_eval_ever.records import ENGINE, Record, frame_of, read_record
+from aigo_bridge.interchange.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_bridge.interchange.lines import line_at, numbered_lines, object_of
 from aigo_bridge.process import no_collections
 from aigo_bridge.provenance.imports import keep_provenance
@@ -96,23 +95,16 @@ class EveryEvalEver:
         Raises:
             UsageError: a location has no such files, or an option is wrong.
         """
-        if options.output_format == "parquet":
-            raise UsageError(
-                f"{', '.join(locations)}: records of Every Eval Ever are not written as parquet: found"
-                " --format parquet, expected json, json.gz or json.zst (the tables of a result log:"
-                " `aigo-bridge import RESULT --format parquet`)",
-                code=Code.WRONG_OPTION,
-            )
+        refuse_parquet("records of Every Eval Ever", locations, options)
         options.redaction()
-        pairs = find_pairs(locations)
-        out.mkdir(parents=True, exist_ok=True)
-        taken: set[str] = set()
-        worst = 0
-        for pair in pairs:
-            for report in _contained(pair, _import_pair(pair, out, options, taken)):
-                tell(report)
-                worst = max(worst, report.exit_code)
-        return worst
+        return import_each(
+            find_pairs(locations),
+            out,
+            tell,
+            imported=lambda pair, taken: _import_pair(pair, out, options, taken),
+            lost=lambda pair, reason: _nothing(pair, unmapped_damage(pair.location, reason)),
+            subject="the record",
+        )
 
 
 def find_pairs(locations: Sequence[str]) -> list[Pair]:
@@ -159,17 +151,6 @@ def _kind(place: Place, path: str, *, named: bool) -> str | None:
     if not (named or path.endswith((".json", ".jsonl"))) or not place.exists(path):
         return None
     return eee_kind(place.head(path))
-
-
-def _contained(pair: Pair, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
-    """The reports of a record; whatever is wrong with it, the others have nothing to do with it."""
-    try:
-        yield from reports
-    except UsageError:
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one record: it takes no other with it
-        reason = str(error) if isinstance(error, BridgeError) else unmapped("the record", error)
-        yield _nothing(pair, Damage(pair.location, None, reason, UNMAPPED))
 
 
 def _nothing(pair: Pair, damage: Damage) -> ImportReport:

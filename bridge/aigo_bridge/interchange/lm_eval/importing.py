@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import (
-    UNMAPPED,
     Damage,
     ImportOptions,
     ImportReport,
     LossReport,
     file_stem,
     not_recomputed,
-    unmapped,
 )
 from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.interchange.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_bridge.interchange.lm_eval.frame import ENGINE, filters_of, frame_of
 from aigo_bridge.interchange.lm_eval.header import Header, read_header
 from aigo_bridge.interchange.lm_eval.locate import Run, eval_files, find_runs, run_files
@@ -70,34 +69,16 @@ class LmEvalResults:
         Raises:
             UsageError: a location has no such files, or an option is wrong.
         """
-        if options.output_format == "parquet":
-            raise UsageError(
-                f"{', '.join(locations)}: results of lm-evaluation-harness are not written as parquet: found"
-                " --format parquet, expected json, json.gz or json.zst (the tables of a result log:"
-                " `aigo-bridge import RESULT --format parquet`)",
-                code=Code.WRONG_OPTION,
-            )
+        refuse_parquet("results of lm-evaluation-harness", locations, options)
         options.redaction()
-        runs = find_runs(locations)
-        out.mkdir(parents=True, exist_ok=True)
-        taken: set[str] = set()
-        worst = 0
-        for run in runs:
-            for report in _contained(run, import_run(run, out, options, taken)):
-                tell(report)
-                worst = max(worst, report.exit_code)
-        return worst
-
-
-def _contained(run: Run, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
-    """The reports of a run; whatever is wrong with its files, the other runs have nothing to do with it."""
-    try:
-        yield from reports
-    except UsageError:
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one run: it takes no other with it
-        reason = str(error) if isinstance(error, BridgeError) else unmapped("the results", error)
-        yield _nothing(run, [Damage(run.location, None, reason, UNMAPPED)])
+        return import_each(
+            find_runs(locations),
+            out,
+            tell,
+            imported=lambda run, taken: import_run(run, out, options, taken),
+            lost=lambda run, reason: _nothing(run, [unmapped_damage(run.location, reason)]),
+            subject="the results",
+        )
 
 
 def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> Iterator[ImportReport]:

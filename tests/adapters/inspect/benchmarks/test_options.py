@@ -195,7 +195,7 @@ def test_variables_and_dotenv_count_as_for_inspect(
     (log,) = logs_in(folder / "out")
     assert log["generation"] == {"temperature": 0.5, "max_tokens": 44}
     assert len(log["samples"]) == 2
-    assert "INSPECT_LOG_FORMAT or INSPECT_EVAL_LOG_FORMAT is not followed" in done.err
+    assert "INSPECT_EVAL_LOG_FORMAT is not followed" in done.err
 
 
 def test_other_settings_are_another_run_that_is_not_gone_on_with(folder: Path, aigo: Run) -> None:
@@ -222,6 +222,8 @@ def test_other_settings_are_another_run_that_is_not_gone_on_with(folder: Path, a
         ("--sample-id w1 -n 2", ["--sample-id and --limit"]),
         ("-n 2 --limit 3", ["--limit: given twice"]),
         ("--limit x", ["invalid literal"]),
+        ("--limit 9-20", ["--limit: 9-20 chooses none; task 'words' has 8 samples"]),
+        ("--limit 5-4", ["--limit: 5-4 chooses none"]),
         ("--run-config nowhere.yaml", ["nowhere.yaml"]),
         ("--model-base-url http://x", ["a scripted model has no address"]),
         ("lighteval:gsm8k", ["all tasks of a run are of one engine"]),
@@ -265,6 +267,16 @@ def test_options_may_stand_before_tasks_of_which_there_may_be_several(folder: Pa
     )  # fmt: skip
 
     assert [outcome["task"] for outcome in done.json] == ["words", "graded", "graded"], done.err
+
+
+def test_a_role_that_no_task_asks_is_told(folder: Path, aigo: Run) -> None:
+    run = ("run", "inspect:t.py", "--model", "scripted/a.jsonl", "--limit", 1, "--model-map")
+
+    unknown = aigo(*run, "grader=scripted/b.jsonl")
+    known = aigo(*run, "my_grader=scripted/b.jsonl")
+
+    assert "no call in the role 'grader' was counted" in unknown.err
+    assert "no call in the role" not in known.err
 
 
 def test_options_of_an_engine_are_for_its_benchmarks(aigo: Run) -> None:

@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from aigo_bridge.engine.engine import BenchmarkRun
+from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.registry import load_benchmarks
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -233,6 +234,44 @@ def test_a_document_is_never_its_own_example(
         assert "max_tokens" not in body["config"]
 
 
+def questions(outcome: Any) -> list[list[str]]:
+    """What the model was asked for each document: the texts of the user's messages."""
+    trials = [sample["trials"][0]["solver"]["output"]["trace"]["items"] for sample in samples(outcome)]
+    return [[item["content"][0]["text"] for item in items if item["role"] == "user"] for items in trials]
+
+
+def test_examples_have_their_questions_where_the_instruction_is_the_whole_question(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = rows_of("mmlu_pro")
+    model = scripted({"never": "asked"}).removeprefix("scripted/")
+    Path(model).write_text(json.dumps({"default": True, "reply": "Answer: A"}))
+
+    (outcome,) = run("mmlu_pro|2", tmp_path / "out", f"scripted/{model}", data_dir(rows))
+
+    asked = questions(outcome)
+    assert len(asked) == 3
+    for number, texts in enumerate(asked, 1):
+        assert all(text.startswith("Answer the following multiple choice question.") for text in texts)
+        assert len({*texts[:2]}) == 2
+        assert f"What is {number}^2?" in texts[2]
+
+
+def test_a_question_in_another_order_is_no_example_of_itself(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    """The order of the choices of gpqa is drawn each time a row is read."""
+    names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
+    rows = [{"Question": f"Spin of {n}?", **dict(zip(names, "rxyz", strict=True))} for n in range(8)]
+    model = scripted({"never": "asked"}).removeprefix("scripted/")
+    Path(model).write_text(json.dumps({"default": True, "reply": "Answer: A"}))
+
+    (outcome,) = run("gpqa:diamond|6", tmp_path / "out", f"scripted/{model}", data_dir({"train": rows}))
+
+    for texts in questions(outcome):
+        assert len({re.search(r"Spin of \d", text)[0] for text in texts}) == 7  # type: ignore[index]
+
+
 @pytest.mark.parametrize(
     ("selection", "spare"),
     [("random_sampling_from_train", ""), ("random_sampling", " and one to spare"), ("sequential", "")],
@@ -320,6 +359,30 @@ def test_a_task_that_is_not_there_is_told(
     monkeypatch.setattr("requests.get", unreachable)
     with pytest.raises(UsageError, match=message):
         run(task, tmp_path / "out", scripted({"a": "b"}))
+
+
+@pytest.mark.slow
+def test_a_multilingual_task_is_found_by_its_name(
+    tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    """Of lighteval's fifty thousand, which its own command knows with an option."""
+    rows = [{"enonce": "Soit x = 2.", "instruction": "Calculer x.", "choix": None, "reponse": "2"}]
+    model = scripted({"never": "asked"}).removeprefix("scripted/")
+    Path(model).write_text(json.dumps({"default": True, "reply": "2"}))
+    notes: list[str] = []
+
+    (outcome,) = run(
+        *("bac-fr", tmp_path / "out", f"scripted/{model}"),
+        data_dir({"train": rows}),
+        max_samples=2,
+        on_note=notes.append,
+    )
+
+    assert (outcome.num_samples, outcome.num_failed) == (1, 0)
+    assert {metric.value for metric in outcome.metrics if not metric.name.endswith("_stderr")} == {1.0}
+    assert [note.split(";")[1].strip()[:13] for note in notes] == ["for the first"]
+    with pytest.raises(UsageError, match=r"its file cannot be imported \(mgsm: ImportError"):
+        run("mgsm_deu", tmp_path / "out", scripted({"a": "b"}))
 
 
 def test_rows_that_do_not_fit_are_told_with_their_number(

@@ -45,6 +45,7 @@ def sql(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.looking import note_missing, plain_values, print_rows, print_written
+    from aigo_bridge.cli.storage.lakes import lake_of
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.errors import UsageError
     from aigo_bridge.tables.files import Sheet, format_of, write_tables
@@ -61,9 +62,11 @@ def sql(
             )
         if out is not None:
             format_of(out)
-        results = results_at(locations or ["out"])
-        note_missing(results)
-        with answered(query, results) as answer:
+        asked = lake_of(locations or ["out"])
+        if asked is None:
+            asked = results_at(locations or ["out"])
+            note_missing(asked)
+        with answered(query, asked) as answer:
             if out is not None:
                 sheet = Sheet("query", answer.columns, answer.rows, lambda: answer.schema)
                 print_written(out, write_tables(out, [sheet]))

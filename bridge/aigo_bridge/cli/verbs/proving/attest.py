@@ -30,6 +30,21 @@ def attest(
             "--new-key", metavar="FILE", help="Make a private key, and its public half FILE.pub.pem."
         ),
     ] = None,
+    keyless: Annotated[
+        bool,
+        typer.Option(
+            "--keyless",
+            help="Sign by an identity through sigstore, which needs a network and writes to a public log.",
+        ),
+    ] = False,
+    trust_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--trust-config",
+            metavar="FILE",
+            help="With --keyless: other services than sigstore's public ones (client trust configuration).",
+        ),
+    ] = None,
     disclose: Annotated[
         str | None,
         typer.Option(
@@ -49,12 +64,14 @@ def attest(
     It binds the result file, its numbers, its provenance and a Merkle tree over its samples. No network is
     used.
     `verify --key` checks it, and so do the tools of in-toto and DSSE.
+    --keyless writes a sigstore bundle instead, `<name>.intoto.sigstore.json`: signed by the identity of the
+    token in SIGSTORE_ID_TOKEN, or of a job in CI. `verify --identity --issuer` checks it.
     Exit code: 0 done, 2 wrong use, a key that cannot be read, or no attestation to disclose a sample of.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.provenance.envelope import make_key, private_key
-    from aigo_bridge.verification.attesting import attest_result, disclose_sample
+    from aigo_bridge.provenance.envelope import make_key
+    from aigo_bridge.verification.attesting import disclose_sample
 
     written: list[dict[str, str]] = []
     with reported():
@@ -62,27 +79,22 @@ def attest(
             public = make_key(new_key)
             written.append({"key": str(new_key), "public_key": str(public)})
         if disclose is not None:
-            if key is not None or not results or len(results) != 1:
+            if key is not None or trust_config is not None or not results or len(results) != 1:
                 raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
-            file = disclose_sample(results[0], disclose, out)
+            file = disclose_sample(results[0], disclose, out, keyless=keyless)
             written.append({"result": str(results[0]), "disclosure": str(file)})
         elif results:
-            signing = key or new_key
-            if signing is None:
-                raise UsageError(
-                    "a signature needs a key: --key FILE, or --new-key FILE for a new one (keyless signatures"
-                    " by sigstore need a network and are not made here)",
-                    code=Code.UNUSABLE_KEY,
-                )
             if out is not None:
                 raise UsageError(
                     "--out is for --disclose: an attestation stands beside its result",
                     code=Code.OPTIONS_APART,
                 )
-            signer = private_key(signing)
-            for result in results:
-                file = attest_result(result, signer)
-                written.append({"result": str(result), "attestation": str(file)})
+            if trust_config is not None and not keyless:
+                raise UsageError(
+                    "--trust-config is for --keyless: a key needs no services", code=Code.OPTIONS_APART
+                )
+            signing = key or new_key
+            written += _by_identity(results, signing, trust_config) if keyless else _by_key(results, signing)
         elif new_key is None:
             raise UsageError("name the results to attest, or --new-key FILE", code=Code.MISSING_ARGUMENT)
     if as_json:
@@ -92,3 +104,34 @@ def attest(
         for what, file_name in entry.items():
             if what != "result":
                 typer.echo(printable(f"{what.replace('_', ' '):<12}{short_path(Path(file_name))}"))
+
+
+def _by_key(results: list[Path], key: Path | None) -> list[dict[str, str]]:
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.provenance.envelope import private_key
+    from aigo_bridge.verification.attesting import attest_result
+
+    if key is None:
+        raise UsageError(
+            "a signature needs a key, --key FILE, or --new-key FILE for a new one; or an identity: --keyless",
+            code=Code.UNUSABLE_KEY,
+        )
+    signer = private_key(key)
+    return [{"result": str(result), "attestation": str(attest_result(result, signer))} for result in results]
+
+
+def _by_identity(results: list[Path], key: Path | None, trust: Path | None) -> list[dict[str, str]]:
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.provenance.sigstore_bundles import bundle_file, identity_signer
+    from aigo_bridge.verification.attesting import attest_with
+
+    if key is not None:
+        raise UsageError(
+            "--keyless signs without a key: attest once more with --key for both signatures",
+            code=Code.OPTIONS_APART,
+        )
+    with identity_signer(trust) as sign:
+        return [
+            {"result": str(result), "attestation": str(attest_with(sign, result, bundle_file(result)))}
+            for result in results
+        ]

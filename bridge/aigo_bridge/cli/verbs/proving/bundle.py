@@ -28,6 +28,14 @@ def bundle(
     log: Annotated[
         Path | None, typer.Option("--log", metavar="LOG", help="The native log that the result is of.")
     ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="CASSETTE",
+            help="The cassette of the run, with what models and judges were asked and said.",
+        ),
+    ] = None,
     without_data: Annotated[
         bool, typer.Option("--without-data", help="Digests of the data rows instead of the rows.")
     ] = False,
@@ -59,6 +67,7 @@ def bundle(
                     root=None if root is None else str(root.resolve()),
                 ),
                 log=log,
+                cassette=replay,
                 with_data=not without_data,
             ),
             out,

@@ -71,6 +71,26 @@ def verify(
             "--key", metavar="FILE", help="Public key (PEM) that has to have signed the attestation."
         ),
     ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option(
+            "--identity",
+            metavar="NAME",
+            help="Who has to have signed without a key: an e-mail address, or the address of a workflow.",
+        ),
+    ] = None,
+    issuer: Annotated[
+        str | None,
+        typer.Option("--issuer", metavar="URL", help="With --identity: the provider that vouches for it."),
+    ] = None,
+    trust_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--trust-config",
+            metavar="FILE",
+            help="With --identity: keys of other services than sigstore's public ones.",
+        ),
+    ] = None,
     dataset: DatasetOption = None,
     root: RootOption = None,
     snippets: SnippetsOption = None,
@@ -89,6 +109,7 @@ def verify(
     from aigo_bridge.cli.levels import show_verification
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.verification.opening import verify_any
+    from aigo_bridge.verification.signers import identity_of
     from aigo_bridge.verification.verifying import Materials
 
     with reported():
@@ -107,6 +128,7 @@ def verify(
                 provenance=provenance,
                 attestation=attestation,
                 key=key,
+                identity=identity_of(identity, issuer, trust_config),
             ),
         )
     if as_json:

@@ -1,0 +1,233 @@
+"""lighteval's own tasks in shards: each asks the model a part of the documents, and a merge lets lighteval
+measure all answers at once, as in one run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.benchmarks import BenchmarkPart, BenchmarkRun, PartLogs, PartRun
+from aigo_bridge.engine.outcome import Outcome, errors_by_kind
+from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
+from aigo_bridge.plan.shards import Shard
+from aigo_bridge.process import steady_time
+from aigo_bridge.redaction.secrets import learn_environment
+from aigo_lighteval.benchmarks.answers import AnsweredModel, Answers, Asked, read_answers, write_answers
+from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.outcomes import finish, plain
+from aigo_lighteval.benchmarks.pipeline import NativePipeline, folder_name, make_pipeline
+from aigo_lighteval.benchmarks.requests import apply_settings
+from aigo_lighteval.benchmarks.run import (
+    MAX_ERRORS,
+    concluded,
+    journal_of,
+    model_of,
+    refuse_options,
+    refuse_tasks,
+    sample_ids,
+    settle,
+    splits_of,
+    stdout_for_people,
+    tasks_of,
+    watch,
+)
+from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
+from aigo_lighteval.models.batches import BackendCaller
+from aigo_lighteval.models.calling import make_caller
+from aigo_lighteval.models.messages import Caller
+from aigo_lighteval.running.pipeline import quiet
+
+_SETTINGS = ("max_tokens", "stop")
+"""Settings of the model that documents then have (`apply_settings`)."""
+
+
+def run(
+    request: BenchmarkRun, shard: Shard, begin: Callable[[Sequence[BenchmarkPart]], bool]
+) -> list[PartRun]:
+    """Ask a shard of each task's documents; see `BenchmarkShards.run`.
+
+    Of a model that answers all documents in one call, an interruption leaves nothing: those are asked again.
+    """
+    refuse_options(request)
+    learn_environment()
+    with stdout_for_people():
+        caller = make_caller(request.model)
+        tasks = tasks_of(request)
+        refuse_tasks(tasks, caller)
+        pipelines = _pipelines(tasks, request)
+        models = {"": caller.name}
+        parts = [_part(each, task, models) for each, task in zip(pipelines, tasks, strict=True)]
+        for pipeline, task in zip(pipelines, tasks, strict=True):
+            settle(_share(pipeline, task, shard), task, caller)
+        if not begin(parts):
+            return []
+        with start_blocking_portal() as portal:
+            try:
+                if isinstance(caller, BackendCaller):
+                    caller.load()
+                return [
+                    _asked(pipeline, task, request, caller, portal)
+                    for pipeline, task in zip(pipelines, tasks, strict=True)
+                ]
+            finally:
+                portal.call(caller.aclose)
+
+
+def _pipelines(tasks: Sequence[Selected], request: BenchmarkRun) -> list[NativePipeline]:
+    """The pipelines of whole tasks with their documents, and with a model that has nothing to say."""
+    nobody = Answers(Asked("", "none", {}, {}, 0.0, 0.0), {}, {}, {})
+    return [
+        make_pipeline(
+            *(task, AnsweredModel([nobody], Told(), None), Told(), rows, request.num_samples, request.out),
+            sample_ids=sample_ids(request),
+        )
+        for task, rows in zip(tasks, splits_of(tasks, request), strict=True)
+    ]
+
+
+def _part(pipeline: NativePipeline, task: Selected, models: Mapping[str, str]) -> BenchmarkPart:
+    """What a task is, its documents as they are before a model's settings are theirs."""
+    documents = pipeline.documents_dict[task.name]
+    digest = hashlib.sha256(json.dumps([task.name, _metrics(task)]).encode())
+    for doc in documents:
+        digest.update(json.dumps(plain(asdict(doc)), sort_keys=True, default=str).encode() + b"\n")
+    return BenchmarkPart(task.name, digest.hexdigest(), len(documents), 1, models)
+
+
+def _metrics(task: Selected) -> list[str]:
+    return [str(metric.metric_name) for metric in task.config.metrics]
+
+
+def _asked(
+    pipeline: NativePipeline,
+    task: Selected,
+    request: BenchmarkRun,
+    caller: Caller,
+    portal: BlockingPortal,
+) -> PartRun:
+    """Ask the documents of a shard, and keep what was answered."""
+    documents = pipeline.documents_dict[task.name]
+    if not documents:
+        return PartRun()
+    told = Told()
+    started = steady_time()
+    pipeline.ask_of(model_of(caller, request, portal, told), told)
+    journal = journal_of(task, request)
+    try:
+        watch(documents, task, request, told, journal)
+        responses = _responses(pipeline, task)
+        settings = {name: caller.settings[name] for name in _SETTINGS if name in caller.settings}
+        config = plain(pipeline.model.config.model_dump())
+        asked = Asked(task.name, caller.name, config, settings, started, steady_time(), told.stopped)
+        path = request.out / f"answers-{folder_name(task.name)}.jsonl"
+        write_answers(path, asked, pipeline.sampling_docs, responses, told)
+        if told.stopped is None:
+            journal.remove()
+    finally:
+        journal.close()
+    failures = [(name, told.failures[name].message) for name in sorted(told.failures, key=int)]
+    return PartRun(
+        path,
+        num_samples=len(documents),
+        num_failed=len(failures),
+        status="success" if told.stopped is None else "error",
+        error=told.stopped,
+        num_reused=journal.num_given,
+        first_errors=tuple(errors_by_kind(failures, MAX_ERRORS)),
+    )
+
+
+def _share(pipeline: NativePipeline, task: Selected, shard: Shard) -> list[Doc]:
+    """Leave the documents of a shard only."""
+    documents = pipeline.documents_dict[task.name]
+    first, last = shard.bounds(len(documents))
+    own: list[Doc] = documents[first:last]
+    names = {doc.id for doc in own}
+    pipeline.documents_dict[task.name] = own
+    for method, asked in pipeline.sampling_docs.items():
+        pipeline.sampling_docs[method] = [doc for doc in asked if doc.id in names]
+    return own
+
+
+def _responses(pipeline: NativePipeline, task: Selected) -> Mapping[SamplingMethod, Sequence[ModelResponse]]:
+    try:
+        with quiet(), unchanged_process():
+            return pipeline.answers()
+    except (UsageError, EngineError):
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise EngineError(
+            f"task {task.name!r} failed: {type(error).__name__}: {lines[0]}", code=Code.FAILED_ENGINE
+        ) from error
+
+
+def merge(
+    request: BenchmarkRun, logs: Callable[[Sequence[BenchmarkPart]], Sequence[PartLogs]]
+) -> list[Outcome]:
+    """Measure what all shards were answered; see `BenchmarkShards.merge`."""
+    refuse_options(request)
+    learn_environment()
+    with stdout_for_people():
+        tasks = tasks_of(request)
+        pipelines = _pipelines(tasks, request)
+        parts = logs([_part(each, task, {}) for each, task in zip(pipelines, tasks, strict=True)])
+        shards = [_answers(task, part) for task, part in zip(tasks, parts, strict=True)]
+        return [
+            _merged(pipeline, task, request, answers, part.missing)
+            for pipeline, task, answers, part in zip(pipelines, tasks, shards, parts, strict=True)
+        ]
+
+
+def _answers(task: Selected, part: PartLogs) -> list[Answers]:
+    """What the shards of a task were answered, by one model."""
+    problems: list[Issue] = []
+    shards: list[Answers] = []
+    for log in part.logs:
+        try:
+            shard = read_answers(log.path)
+        except EvidenceError as error:
+            problems += error.issues
+            continue
+        shards.append(shard)
+        first = shards[0].asked
+        alike = ("task", "model", "config", "settings")
+        others = [name for name in alike if getattr(shard.asked, name) != getattr(first, name)]
+        if others:
+            message = (
+                f"shard {log.shard}: {', '.join(others)}: others than those of shard {part.logs[0].shard}"
+            )
+            problems.append(Issue(message, file=str(log.path), code=Code.SHARDS_APART))
+    if problems:
+        raise EvidenceError(problems)
+    if not shards:
+        raise EvidenceError(
+            f"no shard has answers to {task.name!r}, so there is nothing to merge", code=Code.SHARDS_MISSING
+        )
+    return shards
+
+
+def _merged(
+    pipeline: NativePipeline,
+    task: Selected,
+    request: BenchmarkRun,
+    shards: Sequence[Answers],
+    missing: str | None,
+) -> Outcome:
+    told = Told(stopped=missing)
+    pipeline.ask_of(AnsweredModel(shards, told, missing), told)
+    apply_settings(pipeline.documents_dict[task.name], shards[0].asked.settings)
+    finished = finish(pipeline, task, request.out)
+    times = (
+        min(shard.asked.started for shard in shards),
+        max(shard.asked.ended for shard in shards),
+    )
+    return concluded(task, finished, told, request.out, shards[0].asked.model, times)

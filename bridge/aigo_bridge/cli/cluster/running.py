@@ -1,0 +1,201 @@
+"""The flow of `run --on ray`: planned here, carried out in pieces by workers, merged here."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aigo_bridge.access.grants import granted
+from aigo_bridge.cli.failing import reported, show_issues
+from aigo_bridge.cli.options import cache_policy
+from aigo_bridge.cli.progress import progress
+from aigo_bridge.cli.shards import merge_shards
+from aigo_bridge.cli.terminal import note
+from aigo_bridge.cluster.local import connected
+from aigo_bridge.cluster.pieces import FOLDER, PIECE_ROWS, Work
+from aigo_bridge.cluster.running import Wanted, run_pieces
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.registry import load_engine, split_name
+from aigo_bridge.errors import EngineError, EvidenceError, UsageError
+from aigo_bridge.evaluation.running import ReadyEvaluation, ready
+from aigo_bridge.evaluation.task import evaluations_of
+from aigo_bridge.execution.jobs import make_folder
+from aigo_bridge.execution.progress import tolerated
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.plan.plan import PlanOrigin
+from aigo_bridge.plan.shards import MOST_SHARDS
+from aigo_bridge.sharding.belonging import number_of_shards
+from aigo_bridge.sharding.manifest import sole
+from aigo_bridge.storage.mirrored import address_of
+
+if TYPE_CHECKING:
+    from aigo_bridge.cli.run_options import RunOptions
+
+LOCK = ".cluster.lock"
+
+_SETTINGS = ("max_connections", "max_samples", "time_limit", "token_limit", "cost_limit")
+
+
+def run_on_ray(options: RunOptions) -> ExitCode:
+    """Run a task or a run file on a Ray cluster, and show it as one run."""
+    _refuse(options)
+    options.refuse_those_of_benchmarks()
+    origin, folder = options.origin(), options.out / FOLDER
+    with ExitStack() as stack:
+        on_progress = stack.enter_context(
+            progress(enabled=not options.as_json, display=options.display(), several=True)
+        )
+        cache = cache_policy(options.cache)
+        engine = load_engine(options.engine_names()[0])
+        evaluations = evaluations_of(origin, cache=cache, model=options.model)
+        show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
+        prepared = ready(evaluations, [engine], options.models(), resume=True)
+        _refuse_pending(prepared)
+        most_rows = max(len(job.plan.samples) for job in _jobs(prepared))
+        pieces = _number_of_pieces(options, folder, most_rows)
+        ray = stack.enter_context(connected(options.ray_address, options.workers))
+        make_folder(folder)
+        stack.enter_context(sole(options.out / LOCK, f"a run on Ray goes on in {str(options.out)!r} already"))
+        wanted = Wanted(
+            _work(options, origin, prepared, folder, pieces, cache),
+            sum(len(job.plan.samples) * job.plan.num_trials for job in _jobs(prepared)),
+            options.max_connections,
+            options.workers,
+            None if options.fail_on_error is None else _tolerated(prepared, options.fail_on_error),
+            on_progress,
+            lambda text: note(f"note: {text}"),
+        )
+        try:
+            run_pieces(ray, wanted)
+        except (EngineError, EvidenceError) as error:
+            with reported(ExitCode.FAILED):
+                raise error from error
+    return merge_shards(
+        [folder],
+        options.out,
+        origin,
+        partial=False,
+        fail_on_error=options.fail_on_error,
+        as_json=options.as_json,
+    )
+
+
+def _refuse(options: RunOptions) -> None:
+    if split_name(options.task) is not None:
+        raise UsageError(
+            "--on ray: not for an engine's own benchmark, whose metrics the engine computes over one run; as"
+            " an AI GO task, where `aigo-bridge convert` makes one, it runs in pieces",
+            code=Code.OPTIONS_APART,
+        )
+    refused = {
+        "--shard": options.shard,
+        "--report": options.report,
+        f"--engine {options.engine}": len(options.engine_names()) > 1,
+        "several --model": options.model is not None and "," in options.model,
+        "--vary": options.vary,
+        "--record": options.record,
+        "--replay": options.replay,
+        "--cache reuse": options.cache == "reuse",
+    }
+    problems = [f"{name}: not with --on ray" for name, given in refused.items() if given]
+    if options.piece_rows is not None and options.pieces is not None:
+        problems.append("--pieces, --piece-rows: one of them says how large pieces are")
+    paths: list[str | Path] = [options.out, options.task, *([options.root] if options.root else [])]
+    if any(address_of(path) is not None for path in paths) or any(
+        "://" in one for one in options.dataset or ()
+    ):
+        problems.append(
+            "addresses: not with --on ray, whose nodes share a folder; shards take them (--shard K/N)"
+        )
+    if problems:
+        raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
+
+
+def _refuse_pending(prepared: list[ReadyEvaluation]) -> None:
+    pending = [
+        entry.entry.key for one in prepared for entry in one.entries if entry.entry.pending is not None
+    ]
+    if pending:
+        raise UsageError(
+            f"--on ray: the rows of {', '.join(map(repr, pending))} come from another specification's result,"
+            " which is there when the pieces have been merged: leave it to a run of its own",
+            code=Code.NOTHING_TO_RUN,
+        )
+    if not _jobs(prepared):
+        raise UsageError(
+            "--on ray: there is nothing to run, stored results stand in for every specification",
+            code=Code.NOTHING_TO_RUN,
+        )
+
+
+def _jobs(prepared: list[ReadyEvaluation]) -> list[Any]:
+    return [job for one in prepared for entry in one.entries for job in entry.jobs]
+
+
+def _number_of_pieces(options: RunOptions, folder: Path, rows: int) -> int:
+    """As it was, when a run goes on; else by the rows."""
+    earlier = number_of_shards(folder)
+    if earlier is not None and not options.resume:
+        raise UsageError(
+            f"--out: {str(folder)!r} has pieces of a run already, and nothing is overwritten: --resume goes"
+            " on with it; another --out begins anew",
+            code=Code.ALREADY_THERE,
+        )
+    wanted = options.pieces
+    if wanted is None and (options.piece_rows is not None or earlier is None):
+        wanted = max(1, math.ceil(rows / (options.piece_rows or PIECE_ROWS)))
+    if earlier is not None and wanted not in (None, earlier):
+        raise UsageError(
+            f"--resume: the run in {str(options.out)!r} has {earlier} pieces, not {wanted}: leave out"
+            " --pieces and --piece-rows",
+            code=Code.OPTIONS_APART,
+        )
+    number = earlier or wanted or 1
+    if number > MOST_SHARDS:
+        raise UsageError(
+            f"--pieces: found {number:,}, expected at most {MOST_SHARDS:,}", code=Code.WRONG_OPTION
+        )
+    return number
+
+
+def _work(
+    options: RunOptions,
+    origin: PlanOrigin,
+    prepared: list[ReadyEvaluation],
+    folder: Path,
+    pieces: int,
+    cache: Any,
+) -> Work:
+    settings = options.settings()
+    return Work(
+        origin=origin,
+        engine=options.engine_names()[0],
+        models=options.models(),
+        pieces=pieces,
+        folder=folder.resolve(),
+        settings={name: getattr(settings, name) for name in _SETTINGS},
+        digests=tuple(
+            plan.digest for one in prepared for entry in one.evaluation.entries for plan in entry.plans
+        ),
+        cwd=str(Path.cwd()),
+        cache=cache,
+        snippets=options.snippets,
+        allow=tuple(options.allow or ()),
+        grants=replace(granted()),
+    )
+
+
+def _tolerated(prepared: list[ReadyEvaluation], text: str) -> dict[tuple[str | None, str, int], int]:
+    return {
+        (
+            one.evaluation.key if one.evaluation.run_file is not None else None,
+            job.plan.name,
+            0 if job.plan.specification is None else job.plan.specification.run,
+        ): tolerated(text, len(job.plan.samples))
+        for one in prepared
+        for entry in one.entries
+        for job in entry.jobs
+    }

@@ -1,0 +1,145 @@
+"""Imports into a lake, and lakes where a verb takes results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aigo_bridge.cli.terminal import note
+from aigo_bridge.codes import Code
+
+if TYPE_CHECKING:
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_bridge.lake.reading import LakeTables
+    from aigo_bridge.tables.results import Results
+
+_NAMES = ("lake", ".lake", "-lake", "_lake")
+_OPTIONS = {"source": "from"}
+LAKE_MARK = "lake.json"
+_KEYS = ("by_task=", "by_model=", "by_run=")
+
+
+def names_lake(out: str | os.PathLike[str]) -> bool:
+    """Whether `--format parquet --out` means a lake: one that is there, or by its name."""
+    text = os.fspath(out).rstrip("/")
+    name = text.rpartition("/")[2].lower()
+    return name == _NAMES[0] or name.endswith(_NAMES[1:]) or (Path(text) / LAKE_MARK).is_file()
+
+
+def lake_part(location: str) -> str:
+    """A location without the partitions of a lake that are named behind it."""
+    parts = location.rstrip("/").split("/")
+    while len(parts) > 1 and parts[-1].startswith(_KEYS):
+        parts.pop()
+    return "/".join(parts)
+
+
+def is_lake(location: str) -> bool:
+    """Whether a path of this machine is a lake, or partitions of one."""
+    return (Path(lake_part(location)) / LAKE_MARK).is_file()
+
+
+def imports_to_lake(words: Iterable[tuple[str, Any]]) -> bool:
+    """Whether the words of `import`, each with its parameter, mean a lake."""
+    is_table, out = False, ""
+    for word, parameter in words:
+        name = getattr(parameter, "name", None)
+        value = word.partition("=")[2] if word.startswith("--") else word
+        if name == "lake" or word == "--lake":
+            return True
+        is_table |= name == "output_format" and value == "parquet"
+        out = value if name == "out" else out
+    return is_table and bool(out) and names_lake(out)
+
+
+def take_lake(location: str, folder: Path) -> Path:
+    """Write the results that are in a lake, or in partitions of it, as result logs: of one its path, of
+    several that of the folder.
+
+    Raises:
+        UsageError: there are none, or the lake is of another release.
+        EvidenceError: it is damaged.
+    """
+    from aigo_bridge.lake.reading import LakeReader, split
+
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = LakeReader(*split(location)).write_logs(folder)
+    return logs[0] if len(logs) == 1 else folder
+
+
+def import_to_lake(
+    lake: str,
+    logs: Sequence[str],
+    options: ImportOptions,
+    tell: Callable[[ImportReport], None],
+    watch: float | None,
+) -> int:
+    """Import logs into a lake; the worst exit code.
+
+    Raises:
+        UsageError: there are no logs, or the lake is none.
+    """
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.lake.importing import KNOWN, NO_LOG, UNFINISHED, import_into
+    from aigo_bridge.lake.pieces import Piece, pieces_at
+
+    quiet = (KNOWN, NO_LOG, UNFINISHED)
+
+    def told(report: ImportReport) -> None:
+        if report.status not in quiet or report.exit_code:
+            tell(report)
+
+    def take(pieces: list[Piece]) -> ExitCode:
+        tally = import_into(lake, pieces, options, told, finished_only=watch is not None)
+        parts = [f"{tally.imported} imported", f"{tally.known} there already"]
+        parts += [f"{tally.no_logs} no logs"] if tally.no_logs else []
+        parts += [f"{tally.unfinished} not finished"] if tally.unfinished else []
+        note(f"{lake}: {', '.join(parts)}")
+        return tally.worst
+
+    if watch is None:
+        return take(pieces_at(logs))
+    from aigo_bridge.lake.watching import watch as look
+
+    look(logs, watch, lambda pieces: _nothing(take(pieces)))
+    return 0
+
+
+def _nothing(_: object) -> None:
+    """A function that gives nothing."""
+
+
+def refuse_with_lake(**given: object) -> None:
+    """Refuse options that an import into a lake has no use for.
+
+    Raises:
+        UsageError: one was given.
+    """
+    from aigo_bridge.errors import UsageError
+
+    names = [f"--{_OPTIONS.get(name, name)}" for name, value in given.items() if value]
+    if names:
+        raise UsageError(f"{', '.join(names)}: not for an import into a lake", code=Code.OPTIONS_APART)
+
+
+def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results | None:
+    """The tables of a lake for SQL, where one is asked; `None`: results are.
+
+    Raises:
+        UsageError: it is asked together with something else.
+    """
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.lake.reading import LakeTables, lake_at
+
+    found = [lake_at(location) for location in locations]
+    if not any(found):
+        return None
+    if len(found) > 1:
+        raise UsageError(
+            "a lake is asked alone: name it, or results, but not several of them", code=Code.OPTIONS_APART
+        )
+    (one,) = found
+    assert one is not None
+    return LakeTables(*one)

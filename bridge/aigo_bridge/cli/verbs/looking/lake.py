@@ -1,0 +1,149 @@
+"""`aigo-bridge lake`: what is in a lake, whether it is whole, and few large files for many small ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
+
+if TYPE_CHECKING:
+    from aigo_bridge.lake.manifest import State
+    from aigo_bridge.lake.stores import Store
+
+app = typer.Typer(**VERB)
+
+ACTIONS = ("list", "show", "compact", "verify")
+
+
+@app.command("lake")
+def lake(
+    action: Annotated[str, typer.Argument(metavar="list|show|compact|verify", help="What is done.")],
+    location: Annotated[
+        str,
+        typer.Argument(
+            metavar="LAKE", help="Folder, or s3://…; for list also LAKE/by_task=…/by_model=…/by_run=…"
+        ),
+    ],
+    files: Annotated[
+        str | None,
+        typer.Option("--files", metavar="TABLE", help="With list: the files of a table, one a line."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Look after a lake that `import … --lake` has made.
+
+    list names its results, show counts what is in it, compact makes few large files of many, verify reads all
+    of it and says what is missing, doubled or damaged.
+    Exit code: 0 done, 1 verify has found something, 2 wrong use, or no lake.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.lake.layout import TABLES
+
+    with reported():
+        if action not in ACTIONS:
+            raise UsageError(
+                f"found {action!r}, expected one of {', '.join(ACTIONS)}", code=Code.UNKNOWN_CHOICE
+            )
+        if files is not None and (action != "list" or files not in TABLES):
+            raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
+        code = _DO[action](location, files, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _list(location: str, files: str | None, as_json: bool) -> int:
+    from aigo_bridge.cli.looking import print_rows
+    from aigo_bridge.cli.terminal import print_json
+    from aigo_bridge.lake.reading import LakeReader, split
+
+    reader = LakeReader(*split(location))
+    if files is not None:
+        for source in reader.state.sources(files, reader.selection):
+            typer.echo(f"{reader.store}/{source.file.name}")
+        return 0
+    columns = ("task", "model", "run_id", "status", "samples", "failed", "ended_at")
+    rows = [
+        {name: getattr(result, name) for name in columns} for result in reader.state.results(reader.selection)
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(columns, rows, 0)
+    return 0
+
+
+def _show(location: str, _: str | None, as_json: bool) -> int:
+    from aigo_bridge.cli.terminal import print_json
+    from aigo_bridge.lake.layout import open_lake
+    from aigo_bridge.lake.manifest import load_state
+    from aigo_bridge.lake.verifying import strangers
+
+    store = open_lake(location)
+    state = load_state(store)
+    facts = _facts(store, state, len(strangers(store, state)))
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            typer.echo(f"{name:<22}{value:,}" if isinstance(value, int) else f"{name:<22}{value}")
+    return 0
+
+
+def _facts(store: Store, state: State, others: int) -> dict[str, Any]:
+    results = list(state.counting.values())
+    sizes = {file.name: file.size for cell in state.cells for file in cell.files}
+    sizes |= {file.name: file.size for result in results for file in result.files}
+    return {
+        "lake": str(store),
+        "logs": len(state.entries),
+        "damaged logs": sum(bool(entry.damage) for entry in state.entries.values()),
+        "results": len(results),
+        "replaced by better": len(state.superseded),
+        "tasks": len({result.task for result in results}),
+        "models": len({result.model for result in results}),
+        "samples": sum(result.samples for result in results),
+        "data files": len(sizes),
+        "bytes": sum(sizes.values()),
+        "logs not compacted": len(state.uncompacted),
+        "files of no result": others,
+    }
+
+
+def _compact(location: str, _: str | None, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from aigo_bridge.cli.terminal import note, print_json
+    from aigo_bridge.lake.compacting import compact
+    from aigo_bridge.lake.layout import open_lake
+
+    done = compact(location, open_lake(location), note)
+    if as_json:
+        print_json(asdict(done))
+        return 0
+    typer.echo(f"{location}: {done.results:,} results, {done.before:,} files -> {done.after:,}")
+    if done.superseded or done.removed:
+        typer.echo(f"  removed: {done.superseded:,} replaced results, {done.removed:,} files of no result")
+    return 0
+
+
+def _verify(location: str, _: str | None, as_json: bool) -> int:
+    from aigo_bridge.cli.terminal import print_json, printable
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.lake.layout import open_lake
+    from aigo_bridge.lake.verifying import problems_of
+
+    problems = list(problems_of(open_lake(location)))
+    if as_json:
+        print_json(problems)
+    else:
+        for problem in problems:
+            typer.echo(printable(problem))
+        typer.echo(f"{location}: {f'{len(problems)} problems' if problems else 'whole'}")
+    return ExitCode.FAILED if problems else ExitCode.DONE
+
+
+_DO = {"list": _list, "show": _show, "compact": _compact, "verify": _verify}

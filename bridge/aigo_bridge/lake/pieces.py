@@ -1,0 +1,118 @@
+"""What an import into a lake hands out: logs, by their names alone, a few small ones together; nothing of
+them is read before a process has got them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_bridge.importing.file_kinds import BESIDE_RESULTS, LOG_SUFFIXES, expanded
+from aigo_bridge.report.sources import is_result
+from aigo_bridge.storage.addresses import is_address, parse
+
+MOST_TOGETHER, MOST_BYTES = 16, 4 << 20
+"""Small logs that are handed out together; a larger one is alone."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file that may be a log."""
+
+    location: str
+    """A path or an address, as it is told."""
+    size: int
+    mark: str
+    """Of its content, where the storage has one."""
+    modified: float
+    named: bool
+    """Whether the user has named the file itself: then it has to be a log."""
+
+
+def pieces_at(locations: Iterable[str]) -> list[Piece]:
+    """The files at some places that are called as logs are, each once.
+
+    Raises:
+        UsageError: there is nothing at one of the places.
+        StorageError: a storage cannot be listed.
+    """
+    pieces: dict[str, Piece] = {}
+    for location in locations:
+        found = list(_remote(location) if is_address(location) else _local(location))
+        if not found:
+            raise UsageError(
+                f"no logs at {location!r} (expected files *.eval, *.json, *.tasklog.jsonl; of the last two"
+                " .gz and .zst, too)",
+                code=Code.NO_LOGS,
+            )
+        for piece in found:
+            pieces.setdefault(piece.location, piece)
+    return list(pieces.values())
+
+
+def _local(location: str) -> Iterator[Piece]:
+    for place in expanded(location):
+        if not os.path.isdir(place):  # noqa: PTH112  # names as the user writes them
+            if Path(place).is_file() and (place == location or _may_be_log(Path(place).name)):
+                yield _file(place, named=place == location)
+            continue
+        for folder, folders, names in os.walk(place):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            yield from (
+                _file(os.path.join(folder, name))  # noqa: PTH118  # as above
+                for name in sorted(names)
+                if _may_be_log(name)
+            )
+
+
+def _file(path: str, *, named: bool = False) -> Piece:
+    status = os.stat(path)  # noqa: PTH116  # as above
+    return Piece(path, status.st_size, "", status.st_mtime, named)
+
+
+def _remote(location: str) -> Iterator[Piece]:
+    from aigo_bridge.storage.objects import find, look
+
+    address = parse(location)
+    one = None if address.is_pattern else look(address)
+    for stored in find(address) if one is None else [one]:
+        if one is not None or _may_be_log(stored.key.rpartition("/")[2]):
+            place = f"{address.scheme.name}://{stored.key}"
+            yield Piece(place, stored.size, stored.mark, stored.modified, one is not None)
+
+
+def _may_be_log(name: str) -> bool:
+    if name.startswith(".") or name.endswith(BESIDE_RESULTS):
+        return False
+    return name.endswith(LOG_SUFFIXES) or is_result(name)
+
+
+def together(pieces: Sequence[Piece], jobs: int) -> list[tuple[Piece, ...]]:
+    """Pieces as they are handed out: small ones a few at a time, so that handing out costs little, but never
+    so many that a process is without work.
+    """
+    most = max(1, min(MOST_TOGETHER, len(pieces) // (8 * jobs)))
+    groups: list[tuple[Piece, ...]] = []
+    group: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        if group and (len(group) >= most or size + piece.size > MOST_BYTES):
+            groups.append(tuple(group))
+            group, size = [], 0
+        group.append(piece)
+        size += piece.size
+    return [*groups, tuple(group)] if group else groups
+
+
+def not_known(pieces: Iterable[Piece], known: Collection[tuple[str, str]]) -> list[Piece]:
+    """Pieces without those of which the storage says that they are as they were.
+
+    Args:
+        pieces: all.
+        known: location and mark of what a lake has.
+    """
+    return [piece for piece in pieces if not piece.mark or (piece.location, piece.mark) not in known]

@@ -1,0 +1,86 @@
+"""Places that processes share: never more than there are, in order, and none is lost with whoever had it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+from aigo_bridge.models.gate import Places, gated, pace, passing, paused
+
+
+def test_as_many_calls_at_a_time_as_there_are_places() -> None:
+    async def run() -> int:
+        places = Places(3)
+
+        async def call(number: int) -> None:
+            await places.take("w", str(number))
+            await asyncio.sleep(0.001)
+            places.free(str(number))
+
+        await asyncio.gather(*(call(number) for number in range(20)))
+        return places.peak
+
+    assert asyncio.run(run()) == 3
+
+
+def test_places_of_whoever_is_gone_are_free_and_what_is_not_waited_for_is_not_given() -> None:
+    async def run() -> None:
+        places = Places(1)
+        await places.take("gone", "a")
+        given_up = asyncio.create_task(places.take("here", "b"))
+        waiting = asyncio.create_task(places.take("here", "c"))
+        await asyncio.sleep(0)
+        places.free("b")
+        await given_up
+        assert not waiting.done()
+        places.forget("gone")
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(run())
+
+
+def test_a_pause_holds_everybody() -> None:
+    async def run() -> float:
+        places = Places(None)
+        places.pause(0.05)
+        before = time.monotonic()
+        await asyncio.gather(*(places.take("w", str(number)) for number in range(3)))
+        return time.monotonic() - before
+
+    assert asyncio.run(run()) >= 0.05
+
+
+class Listed:
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    async def enter(self, model: str, most: int | None) -> object:
+        self.told.append(("enter", model, most))
+        return "place"
+
+    def leave(self, model: str, place: object) -> None:
+        self.told.append(("leave", model, place))
+
+    def pause(self, model: str, seconds: float) -> None:
+        self.told.append(("pause", model, seconds))
+
+    async def reserve(self, name: str, per_minute: int) -> float:
+        return 7.0
+
+
+def test_calls_go_through_the_gate_and_without_one_through_nothing() -> None:
+    gate = Listed()
+
+    async def call() -> float:
+        with contextlib.suppress(LookupError):
+            async with passing("m", 4):
+                paused("m", None)
+                paused("m", 2.0)
+                raise LookupError  # its place is given back all the same
+        return await pace("test of a gate", 1)
+
+    assert asyncio.run(call()) == 0.0
+    with gated(gate):
+        assert asyncio.run(call()) == 7.0
+    assert gate.told == [("enter", "m", 4), ("pause", "m", 2.0), ("leave", "m", "place")]

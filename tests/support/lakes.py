@@ -1,0 +1,53 @@
+"""Logs for lakes: small ones of Inspect, each of a run of its own, and the programs that import them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from tests.support.inspect_logs.small import log
+
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_bridge.lake.importing import Tally, import_into
+from aigo_bridge.lake.pieces import pieces_at
+
+
+def make_log(
+    path: Path,
+    *,
+    run: str,
+    samples: int = 2,
+    task: str = "sums",
+    model: str = "m/one",
+    status: str = "success",
+) -> Path:
+    """A log of Inspect with some samples, each scored 1."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in log(samples).items():
+            archive.writestr(name, _changed(name, content, samples, run, task, model, status))
+    return path
+
+
+def _changed(name: str, content: bytes, samples: int, run: str, task: str, model: str, status: str) -> bytes:
+    value: Any = json.loads(content)
+    if name.startswith("samples/"):
+        value["scores"] = {"match": {"value": 1, "answer": "t"}}
+    if name in ("header.json", "_journal/start.json"):
+        ids = [f"s{number}" for number in range(samples)]
+        value["eval"] |= {"task": task, "task_id": run, "model": model, "dataset": {"sample_ids": ids}}
+    if name == "header.json":
+        totals = {"total_samples": samples, "completed_samples": samples}
+        value |= {"status": status, "results": totals}
+    return json.dumps(value).encode()
+
+
+def imported(lake: object, *logs: object, jobs: int = 1, **settings: Any) -> tuple[Tally, list[ImportReport]]:
+    """Import logs into a lake, in this process."""
+    reports: list[ImportReport] = []
+    tally = import_into(
+        str(lake), pieces_at(map(str, logs)), ImportOptions(jobs=jobs), reports.append, **settings
+    )
+    return tally, reports
