@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables registries
+.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables error-pages registries
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -191,3 +191,7 @@ support-table: $(VENV)/installed-for-tests
 ## The tables of fields in docs/task-format.md and docs/tasklog.md.
 field-tables: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.docs.field_tables
+
+## Make docs/errors.md and a page for each code anew, from the catalogue and what its examples say.
+error-pages: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.docs.error_pages

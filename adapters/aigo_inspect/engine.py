@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import (
     Capabilities,
@@ -177,7 +178,8 @@ class InspectEngine:
             wanted = ".".join(map(str, OLDEST))
             raise MissingEngineError(
                 f"inspect-ai {installed} is too old, this release needs {wanted} or later; "
-                f"run: {core_command(PACKAGE)}"
+                f"run: {core_command(PACKAGE)}",
+                code=Code.OLD_PACKAGE,
             )
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:

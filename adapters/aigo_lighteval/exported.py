@@ -22,6 +22,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.exporting.manifest import read_manifest
@@ -137,7 +138,8 @@ class ExportedTask:
                 raise UsageError(
                     f"the rows are of another export of task {plan.task.key!r}: the library that loads"
                     " them has kept a copy of"
-                    " those; remove it from its cache (HF_DATASETS_CACHE)"
+                    " those; remove it from its cache (HF_DATASETS_CACHE)",
+                    code=Code.OTHER_EXPORT,
                 )
             if row["__few_shots"]:
                 query, answer = self.shared.examples[row["sample"]]
@@ -183,7 +185,9 @@ class ExportedTask:
                 " `lighteval custom` and the"
                 " model.py in its folder, or as said here:"
             )
-            raise UnsupportedPlanError("\n".join([head, *(f"  - {problem}" for problem in problems)]))
+            raise UnsupportedPlanError(
+                "\n".join([head, *(f"  - {problem}" for problem in problems)]), code=Code.ENGINE_GAP
+            )
 
 
 class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
@@ -279,7 +283,10 @@ class ExportedModel(UncachedModel):
         responses: dict[tuple[str, int], Any] = {}
         for name, unordered in numbers.items():
             if name not in _TASKS:
-                raise UsageError(f"task {name!r} was not exported by aigo-bridge; this model runs no other")
+                raise UsageError(
+                    f"task {name!r} was not exported by aigo-bridge; this model runs no other",
+                    code=Code.OTHER_EXPORT,
+                )
             chosen = sorted(unordered)
             with working(_TASKS[name].plan, chosen, self._model) as run:
                 run.solve_all()

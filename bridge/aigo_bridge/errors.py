@@ -21,9 +21,11 @@ the tool once per mistake.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar, overload
+
+from aigo_bridge.codes import Code
 
 Severity = Literal["error", "warning"]
 Stage = Literal["configuration", "dataset", "solver", "score", "metric", "action"]
@@ -53,6 +55,8 @@ class Issue:
     """Command line option that supplies what is missing, when the file itself is not wrong: `--config`,
     `--dataset`.
     """
+    code: Code = Code.UNCODED
+    """The kind of mistake, to be looked up; all that aigo-bridge finds have one."""
 
     @property
     def place(self) -> str:
@@ -66,6 +70,11 @@ class Issue:
         where = ": ".join(part for part in (self.place, inside) if part)
         text = f"{where}: {self.message}" if where else self.message
         return f"{text} ({self.hint})" if self.hint else text
+
+
+def issue_from(values: Mapping[str, Any]) -> Issue:
+    """An issue again, from what `asdict` made of it and a JSON text has carried."""
+    return Issue(**{**values, "path": tuple(values["path"]), "code": Code(values["code"])})
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -87,8 +96,27 @@ def error_kind(message: str) -> str:
     return _IDENTIFIER.sub("#", message)
 
 
+E = TypeVar("E", bound="BridgeError")
+
+
 class BridgeError(Exception):
     """Base of every error that aigo-bridge raises on purpose."""
+
+    usual_code = Code.UNCODED
+    """Of a class that is one kind of mistake."""
+
+    def __init__(self, *args: object, code: Code | None = None):
+        super().__init__(*args)
+        self.code: Code = self.usual_code if code is None else code
+        """The kind of mistake, to be looked up; of several issues the first one's."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors come from other processes, and most have parameters that are not among `args`.
+        return _made_again, (type(self), self.args), self.__dict__
+
+
+def _made_again(kind: type[E], args: tuple[Any, ...]) -> E:
+    return kind.__new__(kind, *args)
 
 
 class UsageError(BridgeError, ValueError):
@@ -98,11 +126,19 @@ class UsageError(BridgeError, ValueError):
 class _IssuesError(BridgeError, ValueError):
     """An error that is a list of issues."""
 
-    def __init__(self, issues: Sequence[Issue] | str):
+    @overload
+    def __init__(self, issues: Sequence[Issue]) -> None: ...
+
+    @overload
+    def __init__(self, issues: str, *, code: Code) -> None: ...
+
+    def __init__(self, issues: Sequence[Issue] | str, *, code: Code | None = None):
         if isinstance(issues, str):
-            issues = [Issue(issues)]
+            issues = [Issue(issues, code=code or self.usual_code)]
         self.issues: tuple[Issue, ...] = tuple(issues)
-        super().__init__("\n".join(str(issue) for issue in self.issues))
+        super().__init__(
+            "\n".join(str(issue) for issue in self.issues), code=self.issues[0].code if issues else code
+        )
 
 
 class SpecError(_IssuesError):
@@ -123,6 +159,8 @@ class UnsupportedPlanError(BridgeError, ValueError):
 
 class MissingEngineError(BridgeError, ImportError):
     """An engine's packages are absent or of an unsuitable version; the message has the pip command."""
+
+    usual_code = Code.MISSING_PACKAGE
 
 
 class EngineError(BridgeError, RuntimeError):
@@ -145,4 +183,56 @@ class SampleError(BridgeError, RuntimeError):
         self.stage: Stage = stage
         self.hint = hint
         self.kind = kind
-        super().__init__(message)
+        super().__init__(message, code=code_of_kind(kind))
+
+
+_OF_SAMPLES = {
+    "ModelError": Code.FAILED_MODEL,
+    "NotRecorded": Code.NOT_RECORDED,
+    "MissingModel": Code.NO_MODEL,
+    "NoModel": Code.NO_MODEL,
+    "UnsupportedOption": Code.LOST_OPTION,
+    "UnsupportedRequest": Code.LOST_OPTION,
+    "UnsupportedContent": Code.UNSENDABLE_CONTENT,
+    "UnsupportedModel": Code.UNFIT_MODEL,
+    "NoLikelihoods": Code.MISSING_LIKELIHOODS,
+    "MissingLikelihoods": Code.MISSING_LIKELIHOODS,
+    "InvalidLikelihood": Code.MISSING_LIKELIHOODS,
+    "InvalidModelInput": Code.WRONG_INPUT,
+    "ChatTemplateError": Code.WRONG_INPUT,
+    "InvalidTrace": Code.WRONG_TRACE,
+    "MissingTrace": Code.WRONG_TRACE,
+    "InvalidSolverOutput": Code.WRONG_SNIPPET_RESULT,
+    "InvalidPostprocessorOutput": Code.WRONG_SNIPPET_RESULT,
+    "InvalidScores": Code.WRONG_SNIPPET_RESULT,
+    "SnippetError": Code.FAILED_SNIPPET,
+    "TemplateError": Code.TEMPLATE_FAILED,
+    "MissingColumn": Code.UNKNOWN_COLUMN,
+    "MissingValue": Code.MISSING_VALUE,
+    "EmptyGroundTruth": Code.MISSING_VALUE,
+    "InvalidChoices": Code.WRONG_SAMPLE_DATA,
+    "InvalidClaims": Code.WRONG_SAMPLE_DATA,
+    "InvalidTests": Code.WRONG_SAMPLE_DATA,
+    "InvalidRule": Code.WRONG_SAMPLE_DATA,
+    "InvalidFiles": Code.WRONG_SAMPLE_DATA,
+    "InvalidFunctionCalls": Code.WRONG_SAMPLE_DATA,
+    "InvalidEvidence": Code.DAMAGED_RESULT,
+    "MissingAnswer": Code.FAILED_MODEL,
+    "UntrustedAnswer": Code.FAILED_MODEL,
+    "NoReply": Code.UNREADABLE_VERDICT,
+    "AnotherQuestion": Code.UNREADABLE_VERDICT,
+    "UnreadableJudgeReply": Code.UNREADABLE_VERDICT,
+    "ScoreOutOfRange": Code.VERDICT_OUT_OF_RANGE,
+    "UnexpectedLabel": Code.VERDICT_OUT_OF_RANGE,
+    "SandboxError": Code.FAILED_SANDBOX,
+    "UnjudgedCode": Code.FAILED_SANDBOX,
+    "LimitExceeded": Code.EXCEEDED_LIMIT,
+    "MaxIterations": Code.EXCEEDED_LIMIT,
+    "Cancelled": Code.NEVER_BEGUN,
+}
+"""Kinds of samples' errors, as evidence has them → their codes."""
+
+
+def code_of_kind(kind: str) -> Code:
+    """The code of a sample's error, by the kind that stands in its evidence."""
+    return _OF_SAMPLES.get(kind, Code.FAILED_SAMPLE)

@@ -161,7 +161,10 @@ def test_several_logs_have_folders_of_their_own(aigo: Run, tmp_path: Path, first
 
 def test_what_cannot_be_scored_is_told(aigo: Run, tmp_path: Path, first: Path) -> None:
     missing = aigo("score", "t.yaml", "nowhere.tasklog.json")
-    assert (missing.code, missing.err) == (2, "error: there is no result log 'nowhere.tasklog.json'\n")
+    assert (missing.code, missing.err) == (
+        2,
+        "error: there is no result log 'nowhere.tasklog.json' [AB803]\n",
+    )
 
     (tmp_path / "bad.tasklog.json").write_text('{"evidence": ')
     assert aigo("score", "t.yaml", "bad.tasklog.json").code == 2

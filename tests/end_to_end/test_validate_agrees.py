@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a file of Windows": (
         {"d_csv": "q,a\nWohin?,Zürich\n".encode("cp1252")},
-        "d.csv:2: error: byte 9 is not UTF-8 (0xFC)\n  hint: in Windows-1252 it is 'ü'; if that is meant, convert the file",
+        "d.csv:2: error: byte 9 is not UTF-8 (0xFC) [AB103]\n  hint: in Windows-1252 it is 'ü'; if that is meant, convert the file",
     ),
     "semicolons": (
         {"d_csv": "q;a\nWhere?;there\n"},
@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a path in place of code": (
         {"t_yaml": scorer("{type: python, compute_scores_snippet: parts/score.py}")},
-        "t.yaml:10:46: error: found the path 'parts/score.py', expected Python code\n",
+        "t.yaml:10:46: error: found the path 'parts/score.py', expected Python code [AB134]\n",
     ),
     "the wrong parameters": (
         {"t_yaml": scorer("{type: python, compute_scores_snippet: 'def compute_scores(sample): return {}'}")},

@@ -339,7 +339,7 @@ def test_every_place_for_code_is_in_the_edited_files(hostile: tuple[Path, Edit])
 
 def test_every_verb_is_here() -> None:
     # `view` is a server; what it reads, `report` reads; so is `lsp`, which reads what `validate` and `explain` read. `parity` runs a task as `run` does; its file has no place for code. `lake` reads Parquet, and numbers and names in JSON.
-    without_files = {"schema", "doctor", "list", "init", "new", "view", "lsp", "parity", "lake"}
+    without_files = {"schema", "error", "doctor", "list", "init", "new", "view", "lsp", "parity", "lake"}
     assert {*READING_A_LOG, *READING_A_RESULT, *ON_FILES, *RUNNING, *MERGING} | without_files >= set(VERBS)
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import anyio
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionModelOutput, Message, ModelResponse
 from aigo_bridge.dtypes.items import message_text
 from aigo_bridge.engine import protocol
@@ -101,7 +102,9 @@ class EchoEngine:
             trials = partial(_records, plan, stored["trials"])
             return Evidence(plan, Execution("success", *times), stored["models"], trials)
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise EvidenceError(f"{str(log)!r} is no log of the echo engine: {error}") from error
+            raise EvidenceError(
+                f"{str(log)!r} is no log of the echo engine: {error}", code=Code.NOT_A_LOG
+            ) from error
 
 
 def _run(plan: TaskPlan, models: Models, out: Path) -> LogRef:

@@ -18,6 +18,7 @@ from inspect_ai import Task
 from inspect_ai._eval.task.util import sample_messages
 from inspect_ai.dataset import Sample
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
@@ -47,7 +48,7 @@ def convert(task: Task, *, key: str | None = None) -> ConvertedBenchmark:
     gaps = [*solver_gaps(solvers), *_task_gaps(task), *scorer_gaps(task), *_sample_gaps(task)]
     _refuse(task, gaps)
     if not samples:
-        raise UsageError(f"task {task.name!r} has no samples")
+        raise UsageError(f"task {task.name!r} has no samples", code=Code.UNFIT_BENCHMARK)
     watched = watch(solvers, samples)
     gaps += watched_gaps(watched, len(samples))
     _refuse(task, gaps)
@@ -108,7 +109,7 @@ def _refuse(task: Task, gaps: Sequence[Gap]) -> None:
         return
     lines = [f"task {task.name!r} cannot be converted: {len(refused)} gap(s)"]
     lines += [f"  - {gap.part}: {gap.reason}" + (f" ({gap.hint})" if gap.hint else "") for gap in refused]
-    raise UnsupportedPlanError("\n".join(lines))
+    raise UnsupportedPlanError("\n".join(lines), code=Code.NOT_EXPORTABLE)
 
 
 def _no(part: str, reason: str, hint: str | None = None) -> Gap:

@@ -22,6 +22,7 @@ from inspect_ai.scorer._scorer import unique_scorer_name
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import PartLog, PartLogs
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue
 from aigo_bridge.results.log_files import open_for_replacing
@@ -60,7 +61,9 @@ def merged_log(run: TaskRun, part: PartLogs, chosen: Mapping[str, Any], out: Pat
         EvidenceError: a log cannot be read, or is not one of this run's.
     """
     if not part.logs:
-        raise EvidenceError(f"no shard has a log of {run.task.name!r}, so there is nothing to merge")
+        raise EvidenceError(
+            f"no shard has a log of {run.task.name!r}, so there is nothing to merge", code=Code.SHARDS_MISSING
+        )
     headers = _headers(run, part.logs)
     path = out / part.logs[0].path.name
     gathered = _Gathered()
@@ -100,15 +103,21 @@ def _headers(run: TaskRun, logs: Sequence[PartLog]) -> list[EvalLog]:
         try:
             header = read_eval_log(str(one.path), header_only=True)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            problems.append(Issue(f"shard {one.shard}: the log cannot be read: {error}", file=str(one.path)))
+            problems.append(
+                Issue(
+                    f"shard {one.shard}: the log cannot be read: {error}",
+                    file=str(one.path),
+                    code=Code.UNREADABLE_LOG,
+                )
+            )
             continue
         headers.append(header)
         if list(header.eval.dataset.sample_ids or ()) != ids[slice(*one.rows)]:
             message = f"shard {one.shard}: the log has other samples than the shard's"
-            problems.append(Issue(message, file=str(one.path)))
+            problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
         if others := _others(headers[0], header):
             message = f"shard {one.shard}: {', '.join(others)}: others than those of shard {logs[0].shard}"
-            problems.append(Issue(message, file=str(one.path)))
+            problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
     return headers
@@ -167,11 +176,13 @@ def _members(one: PartLog, header: EvalLog, run: TaskRun, gathered: _Gathered) -
         problems = [*archive.damage]
     except (OSError, ValueError, KeyError, TypeError, BridgeError) as error:
         message = f"shard {one.shard}: the log cannot be read: {error}"
-        raise EvidenceError([Issue(message, file=str(one.path))]) from error
+        raise EvidenceError([Issue(message, file=str(one.path), code=Code.UNREADABLE_LOG)]) from error
     foreign = {trial for trial in seen if trial[0] not in own or trial[1] > run.num_trials}
     if problems or foreign:
         reason = str(problems[0].reason) if problems else f"it has samples of others: {sorted(foreign)[:3]}"
-        raise EvidenceError([Issue(f"shard {one.shard}: {reason}", file=str(one.path))])
+        raise EvidenceError(
+            [Issue(f"shard {one.shard}: {reason}", file=str(one.path), code=Code.SHARDS_APART)]
+        )
 
 
 def _plain(sample: EvalSample) -> dict[str, Any]:

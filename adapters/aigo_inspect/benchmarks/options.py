@@ -24,6 +24,7 @@ from inspect_ai.approval._policy import approval_policies_from_config
 from inspect_ai.model import GenerateConfig, GenerateConfigArgs, Model, get_model
 from inspect_ai.model._util import resolve_model_roles
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRun
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.redaction.secrets import learn_arguments, learn_environment
@@ -185,7 +186,10 @@ def _read(request: BenchmarkRun) -> dict[str, Any]:
     words = [word.partition("=")[0] for word in request.options]
     twice = [option for option, value in typed.items() if value is not None and option in words]
     if twice:
-        raise UsageError(f"{', '.join(twice)}: given twice (-n is --limit, --num-trials is --epochs)")
+        raise UsageError(
+            f"{', '.join(twice)}: given twice (-n is --limit, --num-trials is --epochs)",
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
     texts = [text for option, value in typed.items() if value is not None for text in (option, str(value))]
     texts += [text for argument in request.arguments for text in ("-T", argument)]
     names = [name for name in (request.task, *request.more_tasks) if name]
@@ -200,9 +204,11 @@ def _read(request: BenchmarkRun) -> dict[str, Any]:
     except (BridgeError, KeyboardInterrupt):
         raise
     except click.ClickException as error:
-        raise UsageError(error.format_message()) from error
+        raise UsageError(error.format_message(), code=Code.WRONG_BENCHMARK_OPTION) from error
     except (PrerequisiteError, ValueError, TypeError, LookupError, OSError, yaml.YAMLError) as error:
-        raise UsageError(f"options of inspect: {plain_text(error)}") from error
+        raise UsageError(
+            f"options of inspect: {plain_text(error)}", code=Code.WRONG_BENCHMARK_OPTION
+        ) from error
     (arguments,) = calls
     return _without_those_of_files(arguments)
 
@@ -243,7 +249,10 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
         ):
             request.on_note(f"{_variable(parameter)} is not followed: {reason}")
     if refused:
-        raise UsageError("options of `inspect eval` that are not taken:\n  " + "\n  ".join(refused))
+        raise UsageError(
+            "options of `inspect eval` that are not taken:\n  " + "\n  ".join(refused),
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
 
 
 def _variable(parameter: click.Parameter) -> str:
@@ -264,7 +273,10 @@ def _without_those_of_files(arguments: dict[str, Any]) -> dict[str, Any]:
     reasons = {"log_samples": NOT_TAKEN["no_log_samples"], **NOT_TAKEN}
     refused = [f"{name}: {reasons[name]}" for name, is_asked in conflicts.items() if is_asked]
     if refused:
-        raise UsageError("--run-config has settings that are not taken:\n  " + "\n  ".join(refused))
+        raise UsageError(
+            "--run-config has settings that are not taken:\n  " + "\n  ".join(refused),
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
     left_out = {"log_dir", "log_format", "log_header_only", "display", "score", "score_display"}
     left_out |= {"debug_errors", "trace", "ctl_server", *conflicts}
     return {name: value for name, value in arguments.items() if name not in left_out}
@@ -292,7 +304,9 @@ def _refuse_without_effect(arguments: Mapping[str, Any], request: BenchmarkRun) 
     if scripted and arguments.get("model_base_url") is not None:
         refused.append("--model-base-url: a scripted model has no address")
     if refused:
-        raise UsageError("options without effect:\n  " + "\n  ".join(refused))
+        raise UsageError(
+            "options without effect:\n  " + "\n  ".join(refused), code=Code.WRONG_BENCHMARK_OPTION
+        )
 
 
 def _check(parameters: Mapping[str, Any]) -> None:
@@ -304,13 +318,19 @@ def _check(parameters: Mapping[str, Any]) -> None:
             approval_policies_from_config(parameters["approval"])
     except Exception as error:
         # Code and files of the user's: whatever they raise is theirs to read.
-        raise UsageError(f"--solver, --approval: {type(error).__name__}: {plain_text(error)}") from error
+        raise UsageError(
+            f"--solver, --approval: {type(error).__name__}: {plain_text(error)}",
+            code=Code.WRONG_BENCHMARK_OPTION,
+        ) from error
     sandbox = parameters.get("sandbox")
     if sandbox is None:
         return
     names = sorted({registry_unqualified_name(info) for info in registry_find(_is_sandbox)})
     if sandbox.type.rpartition("/")[2] not in names:
-        raise UsageError(f"--sandbox: found {sandbox.type!r}, expected one of {', '.join(names)}")
+        raise UsageError(
+            f"--sandbox: found {sandbox.type!r}, expected one of {', '.join(names)}",
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
 
 
 def _is_sandbox(info: Any) -> bool:
@@ -352,7 +372,7 @@ def _refuse_unsent(models: Sequence[Model], generation: GenerateConfig) -> None:
                 f"{', '.join(unsent)}: the adapter {adapter!r} of {model.name!r} does not pass it on"
             )
     if refused:
-        raise UsageError("\n".join(refused))
+        raise UsageError("\n".join(refused), code=Code.WRONG_BENCHMARK_OPTION)
 
 
 def _names(text: str) -> list[str]:
@@ -371,7 +391,10 @@ def _role(bound: Any) -> Model | list[Model]:
 def _listed(bound: Any) -> Sequence[Any]:
     items = bound if isinstance(bound, list) else [bound]
     if not items or not all(isinstance(item, str | Model) for item in items):
-        raise UsageError(f"--model-role: found {bound!r}, expected NAME=MODEL or NAME={{model: …}}")
+        raise UsageError(
+            f"--model-role: found {bound!r}, expected NAME=MODEL or NAME={{model: …}}",
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
     return items
 
 

@@ -18,6 +18,7 @@ from inspect_ai.log import (
     read_eval_log_sample_summaries,
 )
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
@@ -75,14 +76,18 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
     """
     path = log_file(log, request.out)
     if path is None:
-        raise EngineError(log.error.message if log.error is not None else "no log was written")
+        raise EngineError(
+            log.error.message if log.error is not None else "no log was written", code=Code.FAILED_ENGINE
+        )
     identity = _identity(log.eval.model_dump(mode="json", exclude_none=True))
     target = result_file(request.out, name, identity, _of_result)
     stem = target.with_name(target.name.removesuffix(SUFFIX))
     imported = import_file(path, stem, ImportOptions(provenance=True))
     failures = failures_of(path)
     if not models and any("No model specified" in message for _, message in failures):
-        raise UsageError(f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL")
+        raise UsageError(
+            f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL", code=Code.NO_MODEL
+        )
     metrics = metrics_of_log(log)
     unscored = _unscored(log, path)
     model = None if log.eval.model in ("none", "none/none") else log.eval.model

@@ -28,6 +28,7 @@ from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.model._model_config import model_args_for_log, model_roles_to_model_roles_config
 from pydantic_core import to_jsonable_python
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_inspect.benchmarks.options import TRANSPORT, EvalSettings, with_roles
@@ -98,10 +99,12 @@ def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
     numbers = ", ".join({f"task {run.task.name!r} has {len(run.task.dataset)} samples": 0 for run in runs})
     limit = settings.parameters.get("limit")
     if not isinstance(limit, tuple):
-        raise UsageError(f"there is nothing to run: {numbers}")
+        raise UsageError(f"there is nothing to run: {numbers}", code=Code.NOTHING_TO_RUN)
     # Inspect has made `--limit A-B` a pair that begins at 0.
     chosen = f"{limit[0] + 1}-{limit[1]}"
-    raise UsageError(f"--limit: {chosen} chooses none; {numbers}, numbered from 1")
+    raise UsageError(
+        f"--limit: {chosen} chooses none; {numbers}, numbered from 1", code=Code.WRONG_BENCHMARK_OPTION
+    )
 
 
 def _chosen(task: Task, names: Sequence[str], settings: EvalSettings) -> Dataset:
@@ -111,7 +114,7 @@ def _chosen(task: Task, names: Sequence[str], settings: EvalSettings) -> Dataset
             task.dataset, settings.parameters.get("limit"), ids, task.sample_source is not None
         )
     except PrerequisiteError as error:
-        raise UsageError(plain_text(error)) from error
+        raise UsageError(plain_text(error), code=Code.WRONG_BENCHMARK_OPTION) from error
 
 
 def _refuse_unknown_ids(tasks: Sequence[Task], names: Sequence[str], ids: Any) -> None:
@@ -122,7 +125,8 @@ def _refuse_unknown_ids(tasks: Sequence[Task], names: Sequence[str], ids: Any) -
         number = sum(len(task.dataset) for task in tasks)
         samples = ", ".join(repr(sample.id) for sample in tasks[0].dataset[0:8])
         raise UsageError(
-            f"--sample-id: no sample {', '.join(map(repr, unknown))} among {number}, e.g. {samples}"
+            f"--sample-id: no sample {', '.join(map(repr, unknown))} among {number}, e.g. {samples}",
+            code=Code.UNKNOWN_CHOICE,
         )
 
 

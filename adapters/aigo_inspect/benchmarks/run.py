@@ -18,6 +18,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
@@ -95,7 +96,7 @@ def inspect_settings(request: BenchmarkRun) -> Iterator[EvalSettings]:
 def tasks_of(settings: EvalSettings) -> list[TaskRun]:
     """The tasks, made anew for each model."""
     if not settings.tasks:
-        raise UsageError("expected inspect:NAME, or a --run-config with a task")
+        raise UsageError("expected inspect:NAME, or a --run-config with a task", code=Code.UNKNOWN_BENCHMARK)
     tasks = []
     for model in settings.models:
         _activate(model, settings.roles, settings.generation)
@@ -167,7 +168,10 @@ def converted(
         tasks = load_tasks([task], parsed_arguments(arguments))
         if len(tasks) != 1:
             names = ", ".join(candidate.name for candidate in tasks)
-            raise UsageError(f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)")
+            raise UsageError(
+                f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)",
+                code=Code.UNKNOWN_BENCHMARK,
+            )
         return convert(tasks[0], key=key)
 
 

@@ -13,6 +13,7 @@ from inspect_ai._util.registry import registry_info, registry_params
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from pydantic_core import to_json
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkPart, BenchmarkRun, PartLogs, PartRun
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind
 from aigo_bridge.errors import UsageError
@@ -74,7 +75,7 @@ def _refuse(settings: EvalSettings) -> None:
     if settings.parameters.get("sample_shuffle") is True:
         problems.append("--shard: give --sample-shuffle a seed, so that all shards shuffle alike")
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
 
 def _refuse_tasks(runs: Sequence[TaskRun]) -> None:
@@ -91,7 +92,7 @@ def _refuse_tasks(runs: Sequence[TaskRun]) -> None:
                 f"--shard: task {name!r} stops early by what all of its samples come to, which no shard sees"
             )
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)
 
 
 def _name(task: str) -> str:

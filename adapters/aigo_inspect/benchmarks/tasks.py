@@ -29,6 +29,7 @@ from inspect_ai._util.decorator import parse_decorators
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_lookup
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_inspect.models.models import plain_text
@@ -177,7 +178,9 @@ def _find(name: str) -> list[_Found]:
     else:
         declared = _in_file(path, task)
     if not declared:
-        raise UsageError(f"no task in {name!r} (a task is a function decorated with @task)")
+        raise UsageError(
+            f"no task in {name!r} (a task is a function decorated with @task)", code=Code.UNKNOWN_BENCHMARK
+        )
     return declared
 
 
@@ -190,7 +193,7 @@ def _matching(name: str) -> list[Path] | None:
     files = sorted(task_files([str(path.relative_to(path.anchor))], root), key=lambda file: file.as_posix())
     files = [file for file in files if parse_decorators(file, "task")]
     if not files:
-        raise UsageError(f"no file with tasks matches {name!r}")
+        raise UsageError(f"no file with tasks matches {name!r}", code=Code.UNKNOWN_BENCHMARK)
     return files
 
 
@@ -203,20 +206,24 @@ def _path_of(name: str) -> tuple[Path | None, str | None]:
         return Path(file).absolute(), task
     looks_like_file = (file or name).endswith((".py", ".ipynb")) or name.startswith(("/", "./", "../"))
     if looks_like_file:
-        raise UsageError(f"there is no file {file or name!r}")
+        raise UsageError(f"there is no file {file or name!r}", code=Code.NOTHING_THERE)
     return None, None
 
 
 def _in_file(file: Path, task: str | None) -> list[_Found]:
     if not is_task_path(file) and task is None:
-        raise UsageError(f"{str(file)!r} is no file of Inspect tasks, expected .py or .ipynb")
+        raise UsageError(
+            f"{str(file)!r} is no file of Inspect tasks, expected .py or .ipynb", code=Code.UNKNOWN_BENCHMARK
+        )
     _guarded(str(file), lambda: load_file_tasks(file))
     names = [name for name, _ in parse_decorators(file, "task")]
     if task is None:
         return [_Found(name, _parameters(name), file) for name in names]
     if task not in names:
         task_names = ", ".join(map(repr, names)) or "no task"
-        raise UsageError(f"found no task {task!r} in {file.name!r}, which has {task_names}")
+        raise UsageError(
+            f"found no task {task!r} in {file.name!r}, which has {task_names}", code=Code.UNKNOWN_BENCHMARK
+        )
     return [_Found(task, _parameters(task), file)]
 
 
@@ -233,7 +240,7 @@ def parsed_arguments(arguments: Sequence[str]) -> dict[str, Any]:
     for text in arguments:
         name, equals, _ = text.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"-T: found {text!r}, expected NAME=VALUE")
+            raise UsageError(f"-T: found {text!r}, expected NAME=VALUE", code=Code.WRONG_BENCHMARK_OPTION)
     return dict(parse_cli_args(tuple(arguments)))
 
 
@@ -255,7 +262,10 @@ def _refuse_unknown_parameters(declared: Sequence[_Found], values: Mapping[str, 
     wrong = [name for name in values if name not in parameters]
     if wrong:
         has = ", ".join(dict.fromkeys(parameters)) or "no parameters"
-        raise UsageError(f"-T: found {', '.join(map(repr, wrong))}, expected one of the parameters: {has}")
+        raise UsageError(
+            f"-T: found {', '.join(map(repr, wrong))}, expected one of the parameters: {has}",
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
 
 
 def _made(task: _Found, arguments: Mapping[str, Any], *, again: bool) -> Task:
@@ -285,4 +295,6 @@ def _guarded(name: str, call: Callable[[], Any]) -> Any:
         raise
     except (Exception, SystemExit) as error:
         text = plain_text(error) if isinstance(error, PrerequisiteError) else str(error)
-        raise UsageError(f"task {name!r} cannot be loaded: {type(error).__name__}: {text}") from error
+        raise UsageError(
+            f"task {name!r} cannot be loaded: {type(error).__name__}: {text}", code=Code.UNKNOWN_BENCHMARK
+        ) from error

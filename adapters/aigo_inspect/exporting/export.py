@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Exported, ExportOptions
 from aigo_bridge.engine.protocol import contradictions, likelihood_gaps
 from aigo_bridge.engine.registry import require_exact
@@ -96,14 +97,16 @@ def export_log(result: Path, out: Path, *, force: bool) -> Path:
         UsageError: the log is there already (without `force`), or the folder is a file.
     """
     if out.exists() and not out.is_dir():
-        raise UsageError(f"--out: {str(out)!r} is a file, expected a folder")
+        raise UsageError(f"--out: {str(out)!r} is a file, expected a folder", code=Code.UNUSABLE_OUTPUT)
     if not result.is_file():
-        raise UsageError(f"there is no file {str(result)!r}")
+        raise UsageError(f"there is no file {str(result)!r}", code=Code.NOTHING_THERE)
     with draft_near(out.absolute()) as draft:
         log = _log_of(result, draft)
         place = out / log.name
         if place.exists() and not force:
-            raise UsageError(f"{str(place)!r} is there already (--force replaces it)")
+            raise UsageError(
+                f"{str(place)!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+            )
         out.mkdir(parents=True, exist_ok=True)
         log.replace(place)
     return place
@@ -125,7 +128,7 @@ def _log_of(result: Path, folder: Path) -> Path:
             f"not a result log that can be exported: {dotted(issues[0].path)}: {issues[0].message}{more}"
         )
         hint = f"aigo-bridge validate {result} says what is wrong with it"
-        raise EvidenceError([Issue(message, file=str(result), hint=hint)]) from error
+        raise EvidenceError([Issue(message, file=str(result), hint=hint, code=Code.NOT_A_RESULT)]) from error
 
 
 def _requirements(plan: TaskPlan, form: Form) -> list[str]:

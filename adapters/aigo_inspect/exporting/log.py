@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.redaction.secrets import redact, redact_json, redact_value
@@ -58,7 +59,9 @@ def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -
     reader = read_log(Path(result))
     frame = reader.frame()
     if frame.evidence is not None and frame.evidence.runs:
-        raise EvidenceError(f"{os.fspath(result)!r} has several runs, an Inspect log holds one")
+        raise EvidenceError(
+            f"{os.fspath(result)!r} has several runs, an Inspect log holds one", code=Code.UNFIT_RESULT
+        )
     path = Path(target)
     if path.suffix != ".eval":
         path.mkdir(parents=True, exist_ok=True)
@@ -338,7 +341,7 @@ def carries_evidence(log: LogReader) -> bool:
             f"the evidence that the log carries is not what the log says ({contradiction}); the log's word"
             " was taken"
         )
-        log.note(FRAME, EvidenceError(reason))
+        log.note(FRAME, EvidenceError(reason, code=Code.UNFIT_RESULT))
     return False
 
 
@@ -358,7 +361,7 @@ def _raw(log: LogReader, name: str) -> Any:
     """A member with its secrets: what is compared is what was written."""
     data = log.read_raw(name)
     if data is None:
-        raise EvidenceError(f"{name!r} cannot be read")
+        raise EvidenceError(f"{name!r} cannot be read", code=Code.UNREADABLE_LOG)
     log.bounds.check_document(name, data)
     return parse_json(data, name).value
 

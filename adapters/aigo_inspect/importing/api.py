@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog, Trace, make_explicit
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
@@ -174,7 +175,9 @@ def trace_rows(location: str) -> Iterator[Mapping[str, Any]]:
                 yield _row(sample, spec, log, several_epochs=epochs)
             if reader.damage:
                 parts = "; ".join(str(part) for part in reader.damage[:3])
-                raise EvidenceError(f"{log!r}: {len(reader.damage)} part(s) cannot be read: {parts}")
+                raise EvidenceError(
+                    f"{log!r}: {len(reader.damage)} part(s) cannot be read: {parts}", code=Code.DAMAGED_LOG
+                )
 
 
 def _row(sample: RawSample, spec: Mapping[str, Any], log: str, *, several_epochs: bool) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
@@ -141,7 +142,7 @@ def import_logs(
         OSError: the folder cannot be made.
     """
     if jobs is not None and jobs < 1:
-        raise UsageError(f"found {jobs} jobs, expected at least 1")
+        raise UsageError(f"found {jobs} jobs, expected at least 1", code=Code.WRONG_OPTION)
     options = ImportOptions(context, output_format, keep, jobs, redact, tuple(patterns), bounds, max_loss)
     options.redaction()
     reports = []
@@ -317,7 +318,7 @@ def import_own(
         if isinstance(error, UnreachableError):
             return None
         if isinstance(error, BridgeError):
-            raise EvidenceError(str(error)) from error
+            raise EvidenceError(str(error), code=Code.UNREADABLE_LOG) from error
         raise UnmappedError(unmapped("the log as one of its own", error)) from error
 
 

@@ -15,6 +15,7 @@ from typing import cast
 import zstandard
 from zlib_ng import zlib_ng
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
@@ -68,7 +69,9 @@ class Archive:
             self.damage.append(Damage("", source.size, str(error)))
             self._add(walk_local_headers(source, bounds))
             if not self.members:
-                raise EvidenceError(f"{source.name!r} is not an .eval log: {error}") from error
+                raise EvidenceError(
+                    f"{source.name!r} is not an .eval log: {error}", code=Code.NOT_A_LOG
+                ) from error
         else:
             self._add(directory.members)
             if directory.damage is not None:
@@ -146,7 +149,7 @@ class Archive:
         """
         member = self.members.get(name)
         if member is None:
-            raise EvidenceError(f"the archive has no member {name!r}")
+            raise EvidenceError(f"the archive has no member {name!r}", code=Code.DAMAGED_LOG)
         try:
             return self._read(member)
         except EvidenceError as error:
@@ -203,30 +206,35 @@ class Archive:
         packed = self._packed(member) if start is None else self._data(member, start)
         data = self._unpack(name, member.method, packed, member.size)
         if member.crc is not None and zlib_ng.crc32(data) != member.crc:
-            raise EvidenceError(f"member {name!r} is damaged: its CRC does not match")
+            raise EvidenceError(f"member {name!r} is damaged: its CRC does not match", code=Code.DAMAGED_LOG)
         return data
 
     def _packed(self, member: Member) -> bytes:
         if member.compressed > self._source.size:
             raise EvidenceError(
                 f"member {member.name!r} is damaged:"
-                f" the archive is shorter than its {member.compressed:,} bytes"
+                f" the archive is shorter than its {member.compressed:,} bytes",
+                code=Code.DAMAGED_LOG,
             )
         # Header and data at once: their distance is nearly always that of a header without extra fields.
         ahead = LOCAL.size + len(member.name)
         head = self._source.read_at(member.offset, ahead + max(member.compressed, 0))
         if len(head) < LOCAL.size or head[:4] != LOCAL_SIGN:
-            raise EvidenceError(f"member {member.name!r} is damaged: no local header at byte {member.offset}")
+            raise EvidenceError(
+                f"member {member.name!r} is damaged: no local header at byte {member.offset}",
+                code=Code.DAMAGED_LOG,
+            )
         fields = LOCAL.unpack_from(head)
         if fields[2] & 1:
-            raise EvidenceError(f"member {member.name!r} is encrypted")
+            raise EvidenceError(f"member {member.name!r} is encrypted", code=Code.DAMAGED_LOG)
         raw = head[LOCAL.size : LOCAL.size + fields[9]]
         if len(raw) < fields[9]:
             raw = self._source.read_at(member.offset + LOCAL.size, fields[9])
         if member_name(raw, fields[2]) != member.name:
             header = member_name(raw, fields[2])
             raise EvidenceError(
-                f"the zip directory calls the member {member.name!r}, its own header {header!r}"
+                f"the zip directory calls the member {member.name!r}, its own header {header!r}",
+                code=Code.DAMAGED_LOG,
             )
         behind = LOCAL.size + fields[9] + fields[10]
         if member.compressed >= 0 and len(head) == behind + member.compressed:
@@ -238,7 +246,8 @@ class Archive:
         packed = self._source.read_at(start, length)
         if len(packed) < length:
             raise EvidenceError(
-                f"member {member.name!r} is cut off: {len(packed):,} of {length:,} bytes are there"
+                f"member {member.name!r} is cut off: {len(packed):,} of {length:,} bytes are there",
+                code=Code.DAMAGED_LOG,
             )
         return packed
 
@@ -253,14 +262,20 @@ class Archive:
                 data = packed
             else:
                 raise EvidenceError(
-                    f"member {name!r} uses compression method {method}, expected stored, deflate or zstd"
+                    f"member {name!r} uses compression method {method}, expected stored, deflate or zstd",
+                    code=Code.DAMAGED_LOG,
                 )
         except (_INFLATE_ERROR, zstandard.ZstdError) as error:
-            raise EvidenceError(f"member {name!r} is damaged: {error}") from error
+            raise EvidenceError(f"member {name!r} is damaged: {error}", code=Code.DAMAGED_LOG) from error
         if len(data) > limit:
-            raise EvidenceError(f"member {name!r} unpacks to more than the {limit:,} bytes it should have")
+            raise EvidenceError(
+                f"member {name!r} unpacks to more than the {limit:,} bytes it should have",
+                code=Code.DAMAGED_LOG,
+            )
         if 0 <= size != len(data):
-            raise EvidenceError(f"member {name!r} is damaged: {len(data):,} of {size:,} bytes unpacked")
+            raise EvidenceError(
+                f"member {name!r} is damaged: {len(data):,} of {size:,} bytes unpacked", code=Code.DAMAGED_LOG
+            )
         return data
 
     def _unpack_zstd(self, packed: bytes, limit: int) -> bytes:

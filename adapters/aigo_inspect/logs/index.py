@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.text.json_text import json_text
 
@@ -167,7 +168,8 @@ class Identities:
         elif not usable:
             if not isinstance(sample_id, float) or not math.isfinite(sample_id):
                 raise EvidenceError(
-                    f"found {_short(sample_id)} for the sample's id, expected a text or an integer"
+                    f"found {_short(sample_id)} for the sample's id, expected a text or an integer",
+                    code=Code.DAMAGED_LOG,
                 )
             sample["id"] = str(sample_id)
             changes[NO_TEXT] += 1

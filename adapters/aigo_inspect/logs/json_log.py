@@ -19,6 +19,7 @@ import msgspec
 import orjson
 from msgspec import Raw, Struct
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
@@ -185,14 +186,17 @@ class JsonLog:
         """A header with an `eval`, made up where only the samples are left."""
         if not isinstance(header, dict):
             raise EvidenceError(
-                f"{name!r} is JSON, but not an Inspect log: expected an object, found {_kind(header)}"
+                f"{name!r} is JSON, but not an Inspect log: expected an object, found {_kind(header)}",
+                code=Code.NOT_A_LOG,
             )
         header.pop("samples", None)
         if isinstance(header.get("eval"), dict):
             return header
         if not len(self):
             problem = f"its 'eval' is {_kind(header['eval'])}" if "eval" in header else "it has no 'eval'"
-            raise EvidenceError(f"{name!r} is JSON, but not an Inspect log: {problem}" + self._reason())
+            raise EvidenceError(
+                f"{name!r} is JSON, but not an Inspect log: {problem}" + self._reason(), code=Code.NOT_A_LOG
+            )
         if "eval" in header or not any(item.member == "eval" for item in self.damage):
             reason = "the log has no usable 'eval'; what is known comes from its samples"
             self.damage.append(Damage("eval", None, reason))

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 
@@ -85,10 +86,12 @@ def _parse_leniently(data: bytes, name: str, cause: Exception) -> Parsed:
         value = json.loads(text, parse_constant=constant, parse_float=number, strict=False)
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode("utf-8", "surrogatepass"))
-        raise EvidenceError(f"{name} is not valid JSON at byte {offset}: {error.msg}") from error
+        raise EvidenceError(
+            f"{name} is not valid JSON at byte {offset}: {error.msg}", code=Code.DAMAGED_LOG
+        ) from error
     except (RecursionError, ValueError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise EvidenceError(f"{name} cannot be read: {reason}") from cause
+        raise EvidenceError(f"{name} cannot be read: {reason}", code=Code.DAMAGED_LOG) from cause
     if re.search(_SURROGATE_ESCAPE, data):
         del text
         value, count = _take_out_surrogates(value)

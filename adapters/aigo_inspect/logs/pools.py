@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.text.json_text import dumps
@@ -328,7 +329,7 @@ def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed)
     """
     sample = shell.value
     if not isinstance(sample, dict):
-        raise EvidenceError("the shell of a chunked sample is no object")
+        raise EvidenceError("the shell of a chunked sample is no object", code=Code.DAMAGED_LOG)
     non_finite = shell.non_finite
     changes = Counter(shell.changes)
     sequences: dict[str, list[Any]] = {}
@@ -342,11 +343,13 @@ def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed)
         items: list[Any] = []
         for start, name in chunks:
             if start != len(items):
-                raise EvidenceError(f"the chunked sample lacks {sequence} {len(items)} to {start}")
+                raise EvidenceError(
+                    f"the chunked sample lacks {sequence} {len(items)} to {start}", code=Code.DAMAGED_LOG
+                )
             parsed = read(name)
             non_finite = non_finite or parsed.non_finite
             if not isinstance(parsed.value, list):
-                raise EvidenceError(f"member {name!r} is no list")
+                raise EvidenceError(f"member {name!r} is no list", code=Code.DAMAGED_LOG)
             items += parsed.value
         sequences[sequence] = items
     for name in parts:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage, kind_of
@@ -135,10 +136,12 @@ class LogReader:
         start = self._source.read_at(0, 4)
         text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
         if self._source.size == 0:
-            raise EvidenceError(f"{self.location!r} is empty, expected an Inspect log")
+            raise EvidenceError(f"{self.location!r} is empty, expected an Inspect log", code=Code.NOT_A_LOG)
         for name, sign in _PACKED.items():
             if start.startswith(sign):
-                raise EvidenceError(f"{self.location!r} is compressed with {name}: unpack it first")
+                raise EvidenceError(
+                    f"{self.location!r} is compressed with {name}: unpack it first", code=Code.NOT_A_LOG
+                )
         if text[:1] == b"{" or (not text and start):
             self.format = "json"
             # Late: most logs are archives.
@@ -195,11 +198,12 @@ class LogReader:
                 if isinstance(partial.get("eval"), dict):
                     return self._lifted(partial)
                 partial.pop("eval", None)
-            self.note(name, EvidenceError("expected an object with an object 'eval'"))
+            self.note(name, EvidenceError("expected an object with an object 'eval'", code=Code.DAMAGED_LOG))
         if not self.sample_refs():
             reason = f" ({self.damage[0]})" if self.damage else ""
             raise EvidenceError(
-                f"{self.location!r} is a zip, but not an Inspect log: no header and no samples{reason}"
+                f"{self.location!r} is a zip, but not an Inspect log: no header and no samples{reason}",
+                code=Code.NOT_A_LOG,
             )
         self.note_damage(
             Damage("header.json", None, "the log has no header; what is known comes from its samples")
@@ -289,7 +293,9 @@ class LogReader:
         """A member of the archive that is a list; empty, and noted in `damage`, when it is none."""
         entries = self._optional(name)
         if entries is not None and not isinstance(entries, list):
-            self.note(name, EvidenceError(f"expected a list, found {type(entries).__name__}"))
+            self.note(
+                name, EvidenceError(f"expected a list, found {type(entries).__name__}", code=Code.DAMAGED_LOG)
+            )
         return entries if isinstance(entries, list) else []
 
     @property
@@ -310,7 +316,7 @@ class LogReader:
         if not self._checked_reductions:
             self._checked_reductions = True
             for reason in reasons:
-                self.note(name, EvidenceError(reason))
+                self.note(name, EvidenceError(reason, code=Code.DAMAGED_LOG))
         return entries if isinstance(entries, list) else []
 
     def summaries(self) -> list[dict[str, Any]]:
@@ -404,13 +410,17 @@ class LogReader:
                 parsed = read_chunked(self._member, self._parts_of(ref), parsed)
         sample = parsed.value
         if not isinstance(sample, dict):
-            raise EvidenceError(f"expected a sample (an object), found {type(sample).__name__}")
+            raise EvidenceError(
+                f"expected a sample (an object), found {type(sample).__name__}", code=Code.DAMAGED_LOG
+            )
         if not sample.keys() - {"id", "epoch"}:
-            raise EvidenceError("the sample is empty")
+            raise EvidenceError("the sample is empty", code=Code.DAMAGED_LOG)
         lift_sample(sample, self.header)
         doubtful = self._archive is not None and ref.key in self._archive.doubtful
         if doubtful and not is_settled(ref, sample.get("id"), sample.get("epoch")):
-            raise EvidenceError("its id and epoch are not those that the zip directory gives it")
+            raise EvidenceError(
+                "its id and epoch are not those that the zip directory gives it", code=Code.DAMAGED_LOG
+            )
         changes = self._settle(sample, ref)
         changes += set_aside(sample)
         pools = sample.get("events_data")
@@ -489,7 +499,7 @@ class LogReader:
                 sample = self.read_sample(ref)
                 if str(sample.id) == str(sample_id) and sample.epoch == epoch:
                     return sample
-        raise EvidenceError(f"the log has no sample {sample_id!r} in epoch {epoch}")
+        raise EvidenceError(f"the log has no sample {sample_id!r} in epoch {epoch}", code=Code.DAMAGED_LOG)
 
     # What is missing
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.importing.file_kinds import (
     EMPTY,
@@ -25,6 +26,8 @@ from aigo_bridge.importing.file_kinds import (
 
 class UnreachableError(UsageError):
     """Whether there are logs at a URL cannot be found out: no access, no network, no such scheme."""
+
+    usual_code = Code.UNREADABLE_LOG
 
 
 class Source(Protocol):
@@ -54,7 +57,9 @@ class _LocalSource:
         try:
             return self._read_at(offset, length)
         except OSError as error:
-            raise EvidenceError(f"cannot read {self.name!r} at byte {offset}: {error.strerror}") from error
+            raise EvidenceError(
+                f"cannot read {self.name!r} at byte {offset}: {error.strerror}", code=Code.UNREADABLE_LOG
+            ) from error
 
     def _read_at(self, offset: int, length: int) -> bytes:
         data = os.pread(self._fd, length, offset)
@@ -88,7 +93,9 @@ class _RemoteSource:
             self._file.seek(offset)
             data: bytes = self._file.read(length)
         except remote_errors() as error:
-            raise EvidenceError(f"cannot read {self.name!r} at byte {offset}: {error}") from error
+            raise EvidenceError(
+                f"cannot read {self.name!r} at byte {offset}: {error}", code=Code.UNREADABLE_LOG
+            ) from error
         return data
 
     def close(self) -> None:
@@ -132,12 +139,12 @@ def open_source(location: str | os.PathLike[str]) -> Source:
         if path is None:
             return _RemoteSource(name)
         if Path(path).is_dir():
-            raise EvidenceError(f"{name!r} is a folder, expected a log file")
+            raise EvidenceError(f"{name!r} is a folder, expected a log file", code=Code.NOT_A_LOG)
         return _LocalSource(name, path)
     except FileNotFoundError as error:
-        raise EvidenceError(f"no such log: {name!r}") from error
+        raise EvidenceError(f"no such log: {name!r}", code=Code.NO_LOGS) from error
     except remote_errors() as error:
-        raise EvidenceError(f"cannot open {name!r}: {error}") from error
+        raise EvidenceError(f"cannot open {name!r}: {error}", code=Code.UNREADABLE_LOG) from error
 
 
 def is_log_file(path: Path) -> bool:
@@ -184,7 +191,10 @@ def find_logs(locations: Sequence[str | os.PathLike[str]], *, recursive: bool = 
         path = local_path(text)
         matches = _find_remote(text, recursive) if path is None else _find_local(path, recursive)
         if not matches:
-            raise UsageError(f"no logs at {text!r} (expected a log file, a folder with logs or a pattern)")
+            raise UsageError(
+                f"no logs at {text!r} (expected a log file, a folder with logs or a pattern)",
+                code=Code.NO_LOGS,
+            )
         for match in matches:
             local = local_path(match)
             logs.setdefault(match if local is None else os.path.realpath(local), match)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import zstandard
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
@@ -145,7 +146,7 @@ def read_directory(source: Source, bounds: Bounds) -> Directory:
         except EvidenceError as error:
             # Behind the end of the directory may be what looks like another one.
             problem = problem or error
-    raise problem or EvidenceError("the zip directory is missing")
+    raise problem or EvidenceError("the zip directory is missing", code=Code.DAMAGED_LOG)
 
 
 def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Directory:
@@ -154,7 +155,7 @@ def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Director
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error) as error:
-        raise EvidenceError("the zip directory is damaged") from error
+        raise EvidenceError("the zip directory is damaged", code=Code.DAMAGED_LOG) from error
     members = [
         # Offsets of 64 bits may be more than a file can have. `filename` is the name without what some
         # systems forbid.
@@ -169,16 +170,18 @@ def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Director
         for entry in archive.infolist()
     ]
     if not members:
-        raise EvidenceError("the zip directory is empty")
+        raise EvidenceError("the zip directory is empty", code=Code.DAMAGED_LOG)
     if len(members) > bounds.members:
         raise TooLargeError(
             f"the archive has {len(members):,} members, the bound 'members' is {bounds.members:,}"
         )
     # Bytes that are missing in front of it shift every offset.
     if min(member.offset for member in members) < 0:
-        raise EvidenceError("the zip directory is damaged: it claims to start before the file")
+        raise EvidenceError(
+            "the zip directory is damaged: it claims to start before the file", code=Code.DAMAGED_LOG
+        )
     if not any(source.read_at(member.offset, 4) == LOCAL_SIGN for member in members[:_MOST_TRIED]):
-        raise EvidenceError("the zip directory is damaged: no member is where it says")
+        raise EvidenceError("the zip directory is damaged: no member is where it says", code=Code.DAMAGED_LOG)
     damage = None
     # In sixteen bits, however many there are; all of them set where more bits stand elsewhere.
     if len(members) % (1 << 16) != count != 0xFFFF:

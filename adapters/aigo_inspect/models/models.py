@@ -22,6 +22,7 @@ from inspect_ai.util import LimitExceededError
 from tenacity import RetryError
 
 from aigo_bridge.access.opening import in_words
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ModelResponse
 from aigo_bridge.errors import BridgeError, SampleError, Stage, UsageError
 from aigo_bridge.execution.journal import ASKER
@@ -169,7 +170,8 @@ def refuse_unfit(plan: TaskPlan, native: NativeModel) -> None:
     if solver is not None and solver.talks and ml_task(native) == "embeddings":
         raise UsageError(
             f"model {native.name!r} makes embeddings and cannot answer a conversation, which the solver of"
-            f" task {plan.task.key!r} leads; evaluate a model whose task is chat_completion"
+            f" task {plan.task.key!r} leads; evaluate a model whose task is chat_completion",
+            code=Code.UNFIT_MODEL,
         )
 
 
@@ -208,7 +210,7 @@ def native_model(
     except BridgeError:
         raise
     except (PrerequisiteError, ValueError, ImportError, TypeError) as error:
-        raise UsageError(f"model {name!r}: {plain_text(error)}") from error
+        raise UsageError(f"model {name!r}: {plain_text(error)}", code=Code.UNKNOWN_PROVIDER) from error
 
 
 def _is_entity(name: str) -> bool:

@@ -41,6 +41,7 @@ from inspect_ai.util import concurrency
 from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.progress import wait_after
 from aigo_bridge.models.connections import (
@@ -111,7 +112,9 @@ def entity_api(
     target = load_model(name, root=None if root is None else Path(root), settings=settings)
     if version is not None and not target.digest.startswith(version):
         raise UsageError(
-            f"model {name!r} has changed since this run began (its address, adapter or code): start a new run"
+            f"model {name!r} has changed since this run began (its address, adapter or code):"
+            " start a new run",
+            code=Code.CHANGED_SINCE,
         )
     # The version is part of the name, so that no log, cache or resumed run takes one model for another.
     name = f"{name}@{target.digest[:8]}"
@@ -120,7 +123,8 @@ def entity_api(
     unknown = [*model_args, *(["api_key"] if api_key is not None else [])]
     if unknown:
         raise UsageError(
-            f"model {name!r}: {', '.join(unknown)} means nothing for it; its file says how it is reached"
+            f"model {name!r}: {', '.join(unknown)} means nothing for it; its file says how it is reached",
+            code=Code.WRONG_MODEL_ARGUMENT,
         )
     return EntityAPI(name, target, base_url, config)
 
@@ -198,13 +202,15 @@ class ProviderModelAPI(ModelAPI):
     ):
         if target.task != "chat_completion":
             raise UsageError(
-                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}"
+                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}",
+                code=Code.UNFIT_MODEL,
             )
         if target.provider not in PROVIDERS:
             names = ", ".join(PROVIDERS)
             raise UsageError(
                 f"model {target.key!r}: provider {target.provider!r} cannot be reached from here"
-                f" (known: {names})"
+                f" (known: {names})",
+                code=Code.UNKNOWN_PROVIDER,
             )
         self.target = target
         self.native = get_model(

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ModelCallEvent,
     SolverOutput,
@@ -66,7 +67,9 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
     spec = header.get("eval") or {}
     carried = (spec.get("metadata") or {}).get(HEADER_KEY)
     if not isinstance(carried, dict):
-        raise EvidenceError(f"{str(path)!r} was not written by aigo-bridge: it carries no plan")
+        raise EvidenceError(
+            f"{str(path)!r} was not written by aigo-bridge: it carries no plan", code=Code.LOG_WITHOUT_PLAN
+        )
     plan = logged_plan(carried)
 
     def trials() -> Iterator[TrialRecord]:
@@ -75,7 +78,9 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
                 yield from trial_records(sample, plan.outline, header)
             if log.damage:
                 parts = "; ".join(str(part) for part in log.damage[:3])
-                raise EvidenceError(f"{str(path)!r}: {len(log.damage)} part(s) cannot be read: {parts}")
+                raise EvidenceError(
+                    f"{str(path)!r}: {len(log.damage)} part(s) cannot be read: {parts}", code=Code.DAMAGED_LOG
+                )
 
     return Evidence(plan, execution_of(header, summaries), _models(spec), trials, numbers)
 

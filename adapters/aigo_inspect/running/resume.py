@@ -10,6 +10,7 @@ from typing import Any
 
 from inspect_ai.log import EvalLog, EvalSample, RecoveryNotAvailable, read_eval_log, recover_eval_log
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution import jobs
 from aigo_bridge.execution.jobs import EarlierLogs, EarlierRun
@@ -79,7 +80,9 @@ def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
         with _without_recomputing():
             log = recovered(run.path)
     except (*MALFORMED, NotImplementedError) as error:
-        raise EvidenceError(f"{str(run.path)!r} cannot be gone on from: {error}") from error
+        raise EvidenceError(
+            f"{str(run.path)!r} cannot be gone on from: {error}", code=Code.DAMAGED_LOG
+        ) from error
     solved = "solver" in ((log.eval.metadata or {})[HEADER_KEY]["task"].get("definition") or {})
     samples = [
         sample

@@ -39,6 +39,7 @@ from inspect_ai.util import EarlyStop, EarlyStopping
 from pydantic import JsonValue
 from tenacity import RetryCallState
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, Retry, RunSettings
 from aigo_bridge.errors import EngineError
 from aigo_bridge.execution.jobs import (
@@ -203,7 +204,10 @@ def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
     """The registered task with plain arguments, for `inspect eval-retry`, and its models."""
     origin = work.plan.origin
     if origin is None:
-        raise EngineError("the plan was not made from a file, so Inspect could not make its task again")
+        raise EngineError(
+            "the plan was not made from a file, so Inspect could not make its task again",
+            code=Code.FAILED_ENGINE,
+        )
     with running(Run(work.plan, progress, host)):
         native = aigo_task(**_arguments(work, origin))
     if work.start.job.tolerated is not None:
@@ -281,7 +285,9 @@ def _contained_result(
     try:
         return _result(start, written, out, problem)
     except Exception as error:  # noqa: BLE001  # its log stays, and can be imported
-        return EngineError(f"the log of the run could not be found: {explained(error)}")
+        return EngineError(
+            f"the log of the run could not be found: {explained(error)}", code=Code.FAILED_ENGINE
+        )
 
 
 def _result(
@@ -300,9 +306,9 @@ def _result(
         path = out / Path(log.location.removeprefix("file://")).name if log.location else None
         error = redact(log.error.message) if log.error is not None else None
         if path is None or not path.is_file():
-            return EngineError(error or "no log was written")
+            return EngineError(error or "no log was written", code=Code.FAILED_ENGINE)
     if path is None:
-        return EngineError(problem or "the run ended before this task was begun")
+        return EngineError(problem or "the run ended before this task was begun", code=Code.FAILED_ENGINE)
     return start.log_ref("inspect", path, error)
 
 
@@ -317,16 +323,18 @@ def _engine_errors() -> Iterator[None]:
     try:
         yield
     except PrerequisiteError as error:
-        raise EngineError(plain_text(error)) from error
+        raise EngineError(plain_text(error), code=Code.FAILED_ENGINE) from error
     except FileNotFoundError as error:
-        raise EngineError(str(error)) from error
+        raise EngineError(str(error), code=Code.FAILED_ENGINE) from error
     except ExceptionGroup as group:
         # Inspect keeps the samples in flight in a data base below the user's folder; that disk may be full,
         # too.
         unwritable = group.subgroup((OSError, sqlite3.Error))
         if unwritable is None:
             raise
-        raise EngineError(f"Inspect cannot write its files: {_first(unwritable)}") from group
+        raise EngineError(
+            f"Inspect cannot write its files: {_first(unwritable)}", code=Code.UNUSABLE_OUTPUT
+        ) from group
 
 
 def _first(group: BaseExceptionGroup[Exception]) -> Exception:
@@ -344,6 +352,8 @@ def _first(group: BaseExceptionGroup[Exception]) -> Exception:
 
 class StoppedError(EngineError):
     """More samples have failed than may."""
+
+    usual_code = Code.TOO_MANY_FAILURES
 
     def __repr__(self) -> str:
         # Inspect logs this as the run's error.

@@ -23,6 +23,7 @@ from inspect_ai.hooks import Hooks, TaskEnd, hooks
 from inspect_ai.model import ChatMessage
 
 from aigo_bridge.access.grants import granted, granting
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Gap
 from aigo_bridge.errors import BridgeError, SampleError, UnsupportedPlanError, UsageError
 from aigo_bridge.evaluation.task import parse_config, plan
@@ -146,7 +147,8 @@ def aigo_task(
     if digest is not None and task_plan.digest != digest:
         raise UsageError(
             f"task {task_plan.task.key!r} or its data set has changed since this run began: its digest is"
-            f" {task_plan.digest[:12]}, the run's was {digest[:12]}; start a new run"
+            f" {task_plan.digest[:12]}, the run's was {digest[:12]}; start a new run",
+            code=Code.CHANGED_SINCE,
         )
     progress = run.progress if run is not None else ProgressCounter(None, len(task_plan.samples))
     replay = replay_of(task_plan, _path(stored), _path(reuse), read)
@@ -176,7 +178,9 @@ def _planned(origin: PlanOrigin) -> TaskPlan:
     if origin.unsaved:
         raise UsageError(
             f"the run's {' and '.join(origin.unsaved)} were given in Python and are in no file, so its task"
-            " cannot be made again from its log; run the same plan again with aigo_bridge.run(…, resume=True)"
+            " cannot be made again from its log; run the same plan again with"
+            " aigo_bridge.run(…, resume=True)",
+            code=Code.CHANGED_SINCE,
         )
     config = parse_config(origin.task, origin.config, root=origin.root)
     with granting(replace(granted(), network=True)):
@@ -253,13 +257,13 @@ def _pairs(written: Mapping[str, Any] | str | None, name: str) -> dict[str, Any]
         try:
             values = json.loads(written)
         except ValueError as error:
-            raise UsageError(f"{name}: {written!r} is not JSON: {error}") from error
+            raise UsageError(f"{name}: {written!r} is not JSON: {error}", code=Code.WRONG_OPTION) from error
         return dict(values)
     pairs: dict[str, str] = {}
     for part in written.split(","):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"{name}: found {part!r}, expected key=value")
+            raise UsageError(f"{name}: found {part!r}, expected key=value", code=Code.WRONG_OPTION)
         pairs[key.strip()] = value
     return pairs
 

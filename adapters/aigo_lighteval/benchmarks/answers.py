@@ -19,6 +19,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.results.log_files import open_for_replacing
@@ -147,7 +148,7 @@ def read_answers(path: Path) -> Answers:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
         reason = "the file is empty" if isinstance(error, StopIteration) else error
         message = f"the answers cannot be read: {reason}"
-        raise EvidenceError([Issue(message, file=str(path))]) from error
+        raise EvidenceError([Issue(message, file=str(path), code=Code.UNREADABLE_LOG)]) from error
     return Answers(asked, responses, records, failures)
 
 

@@ -18,6 +18,7 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError
@@ -135,7 +136,7 @@ def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
         return
     lines = [f"task {selected.config.name!r} cannot be converted: {len(refused)} gap(s)"]
     lines += [f"  - {gap.part}: {gap.reason}" + (f" ({gap.hint})" if gap.hint else "") for gap in refused]
-    raise UnsupportedPlanError("\n".join(lines))
+    raise UnsupportedPlanError("\n".join(lines), code=Code.NOT_EXPORTABLE)
 
 
 def _document_gaps(selected: Selected, docs: Sequence[Doc]) -> list[Gap]:

@@ -16,6 +16,7 @@ from lighteval.tasks.prompt_manager import FewShotSampler
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 
 RUNS_CODE = frozenset({"CodegenMetric", "VerifiableRewardMetric"})
@@ -102,7 +103,8 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
             where = "the evaluated split, which they come from," if split is None else f"its split {split!r}"
             raise UsageError(
                 f"task {self.task.name!r} asks for {wanted}"
-                f" examples{' and one to spare' if spare else ''}, {where} has {num_examples}"
+                f" examples{' and one to spare' if spare else ''}, {where} has {num_examples}",
+                code=Code.UNFIT_BENCHMARK,
             )
 
 

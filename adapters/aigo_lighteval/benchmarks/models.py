@@ -19,6 +19,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, Message, ReasoningTextContent
 from aigo_bridge.dtypes import ModelResponse as Answered
 from aigo_bridge.errors import SampleError, UsageError
@@ -266,7 +267,8 @@ def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller)
         raise UsageError(
             f"task {task!r} is measured by perplexities, which no backend of lighteval 0.13 computes"
             " right: 'transformers' fails or takes"
-            " them from the wrong places, the others have none"
+            " them from the wrong places, the others have none",
+            code=Code.UNFIT_BENCHMARK,
         )
     backend = caller.asked.backend if isinstance(caller, BackendCaller) else None
     if SamplingMethod.LOGPROBS not in measured or (backend is not None and backend.tells_likelihoods):
@@ -277,7 +279,8 @@ def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller)
     )
     raise UsageError(
         f"task {task!r} is measured by log-likelihoods of given texts, which {caller.name!r} does not"
-        f" tell; models that do: {models}"
+        f" tell; models that do: {models}",
+        code=Code.UNFIT_BENCHMARK,
     )
 
 
@@ -290,24 +293,28 @@ def refuse_documents(task: str, docs: Sequence[Doc], caller: Caller) -> None:
     generative = [doc for doc in docs if SamplingMethod.GENERATIVE in doc.sampling_methods]
     if any(doc.generation_grammar is not None for doc in generative):
         raise UsageError(
-            f"task {task!r} prescribes a grammar for answers, which {caller.name!r} would not be told of"
+            f"task {task!r} prescribes a grammar for answers, which {caller.name!r} would not be told of",
+            code=Code.UNFIT_BENCHMARK,
         )
     names = dict.fromkeys(itertools.chain.from_iterable(options_of(doc) for doc in generative))
     if isinstance(caller, ConnectionCaller) and names and not caller.connection.takes_options:
         raise UsageError(
             f"task {task!r} limits answers ({', '.join(names)}), which the adapter"
             f" {caller.connection.adapter.key!r} of"
-            f" {caller.name!r} does not pass on (let 'process_input' write the options in `kwargs`)"
+            f" {caller.name!r} does not pass on (let 'process_input' write the options in `kwargs`)",
+            code=Code.UNFIT_BENCHMARK,
         )
     most = max((doc.num_samples for doc in generative), default=1)
     if isinstance(caller, ConnectionCaller) and most > 1 and common_options(caller).get("temperature") == 0:
         raise UsageError(
             f"task {task!r} wants {most} answers to each question, which at temperature 0 are the same, so"
-            f" lighteval refuses it: write a temperature behind the model, {caller.name},temperature=0.7"
+            f" lighteval refuses it: write a temperature behind the model, {caller.name},temperature=0.7",
+            code=Code.UNFIT_BENCHMARK,
         )
     if isinstance(caller, BackendCaller) and not caller.asked.backend.takes_length and "max_tokens" in names:
         raise UsageError(
             f"task {task!r} limits the length of answers, which does not reach models of"
             f" {caller.asked.backend.name!r} as it is"
-            " (run it on a server: openai-api/<service>/<model>)"
+            " (run it on a server: openai-api/<service>/<model>)",
+            code=Code.UNFIT_BENCHMARK,
         )

@@ -19,6 +19,7 @@ import numpy as np
 from datasets import Dataset  # type: ignore[import-untyped]  # has no types
 from lighteval.metrics.utils.stderr import mean_stderr
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
@@ -168,7 +169,9 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
         raise
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
-        raise EngineError(f"task {selected.name!r} failed: {type(error).__name__}: {lines[0]}") from error
+        raise EngineError(
+            f"task {selected.name!r} failed: {type(error).__name__}: {lines[0]}", code=Code.FAILED_ENGINE
+        ) from error
     date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
     with quiet():
         tracker.save_details(date, {selected.name: _dataset(pipeline.measured, pipeline.told.failures)})

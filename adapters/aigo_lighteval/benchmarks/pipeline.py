@@ -29,6 +29,7 @@ from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.copies import split_files
 from aigo_bridge.datasets.files import file_kind, load_file
 from aigo_bridge.datasets.rows import Missing
@@ -169,7 +170,9 @@ def make_pipeline(
     """
     config, numbered = _watched(selected.config)
     if problems := refusals(config):
-        raise EngineError(f"task {config.name!r} cannot be run right: {'; '.join(problems)}")
+        raise EngineError(
+            f"task {config.name!r} cannot be run right: {'; '.join(problems)}", code=Code.FAILED_ENGINE
+        )
     mend_metrics(config)
     with one_task_only(config, splits), replaced(task_module, "FewShotSampler", OtherExamples), quiet():
         try:
@@ -187,7 +190,9 @@ def make_pipeline(
         except Exception as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             hint = "" if splits is not None else " (rows of your own: --data-dir DIR)"
-            raise UsageError(f"task {config.name!r} cannot be loaded: {lines[0]}{hint}") from error
+            raise UsageError(
+                f"task {config.name!r} cannot be loaded: {lines[0]}{hint}", code=Code.UNFIT_BENCHMARK
+            ) from error
     for number, doc in numbered:
         doc.id = str(number)
     if sample_ids is not None:
@@ -199,7 +204,9 @@ def make_pipeline(
         if doc.generation_size is not None and doc.generation_size < 1:
             doc.generation_size = None
     if problems := document_problems(docs, selected.shots):
-        raise UsageError(f"task {config.name!r} cannot be run right: {'; '.join(problems)}")
+        raise UsageError(
+            f"task {config.name!r} cannot be run right: {'; '.join(problems)}", code=Code.UNFIT_BENCHMARK
+        )
     return pipeline
 
 
@@ -209,7 +216,8 @@ def _choose(pipeline: NativePipeline, selected: Selected, sample_ids: Sequence[s
     if unknown := sorted(set(sample_ids) - {doc.id for doc in docs}):
         raise UsageError(
             f"--sample-id: task {selected.config.name!r} has no document {', '.join(unknown)}, its"
-            f" {len(docs)} documents are numbered from 0"
+            f" {len(docs)} documents are numbered from 0",
+            code=Code.UNKNOWN_CHOICE,
         )
     pipeline.documents_dict[selected.name] = [doc for doc in docs if doc.id in sample_ids]
     for method, asked in pipeline.sampling_docs.items():
@@ -240,12 +248,14 @@ def _watched(config: LightevalTaskConfig) -> tuple[LightevalTaskConfig, list[tup
             raise UsageError(
                 f"task {config.name!r}: row {row.get('__index')} does not fit its prompt function"
                 f" ({type(error).__name__}: {error});"
-                f" its columns: {columns or 'none'}"
+                f" its columns: {columns or 'none'}",
+                code=Code.UNFIT_BENCHMARK,
             ) from error
         if doc is not None and not isinstance(doc, Doc):
             raise UsageError(
                 f"task {config.name!r}: its prompt function makes {type(doc).__name__} of a row, expected"
-                " one document"
+                " one document",
+                code=Code.UNFIT_BENCHMARK,
             )
         if doc is not None and not is_example:
             documents.append((number, doc))
@@ -302,14 +312,17 @@ def local_splits(
         DatasetError: a file is not valid.
     """
     if not folder.is_dir():
-        raise UsageError(f"--data-dir: there is no folder {str(folder)!r}")
+        raise UsageError(f"--data-dir: there is no folder {str(folder)!r}", code=Code.NOTHING_THERE)
     places = _places(config, folder, alone=alone)
     splits: dict[str, SplitRows] = {}
     for split in _splits(config, shots):
         files = next(filter(None, (split_files(place, split) for place in places)), [])
         if not files:
             wanted = " or ".join(repr(str(place / f"{split}.jsonl")) for place in places)
-            raise UsageError(f"--data-dir: task {config.name!r} needs its split {split!r}, expected {wanted}")
+            raise UsageError(
+                f"--data-dir: task {config.name!r} needs its split {split!r}, expected {wanted}",
+                code=Code.WRONG_BENCHMARK_OPTION,
+            )
         rows = [row.data for file in files for row in load_file(file, missing=_missing(file)).rows]
         keep = config.hf_filter
         splits[split] = SplitRows(rows if keep is None else [row for row in rows if keep(row)])

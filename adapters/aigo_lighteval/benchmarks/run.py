@@ -14,6 +14,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.tasks.requests import Doc
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
@@ -130,7 +131,8 @@ def refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
     if request.resume and isinstance(caller, BackendCaller):
         raise UsageError(
             f"--resume: {caller.name!r} answers all documents in one call of lighteval, of which an"
-            " interruption leaves nothing"
+            " interruption leaves nothing",
+            code=Code.OPTIONS_APART,
         )
 
 
@@ -150,7 +152,10 @@ def converted(
         tasks = select(task, arguments, custom_tasks)
         if len(tasks) != 1:
             names = ", ".join(candidate.config.name for candidate in tasks)
-            raise UsageError(f"{task!r} stands for {len(tasks)} tasks, expected one of {names}")
+            raise UsageError(
+                f"{task!r} stands for {len(tasks)} tasks, expected one of {names}",
+                code=Code.UNKNOWN_BENCHMARK,
+            )
         return convert(tasks[0], _splits(tasks[0], data_dir, alone=True), key=key, num_samples=num_samples)
 
 
@@ -172,7 +177,7 @@ def refuse_options(request: BenchmarkRun) -> None:
     if request.sample_id is not None and request.num_samples is not None:
         problems.append("--sample-id and -n: give one of them")
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)
 
 
 def sample_ids(request: BenchmarkRun) -> list[str] | None:
@@ -198,7 +203,7 @@ def refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
         except UsageError as error:
             problems.append(str(error))
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)
 
 
 def _splits(task: Selected, data_dir: Path | None, *, alone: bool) -> Mapping[str, SplitRows] | None:

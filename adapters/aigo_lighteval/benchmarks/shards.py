@@ -13,6 +13,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkPart, BenchmarkRun, PartLogs, PartRun
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
@@ -164,7 +165,9 @@ def _responses(pipeline: NativePipeline, task: Selected) -> Mapping[SamplingMeth
         raise
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
-        raise EngineError(f"task {task.name!r} failed: {type(error).__name__}: {lines[0]}") from error
+        raise EngineError(
+            f"task {task.name!r} failed: {type(error).__name__}: {lines[0]}", code=Code.FAILED_ENGINE
+        ) from error
 
 
 def merge(
@@ -202,11 +205,13 @@ def _answers(task: Selected, part: PartLogs) -> list[Answers]:
             message = (
                 f"shard {log.shard}: {', '.join(others)}: others than those of shard {part.logs[0].shard}"
             )
-            problems.append(Issue(message, file=str(log.path)))
+            problems.append(Issue(message, file=str(log.path), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
     if not shards:
-        raise EvidenceError(f"no shard has answers to {task.name!r}, so there is nothing to merge")
+        raise EvidenceError(
+            f"no shard has answers to {task.name!r}, so there is nothing to merge", code=Code.SHARDS_MISSING
+        )
     return shards
 
 

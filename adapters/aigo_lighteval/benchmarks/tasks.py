@@ -25,6 +25,7 @@ from typing import Any
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_lighteval.versions import installed_versions
@@ -114,21 +115,28 @@ def from_file(file: Path) -> Registry:
     """
     path = file.absolute()
     if not path.is_file():
-        raise UsageError(f"there is no file {str(file)!r}")
+        raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
     # Metrics in it may be pickled, and dataclasses look their module up.
     name = f"aigo_bridge_tasks_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{str(file)!r} is no Python file, expected one with TASKS_TABLE")
+        raise UsageError(
+            f"{str(file)!r} is no Python file, expected one with TASKS_TABLE", code=Code.UNKNOWN_BENCHMARK
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
-        raise UsageError(f"{str(file)!r} cannot be loaded: {_line(error)}") from error
+        raise UsageError(
+            f"{str(file)!r} cannot be loaded: {_line(error)}", code=Code.UNKNOWN_BENCHMARK
+        ) from error
     configs = {config.name: config for config in _table(module)}
     if not configs:
-        raise UsageError(f"no task in {str(file)!r}: expected TASKS_TABLE, a list of LightevalTaskConfig")
+        raise UsageError(
+            f"no task in {str(file)!r}: expected TASKS_TABLE, a list of LightevalTaskConfig",
+            code=Code.UNKNOWN_BENCHMARK,
+        )
     return Registry(configs, dict.fromkeys(configs, module))
 
 
@@ -157,10 +165,12 @@ def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None =
             configs = _looked_up(task, custom_tasks)
         selection += [Selected(_own(config, values), shots) for config in configs]
     if not selection:
-        raise UsageError(f"found no task in {name!r}")
+        raise UsageError(f"found no task in {name!r}", code=Code.UNKNOWN_BENCHMARK)
     names = [each.name for each in selection]
     if twice := sorted({each for each in names if names.count(each) > 1}):
-        raise UsageError(f"{name!r} names {', '.join(twice)} more than once")
+        raise UsageError(
+            f"{name!r} names {', '.join(twice)} more than once", code=Code.WRONG_BENCHMARK_OPTION
+        )
     return selection
 
 
@@ -178,7 +188,10 @@ def _taken_apart(text: str) -> tuple[str, int, dict[str, Any]]:
         # The suite in front has no meaning since lighteval 0.12.
         parts = parts[1:]
     if len(parts) > 2 or (len(parts) == 2 and not parts[1].strip().isdecimal()):
-        raise UsageError(f"found {text!r}, expected a task, or TASK|SHOTS with a number of examples")
+        raise UsageError(
+            f"found {text!r}, expected a task, or TASK|SHOTS with a number of examples",
+            code=Code.WRONG_BENCHMARK_OPTION,
+        )
     task, *parameters = parts[0].split("@")
     shots = int(parts[1]) if len(parts) == 2 else 0
     return task.strip(), shots, _parameters([text_part for text_part in parameters if text_part])
@@ -189,12 +202,15 @@ def _parameters(arguments: Sequence[str]) -> dict[str, Any]:
     for text in arguments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"metric parameter: found {text!r}, expected NAME=VALUE")
+            raise UsageError(
+                f"metric parameter: found {text!r}, expected NAME=VALUE", code=Code.WRONG_BENCHMARK_OPTION
+            )
         try:
             values[key.strip()] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
             raise UsageError(
-                f"metric parameter {key!r}: found {value!r}, expected a number or a quoted text"
+                f"metric parameter {key!r}: found {value!r}, expected a number or a quoted text",
+                code=Code.WRONG_BENCHMARK_OPTION,
             ) from error
     return values
 
@@ -205,7 +221,8 @@ def _looked_up(task: str, custom_tasks: Path | None) -> list[LightevalTaskConfig
     if custom is not None:
         if both := sorted(set(custom.configs) & set(registry.configs)):
             raise UsageError(
-                f"{str(custom_tasks)!r}: {', '.join(both)} is also a task of lighteval; name it differently"
+                f"{str(custom_tasks)!r}: {', '.join(both)} is also a task of lighteval; name it differently",
+                code=Code.UNKNOWN_BENCHMARK,
             )
         registry = Registry(
             {**registry.configs, **custom.configs}, {**registry.modules, **custom.modules}, registry.problems
@@ -217,12 +234,16 @@ def _looked_up(task: str, custom_tasks: Path | None) -> list[LightevalTaskConfig
             return _in(_with_network(module), task, f"module {module!r}")
     if broken := [module for module in registry.problems if task.partition(":")[0] in module]:
         reasons = "; ".join(f"{module}: {registry.problems[module]}" for module in broken)
-        raise UsageError(f"found no task {task!r}: its file cannot be imported ({reasons})")
+        raise UsageError(
+            f"found no task {task!r}: its file cannot be imported ({reasons})", code=Code.UNKNOWN_BENCHMARK
+        )
     if configs := _matching(multilingual(), task):
         return configs
     if broken := [module for module in multilingual().problems if task.startswith(module.partition(".")[0])]:
         reasons = "; ".join(f"{module}: {multilingual().problems[module]}" for module in broken)
-        raise UsageError(f"found no task {task!r}: its file cannot be imported ({reasons})")
+        raise UsageError(
+            f"found no task {task!r}: its file cannot be imported ({reasons})", code=Code.UNKNOWN_BENCHMARK
+        )
     raise unknown("lighteval", task, sorted(registry.configs))
 
 
@@ -231,7 +252,8 @@ def _with_network(module: str) -> Registry:
         loaded = importlib.import_module(f"{PACKAGE}.{module}")
     except (Exception, SystemExit) as error:  # a failed download, or a package that is too new
         raise UsageError(
-            f"lighteval's file {module!r} uses the network while it is imported, and failed: {_line(error)}"
+            f"lighteval's file {module!r} uses the network while it is imported, and failed: {_line(error)}",
+            code=Code.UNFIT_BENCHMARK,
         ) from error
     configs = {config.name: config for config in _table(loaded)}
     return Registry(configs, dict.fromkeys(configs, loaded))
@@ -242,7 +264,10 @@ def _in(registry: Registry, task: str, where: str) -> list[LightevalTaskConfig]:
         return configs
     near = difflib.get_close_matches(task, registry.configs, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise UsageError(f"found no task {task!r} in {where}, which has {', '.join(registry.configs)}{hint}")
+    raise UsageError(
+        f"found no task {task!r} in {where}, which has {', '.join(registry.configs)}{hint}",
+        code=Code.UNKNOWN_BENCHMARK,
+    )
 
 
 def _matching(registry: Registry, task: str) -> list[LightevalTaskConfig]:
@@ -286,7 +311,8 @@ def _own(config: LightevalTaskConfig, parameters: Mapping[str, Any]) -> Lighteva
             metric.metric_name = f"{base}:" + "&".join(f"{k}={v}" for k, v in (defaults | fitting).items())
     if unused := sorted(set(parameters) - used):
         raise UsageError(
-            f"task {config.name!r} has no metric with a parameter {', '.join(map(repr, unused))}"
+            f"task {config.name!r} has no metric with a parameter {', '.join(map(repr, unused))}",
+            code=Code.WRONG_BENCHMARK_OPTION,
         )
     return copied
 

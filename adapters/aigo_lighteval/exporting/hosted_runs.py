@@ -20,6 +20,7 @@ from anyio.from_thread import start_blocking_portal
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.program import Failure, SampleProgram, Solution, compile_program, contained
@@ -113,7 +114,8 @@ def named_models(plan: TaskPlan) -> dict[str, str]:
         raise UsageError(
             f"task {plan.task.key!r} asks {', '.join(map(repr, missing))}: set"
             f" {MODELS}='{missing[0]}=PROVIDER/MODEL', several with commas"
-            " between them"
+            " between them",
+            code=Code.NO_MODEL,
         )
     return {key: named[key] for key in plan.model_keys}
 

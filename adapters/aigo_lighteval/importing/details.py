@@ -18,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
@@ -62,7 +63,9 @@ class Details:
         except UNREADABLE as error:
             if isinstance(error, EvidenceError):
                 raise
-            raise EvidenceError(f"the details cannot be read: {_first_line(error)}") from error
+            raise EvidenceError(
+                f"the details cannot be read: {_first_line(error)}", code=Code.UNREADABLE_LOG
+            ) from error
         self.renamed = 0
         """Documents whose id another document has."""
 
@@ -85,11 +88,16 @@ class Details:
         if "doc" not in schema.names:
             if len(_OLD & set(schema.names)) > 1:
                 raise EvidenceError(
-                    "the details were written by a release of lighteval before 0.11, expected 0.11 or later"
+                    "the details were written by a release of lighteval before 0.11, expected 0.11 or later",
+                    code=Code.OTHER_RELEASE,
                 )
-            raise EvidenceError(f"the details have no column 'doc' (found {', '.join(schema.names[:8])})")
+            raise EvidenceError(
+                f"the details have no column 'doc' (found {', '.join(schema.names[:8])})", code=Code.NOT_A_LOG
+            )
         if not pa.types.is_struct(schema.field("doc").type):
-            raise EvidenceError(f"column 'doc' is {schema.field('doc').type}, expected a struct")
+            raise EvidenceError(
+                f"column 'doc' is {schema.field('doc').type}, expected a struct", code=Code.NOT_A_LOG
+            )
         names = [
             name for name in PARTS if name in schema.names and pa.types.is_struct(schema.field(name).type)
         ]

@@ -9,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import TooLargeError
 from aigo_bridge.process.pool import Worker
@@ -54,26 +55,30 @@ def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGrou
         TooLargeError: the footer is too long.
     """
     if size < 12:
-        raise EvidenceError(f"found {size} bytes, expected a Parquet file")
+        raise EvidenceError(f"found {size} bytes, expected a Parquet file", code=Code.NOT_A_LOG)
     file.seek(0)
     start = bytes(file.read(4))
     file.seek(size - 8)
     tail = bytes(file.read(8))
     if tail[4:] != _MAGIC:
         what = "a Parquet file that is cut off" if start == _MAGIC else "no Parquet file"
-        raise EvidenceError(f"found {what}: its last bytes are not {_MAGIC.decode()}")
+        raise EvidenceError(f"found {what}: its last bytes are not {_MAGIC.decode()}", code=Code.NOT_A_LOG)
     length = int.from_bytes(tail[:4], "little")
     if length > size - 12:
-        raise EvidenceError(f"the footer claims {length:,} bytes of a file of {size:,}")
+        raise EvidenceError(
+            f"the footer claims {length:,} bytes of a file of {size:,}", code=Code.DAMAGED_LOG
+        )
     if length > most:
         raise TooLargeError(f"the footer has {length:,} bytes, the limit is {most:,} (bound 'member_bytes')")
     file.seek(size - 8 - length)
     try:
         groups = worker.call(_row_groups, bytes(file.read(length)))
     except BrokenProcessPool as error:
-        raise EvidenceError("the footer is damaged: reading it ends the process") from error
+        raise EvidenceError(
+            "the footer is damaged: reading it ends the process", code=Code.DAMAGED_LOG
+        ) from error
     if isinstance(groups, str):
-        raise EvidenceError(f"the footer is damaged: {groups}")
+        raise EvidenceError(f"the footer is damaged: {groups}", code=Code.DAMAGED_LOG)
     return groups
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.cleaning import without_secrets
@@ -133,17 +134,21 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
     try:
         data = place.read(bounds.member_bytes)
     except OSError as error:
-        raise EvidenceError(f"cannot read the results file: {error}") from error
+        raise EvidenceError(f"cannot read the results file: {error}", code=Code.UNREADABLE_LOG) from error
     bounds.check_document(location, data)
     data = redaction.apply(data)
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"the results file is no JSON: {error}") from error
+        raise EvidenceError(f"the results file is no JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
-        raise EvidenceError("the results file has no object 'results': it is none of lighteval")
+        raise EvidenceError(
+            "the results file has no object 'results': it is none of lighteval", code=Code.NOT_A_LOG
+        )
     if without_depths(content):
-        raise EvidenceError(f"the results file is nested more than {DEEPEST} levels deep")
+        raise EvidenceError(
+            f"the results file is nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG
+        )
     if redact:
         content = without_secrets(content, redaction.found)
     parts = {name: content.pop(name, None) for name in ("config_general", "results", "config_tasks")}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
 from aigo_bridge.evaluation.own_logs import own_report
 from aigo_bridge.evaluation.writing import write_result
@@ -60,7 +61,8 @@ def run_import(
             f"{', '.join(locations)}: results of lighteval are not written as parquet: found --format"
             " parquet, expected json, json.gz or json.zst"
             " (lighteval's details are Parquet files already; the tables of a result log: `aigo-bridge"
-            " import RESULT --format parquet`)"
+            " import RESULT --format parquet`)",
+            code=Code.WRONG_OPTION,
         )
     options.redaction()
     runs = find_runs(locations)
@@ -151,7 +153,7 @@ def import_run(
         try:
             yield _write_task(run, header, task, details, out / stem, options, own_secrets, damage, worker)
         except OSError as error:
-            raise UsageError(f"cannot write to {str(out)!r}: {error}") from error
+            raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
 
 
 def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.file_kinds import is_lm_eval_results, remote_errors
 from aigo_bridge.importing.places import Place
@@ -103,12 +104,15 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
         except remote_errors() as error:
             if place.fs is None:
                 raise
-            raise UsageError(f"cannot look for results at {location!r}: {error}") from error
+            raise UsageError(
+                f"cannot look for results at {location!r}: {error}", code=Code.UNREADABLE_LOG
+            ) from error
         if not any(kinds.values()):
             raise UsageError(
                 f"no results of lighteval at {location!r} (expected results_<date>.json,"
                 " details_<task>_<date>.parquet,"
-                " or a folder with them)"
+                " or a folder with them)",
+                code=Code.NO_LOGS,
             )
         for run in _runs_at(place, kinds, named=named):
             key = place.absolute(run.location)

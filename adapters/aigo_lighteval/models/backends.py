@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionResponseFormatJSONSchema
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.models.protocol import ModelRequest
@@ -235,14 +236,17 @@ def backend_model(name: str | None) -> BackendModel | None:
     backend = BACKENDS.get(kind)
     if backend is None and explicit:
         raise UsageError(
-            f"model {name!r}: lighteval has no backend {kind!r}; expected one of {', '.join(BACKENDS)}"
+            f"model {name!r}: lighteval has no backend {kind!r}; expected one of {', '.join(BACKENDS)}",
+            code=Code.UNKNOWN_PROVIDER,
         )
     if backend is None or (backend.has_server_name and not explicit):
         return None
     named = named_model(name)
     model = named.name.removeprefix(PREFIX).partition("/")[2]
     if not model:
-        raise UsageError(f"model {name!r}: found no model, expected {kind}/MODEL")
+        raise UsageError(
+            f"model {name!r}: found no model, expected {kind}/MODEL", code=Code.WRONG_MODEL_ARGUMENT
+        )
     return BackendModel(name, backend, model, named.settings)
 
 
@@ -256,11 +260,14 @@ def check_packages(model: BackendModel) -> None:
     missing = [package for package in backend.packages if not _is_installed(package)]
     if missing:
         raise UsageError(
-            f"model {model.name!r} needs {', '.join(missing)}, not installed here; run: {backend.remedy}"
+            f"model {model.name!r} needs {', '.join(missing)}, not installed here; run: {backend.remedy}",
+            code=Code.MISSING_PACKAGE,
         )
     looks_like_path = model.model.startswith(("/", "./", "../", "~"))
     if backend.loads_weights and looks_like_path and not model.is_local:
-        raise UsageError(f"model {model.name!r}: {model.model!r} is no folder")
+        raise UsageError(
+            f"model {model.name!r}: {model.model!r} is no folder", code=Code.UNKNOWN_MODEL_ENTITY
+        )
 
 
 def _is_installed(package: str) -> bool:

@@ -15,6 +15,7 @@ import anyio
 import orjson
 
 from aigo_bridge.cassettes.tape import PREFIX as CASSETTE
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import CustomTaskInputMessage
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.execution.jobs import NO_MODEL
@@ -242,7 +243,7 @@ def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) ->
         SpecError: its file is not valid.
     """
     if name is None:
-        raise UsageError(NO_MODEL)
+        raise UsageError(NO_MODEL, code=Code.NO_MODEL)
     if name.startswith(CASSETTE):
         return CassetteCaller(name)
     options = dict(arguments or {})
@@ -273,14 +274,17 @@ def _with_suffix(caller: ConnectionCaller, suffix: str) -> ConnectionCaller:
     if suffix and not caller.connection.takes_options:
         raise UsageError(
             f"model {caller.name!r}: its adapter {caller.connection.adapter.key!r} does not pass settings on"
-            " (let 'process_input' write the options in `kwargs`)"
+            " (let 'process_input' write the options in `kwargs`)",
+            code=Code.LOST_OPTION,
         )
     return caller
 
 
 def _refuse(name: str, arguments: Mapping[str, Any]) -> None:
     if arguments:
-        raise UsageError(f"model {name!r}: unknown arguments {', '.join(arguments)}")
+        raise UsageError(
+            f"model {name!r}: unknown arguments {', '.join(arguments)}", code=Code.WRONG_MODEL_ARGUMENT
+        )
 
 
 def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -> ConnectionCaller:
@@ -293,7 +297,8 @@ def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -
     if isinstance(target, ProviderTarget):
         if target.task != "chat_completion":
             raise UsageError(
-                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}"
+                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}",
+                code=Code.UNFIT_MODEL,
             )
         endpoint = _endpoint(f"{target.provider}/{target.model}", url, None, target)
         return ConnectionCaller(name, endpoint, settings)
@@ -315,21 +320,25 @@ def _endpoint(
         raise UsageError(
             f"model {name!r} cannot be reached from the lighteval engine: expected one of {names} and a"
             " model, a model entity's file, openai-api/<service>/<model>, or a backend of lighteval with its"
-            f" model ({', '.join(BACKENDS)}); other providers run with --engine inspect"
+            f" model ({', '.join(BACKENDS)}); other providers run with --engine inspect",
+            code=Code.UNKNOWN_PROVIDER,
         )
     url = url or os.environ.get(f"{prefix}_BASE_URL") or settings.url
     if url is None:
         loaded_here = f"; {PREFIX}{name} loads it in this process" if provider in BACKENDS else ""
-        raise UsageError(f"model {name!r}: its address is not known; set {prefix}_BASE_URL{loaded_here}")
+        raise UsageError(
+            f"model {name!r}: its address is not known; set {prefix}_BASE_URL{loaded_here}",
+            code=Code.MISSING_SECRET,
+        )
     key = api_key or os.environ.get(f"{prefix}_API_KEY")
     if key is None and settings.needs_key:
-        raise UsageError(f"model {name!r}: there is no key; set {prefix}_API_KEY")
+        raise UsageError(f"model {name!r}: there is no key; set {prefix}_API_KEY", code=Code.MISSING_SECRET)
     try:
         headers = {} if key is None else {"authorization": header_value(f"Bearer {key}")}
         hidden = [] if key is None or not is_credential(key) else [key]
         KNOWN.learn([*hidden, *address_secrets(url)])
     except ValueError as error:
-        raise UsageError(f"model {name!r}: its key {error}") from error
+        raise UsageError(f"model {name!r}: its key {error}", code=Code.MISSING_SECRET) from error
     address = f"{url.rstrip('/')}/chat/completions"
     return Connection(
         key=name if target is None else target.key,

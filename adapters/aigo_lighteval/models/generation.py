@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SampleError, Stage, UsageError
 
 GROUP = "generation_parameters"
@@ -62,7 +63,7 @@ def named_model(text: str) -> NamedModel:
     settings: dict[str, str] = {}
     for name, value in (pair for part in parts[cut:] for pair in _pairs(text, part)):
         if (setting := ALIASES.get(name, name)) in settings:
-            raise UsageError(f"model {text!r}: {setting!r} is set twice")
+            raise UsageError(f"model {text!r}: {setting!r} is set twice", code=Code.WRONG_MODEL_ARGUMENT)
         settings[setting] = value
     return NamedModel(",".join(parts[:cut]), settings)
 
@@ -99,7 +100,8 @@ def _pairs(model: str, part: str) -> Iterator[tuple[str, str]]:
         values = None
     if not isinstance(values, dict):
         raise UsageError(
-            f"model {model!r}: {GROUP}: found {value!r}, expected e.g. {{temperature:0.7,top_p:0.9}}"
+            f"model {model!r}: {GROUP}: found {value!r}, expected e.g. {{temperature:0.7,top_p:0.9}}",
+            code=Code.WRONG_MODEL_ARGUMENT,
         )
     for key, item in values.items():
         yield key, item if isinstance(item, str) else json.dumps(item)
@@ -126,7 +128,10 @@ def server_options(model: NamedModel) -> dict[str, Any]:
         except ValueError as error:
             problems.append(f"{name}: found {text!r}, expected {error}")
     if problems:
-        raise UsageError("\n".join(f"model {model.name!r}: {problem}" for problem in problems))
+        raise UsageError(
+            "\n".join(f"model {model.name!r}: {problem}" for problem in problems),
+            code=Code.WRONG_MODEL_ARGUMENT,
+        )
     return options
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, BackendModel, check_packages
 from aigo_lighteval.versions import prepare_imports
@@ -84,12 +85,15 @@ def load(prepared: Prepared) -> Loaded:
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
         if backend.loads_weights and not asked.is_local and isinstance(error, OSError):
             message = f"{_not_here(asked.model)}: {message}"
-        raise UsageError(f"model {asked.name!r} cannot be loaded: {message}") from error
+        raise UsageError(
+            f"model {asked.name!r} cannot be loaded: {message}", code=Code.FAILED_MODEL_LOAD
+        ) from error
     _tame_litellm(backend)
     if backend.name == "transformers" and model.tokenizer.eos_token is None:
         raise UsageError(
             f"model {asked.name!r}: its tokenizer has no token for the end of a text,"
-            " without which lighteval cannot pad"
+            " without which lighteval cannot pad",
+            code=Code.FAILED_MODEL_LOAD,
         )
     _mean_the_temperature(model, backend, prepared.generation)
     return Loaded(**vars(prepared), model=model)
@@ -148,13 +152,17 @@ def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
         else:
             values[name] = value
     if problems:
-        raise UsageError("\n".join(f"model {model.name!r}: {problem}" for problem in problems))
+        raise UsageError(
+            "\n".join(f"model {model.name!r}: {problem}" for problem in problems),
+            code=Code.WRONG_MODEL_ARGUMENT,
+        )
     try:
         parameters = GenerationParameters(**generation)
         unheard = [name for name in generation if not _is_heard(name, parameters, backend)]
         if unheard:
             raise UsageError(
-                f"model {model.name!r}: lighteval does not pass {', '.join(unheard)} on to {backend.name}"
+                f"model {model.name!r}: lighteval does not pass {', '.join(unheard)} on to {backend.name}",
+                code=Code.WRONG_MODEL_ARGUMENT,
             )
         length = parameters.max_new_tokens
         if backend.takes_length:
@@ -165,7 +173,8 @@ def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
             "\n".join(
                 f"model {model.name!r}: {'.'.join(map(str, detail['loc']))}: {detail['msg']}"
                 for detail in error.errors()
-            )
+            ),
+            code=Code.WRONG_MODEL_ARGUMENT,
         ) from error
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     DirectModelIO,
     SolverOutput,
@@ -233,7 +234,9 @@ def _execution(path: Path, block: Mapping[str, Any]) -> tuple[Execution, dict[st
         )
         return execution, {str(key): str(name) for key, name in block["models"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise EvidenceError(f"{str(path)!r}: our part of it is damaged: {error}") from error
+        raise EvidenceError(
+            f"{str(path)!r}: our part of it is damaged: {error}", code=Code.DAMAGED_LOG
+        ) from error
 
 
 def block_of(path: Path) -> Json:
@@ -245,13 +248,18 @@ def block_of(path: Path) -> Json:
     try:
         results = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise EvidenceError(f"{str(path)!r} cannot be read as lighteval results: {error}") from error
+        raise EvidenceError(
+            f"{str(path)!r} cannot be read as lighteval results: {error}", code=Code.UNREADABLE_LOG
+        ) from error
     block = results.get(BLOCK) if isinstance(results, dict) else None
     if not isinstance(block, dict) or not isinstance(block.get("plan"), dict):
-        raise EvidenceError(f"{str(path)!r} was not written by aigo-bridge: it carries no plan")
+        raise EvidenceError(
+            f"{str(path)!r} was not written by aigo-bridge: it carries no plan", code=Code.LOG_WITHOUT_PLAN
+        )
     if block.get("format") != FORMAT:
         raise EvidenceError(
-            f"{str(path)!r} has format {block.get('format')!r}, this release reads format {FORMAT}"
+            f"{str(path)!r} has format {block.get('format')!r}, this release reads format {FORMAT}",
+            code=Code.OTHER_RELEASE,
         )
     return block
 
@@ -289,7 +297,9 @@ def stored_trials(
                     sample = json.loads(row)
                     yield sample["id"], sample["data"], json.loads(solved), json.loads(scored)
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise EvidenceError(f"{str(details)!r}: the details cannot be read: {error}") from error
+        raise EvidenceError(
+            f"{str(details)!r}: the details cannot be read: {error}", code=Code.UNREADABLE_LOG
+        ) from error
 
 
 def trial_records(

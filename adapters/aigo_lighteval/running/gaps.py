@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aigo_bridge.cassettes.tape import PREFIX as CASSETTE
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Fidelity, Gap, Job
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models.protocol import ModelRequest
@@ -54,7 +55,8 @@ def refuse_gaps(jobs: Sequence[Job], *, chat_templates: Mapping[str, bool] | Non
     ]
     if lines:
         raise UnsupportedPlanError(
-            "\n".join(["the task cannot be run as written with these models:", *dict.fromkeys(lines)])
+            "\n".join(["the task cannot be run as written with these models:", *dict.fromkeys(lines)]),
+            code=Code.ENGINE_GAP,
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
 from aigo_bridge.execution.codec import Json, Replay, replay_of
@@ -73,7 +74,8 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     """Run plans; see `Engine.run`."""
     if settings.cost_limit is not None:
         raise UsageError(
-            "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect"
+            "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect",
+            code=Code.OPTIONS_APART,
         )
     learn_environment()
     refuse_gaps(jobs)
@@ -92,7 +94,11 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
                 if work.start.is_complete and work.start.earlier is not None:
                     results.append(work.start.log_ref("lighteval", work.start.earlier))
                 elif interrupted:
-                    results.append(EngineError("the run was interrupted before this task was begun"))
+                    results.append(
+                        EngineError(
+                            "the run was interrupted before this task was begun", code=Code.NEVER_BEGUN
+                        )
+                    )
                 else:
                     log, interrupted = _log_of(work, settings, portal, progress)
                     results.append(log)
@@ -124,7 +130,7 @@ def _replay(start: Start[Finished]) -> Replay | None:
     except EvidenceError as error:
         if stored is not None:
             raise
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error), code=error.code) from error
 
 
 def _load(works: Sequence[_Work]) -> None:
@@ -143,7 +149,7 @@ def _load(works: Sequence[_Work]) -> None:
             except UsageError as error:
                 problems.append(str(error))
     if problems:
-        raise UsageError("\n".join(dict.fromkeys(problems)))
+        raise UsageError("\n".join(dict.fromkeys(problems)), code=Code.FAILED_MODEL_LOAD)
     refuse_gaps([work.start.job for work in works], chat_templates=_chat_templates(works))
 
 
@@ -168,7 +174,7 @@ def _log_of(
     except Exception as error:
         if isinstance(error, BridgeError) and not isinstance(error, EngineError):
             raise
-        return EngineError(explained(error)), False
+        return EngineError(explained(error), code=Code.FAILED_ENGINE), False
     finally:
         journal.close()
     return work.start.log_ref("lighteval", path), interrupted

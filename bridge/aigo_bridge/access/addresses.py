@@ -13,6 +13,7 @@ import anyio
 import httpx
 
 from aigo_bridge.access.grants import granted
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, Issue, UsageError
 
 SCHEMES = ("http", "https")
@@ -35,7 +36,8 @@ def require_address(url: str) -> None:
         good = False
     if not good:
         raise DatasetError(
-            f"found the url {shown_address(url)!r}, expected one that starts with http:// or https://"
+            f"found the url {shown_address(url)!r}, expected one that starts with http:// or https://",
+            code=Code.REFUSED_ADDRESS,
         )
 
 
@@ -46,7 +48,7 @@ def require_network(what: str, *, hint: str | None = None) -> None:
     """
     if not granted().network:
         message = f"{what} would be fetched, and nothing is fetched here"
-        raise DatasetError([Issue(message, hint=hint or "--network allows it")])
+        raise DatasetError([Issue(message, hint=hint or "--network allows it", code=Code.NETWORK_CLOSED)])
 
 
 def check_allowed(address: str) -> None:
@@ -65,7 +67,8 @@ def check_allowed(address: str) -> None:
         parts = urlsplit("")
     if not (parts.hostname and is_known and is_bare):
         raise UsageError(
-            f"--allow-url: found {address!r}, expected a host or an origin, e.g. http://127.0.0.1:8000"
+            f"--allow-url: found {address!r}, expected a host or an origin, e.g. http://127.0.0.1:8000",
+            code=Code.WRONG_OPTION,
         )
 
 
@@ -162,7 +165,7 @@ async def addresses_of(url: httpx.URL) -> list[str]:
             shown = f"{shown_address(str(url))!r} leads to {', '.join(inner)}"
             message = f"{shown}, which is no address of the public network"
             hint = f"if that is meant: --allow-url {origin_of(str(url))}"
-            raise DatasetError([Issue(message, hint=hint)])
+            raise DatasetError([Issue(message, hint=hint, code=Code.REFUSED_ADDRESS)])
     return addresses
 
 

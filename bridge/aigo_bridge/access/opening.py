@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, UsageError
 
 PROJECT_FILES = (".git", "pyproject.toml", "aigo-bridge.toml")
@@ -105,7 +106,9 @@ def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issu
     hint = f"if that is meant, name a wider root: --root {wider}"
     if wider != "DIR":
         hint += f"; for good: a run file, pyproject.toml or .git in {wider}"
-    return Issue(f"{shown} leads out of the root folder {str(base)!r}", file=file, hint=hint)
+    return Issue(
+        f"{shown} leads out of the root folder {str(base)!r}", file=file, hint=hint, code=Code.OUTSIDE_ROOT
+    )
 
 
 def _real(path: Path) -> Path:
@@ -187,7 +190,9 @@ class Bound:
         except ValueError:
             wanted = math.nan
         if not (wanted > 0 and math.isfinite(wanted)):
-            raise UsageError(f"{self.variable}: found {text!r}, expected a number of MiB, e.g. 64")
+            raise UsageError(
+                f"{self.variable}: found {text!r}, expected a number of MiB, e.g. 64", code=Code.WRONG_LIMIT
+            )
         return int(wanted * MEBIBYTE)
 
     @property

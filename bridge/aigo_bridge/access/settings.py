@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.access.opening import project_of, read_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, UsageError
 
 SETTINGS_FILE = "aigo-bridge.toml"
@@ -61,6 +62,7 @@ class Settings:
             path=path,
             hint=hint,
             source_line=None if place is None else self.text.splitlines()[place[0] - 1],
+            code=Code.WRONG_SETTING,
         )
 
 
@@ -69,7 +71,7 @@ class SettingsError(UsageError):
 
     def __init__(self, *issues: Issue):
         self.issues = issues
-        super().__init__("\n".join(map(str, issues)))
+        super().__init__("\n".join(map(str, issues)), code=Code.WRONG_SETTING)
 
 
 def project_settings(folder: Path | None = None) -> Settings:
@@ -100,11 +102,15 @@ def _read(file: Path, prefix: Keys) -> Settings | None:
         # A project file is other programs', too, and most have nothing of ours.
         if prefix:
             return None
-        raise SettingsError(Issue(f"is not UTF-8 (byte {error.start + 1})", file=str(file))) from error
+        raise SettingsError(
+            Issue(f"is not UTF-8 (byte {error.start + 1})", file=str(file), code=Code.NOT_UTF8)
+        ) from error
     except OSError as error:
         if prefix or isinstance(error, FileNotFoundError):
             return None
-        raise SettingsError(Issue(error.strerror or str(error), file=str(file))) from error
+        raise SettingsError(
+            Issue(error.strerror or str(error), file=str(file), code=Code.UNREADABLE_FILE)
+        ) from error
     if prefix and TABLE not in text:
         return None
     text = text.replace("\r\n", "\n")
@@ -126,10 +132,21 @@ def _malformed(file: Path, text: str, message: str) -> Issue:
     at = _AT.search(message)
     lines = text.split("\n")
     if at is None or int(at[1]) > len(lines):
-        return Issue(f"cannot be read as TOML: {message or 'too deeply nested'}", file=str(file))
+        return Issue(
+            f"cannot be read as TOML: {message or 'too deeply nested'}",
+            file=str(file),
+            code=Code.WRONG_SETTING,
+        )
     line, column = int(at[1]), int(at[2])
     message = f"cannot be read as TOML: {message[: at.start()]}"
-    return Issue(message, file=str(file), line=line, column=column, source_line=lines[line - 1])
+    return Issue(
+        message,
+        file=str(file),
+        line=line,
+        column=column,
+        source_line=lines[line - 1],
+        code=Code.WRONG_SETTING,
+    )
 
 
 def _place(text: str, path: Keys) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from aigo_bridge.api.planning import StrPath
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine
 from aigo_bridge.errors import MissingEngineError, UsageError
 from aigo_bridge.evaluation.validation import ValidationReport
@@ -165,9 +166,12 @@ def _check(options: ImportOptions) -> None:
     for name, kinds in choices.items():
         value, known = getattr(options, name), get_args(kinds)
         if value not in known:
-            raise UsageError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, known))}")
+            raise UsageError(
+                f"{name}: found {value!r}, expected one of {', '.join(map(repr, known))}",
+                code=Code.WRONG_OPTION,
+            )
     if options.jobs is not None and options.jobs < 1:
-        raise UsageError(f"jobs: found {options.jobs}, expected at least 1")
+        raise UsageError(f"jobs: found {options.jobs}, expected at least 1", code=Code.WRONG_OPTION)
     options.redaction()
 
 
@@ -232,7 +236,10 @@ def validate(
         UsageError: a path does not exist, or there is no such dialect.
     """
     if dialect not in get_args(Dialect):
-        raise UsageError(f"dialect: found {dialect!r}, expected {' or '.join(map(repr, get_args(Dialect)))}")
+        raise UsageError(
+            f"dialect: found {dialect!r}, expected {' or '.join(map(repr, get_args(Dialect)))}",
+            code=Code.WRONG_OPTION,
+        )
     for path in paths:
         refuse_address(path, "paths")
     files = [Path(path) for path in paths]

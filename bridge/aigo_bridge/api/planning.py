@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from aigo_bridge.access.addresses import check_allowed
 from aigo_bridge.access.grants import granted, granting
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Row, digest_of
 from aigo_bridge.datasets.tables import plain
 from aigo_bridge.errors import DatasetError, Issue, UsageError
@@ -84,7 +85,10 @@ def plan_task(
         DatasetError: rows cannot be read; `issues` has all problems.
     """
     if task is None and text is None:
-        raise UsageError("no task was given, expected a file, the name of a shipped task, or text=…")
+        raise UsageError(
+            "no task was given, expected a file, the name of a shipped task, or text=…",
+            code=Code.MISSING_ARGUMENT,
+        )
     for place, name in (
         (task, "task"),
         (root, "root"),
@@ -92,7 +96,9 @@ def plan_task(
     ):
         refuse_address(place, name)
     if subsampling not in (None, "head", "random"):
-        raise UsageError(f"subsampling: found {subsampling!r}, expected 'head' or 'random'")
+        raise UsageError(
+            f"subsampling: found {subsampling!r}, expected 'head' or 'random'", code=Code.WRONG_OPTION
+        )
     for address in addresses:
         check_allowed(address)
     files: dict[str, str] = {}
@@ -132,7 +138,10 @@ def _stable_name(task: StrPath) -> str:
     """The task so that another process finds it: a shipped task's name, else the absolute path."""
     path = Path(task)
     if not path.exists() and Path(str(task).rpartition("#")[0]).is_file():
-        raise UsageError(f"found {str(task)!r}, expected a task; parts of run files: `aigo-bridge run`")
+        raise UsageError(
+            f"found {str(task)!r}, expected a task; parts of run files: `aigo-bridge run`",
+            code=Code.OTHER_KIND,
+        )
     return str(path.resolve()) if path.exists() else str(task)
 
 
@@ -160,7 +169,7 @@ def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
     for number, record in enumerate(records):
         if not isinstance(record, Mapping):
             message = f"row {number} is a value of type {type(record).__name__!r}, expected a mapping"
-            issues.append(Issue(f"data set {key!r}: {message} from columns to values"))
+            issues.append(Issue(f"data set {key!r}: {message} from columns to values", code=Code.ROW_SHAPE))
             continue
         row: dict[str, Any] = {}
         for column, value in record.items():
@@ -168,7 +177,13 @@ def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
                 row[str(column)] = plain(value)
             except DatasetError as error:
                 message = f"data set {key!r}: row {number}, column {str(column)!r}: {error}"
-                issues.append(Issue(message, hint="give texts, numbers, booleans, lists or mappings"))
+                issues.append(
+                    Issue(
+                        message,
+                        hint="give texts, numbers, booleans, lists or mappings",
+                        code=Code.VALUE_WITHOUT_JSON,
+                    )
+                )
         rows.append(row)
     if issues:
         raise DatasetError(issues[:20])
@@ -186,14 +201,16 @@ def _records(key: str, table: Any) -> Iterable[Any]:
         return table
     message = f"data set {key!r}: found a value of type {type(table).__name__!r}"
     hint = "give a file, a list of mappings, or a table of pandas, polars or pyarrow"
-    raise DatasetError([Issue(f"{message}, expected rows", hint=hint)])
+    raise DatasetError([Issue(f"{message}, expected rows", hint=hint, code=Code.ROW_SHAPE)])
 
 
 def _of_pandas(key: str, table: Any) -> list[dict[str, Any]]:
     names = [str(name) for name in table.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DatasetError([Issue(f"data set {key!r}: several columns are called {twice[0]!r}")])
+        raise DatasetError(
+            [Issue(f"data set {key!r}: several columns are called {twice[0]!r}", code=Code.WRONG_HEADER)]
+        )
     cells, missing = table.to_dict("records"), table.isna().to_dict("records")
     return [
         {name: math.nan if is_missing[name] else value for name, value in record.items()}

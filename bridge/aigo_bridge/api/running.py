@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.cassettes.playing import Cassette
 from aigo_bridge.cassettes.recording import Recorder
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, Progress, RunSettings, earlier_runs
 from aigo_bridge.engine.registry import load_engine, require_exact, required
@@ -172,7 +173,10 @@ def run(
     """
     refuse_address(out, "out")
     if cache not in get_args(CachePolicy):
-        raise UsageError(f"cache: found {cache!r}, expected {', '.join(map(repr, get_args(CachePolicy)))}")
+        raise UsageError(
+            f"cache: found {cache!r}, expected {', '.join(map(repr, get_args(CachePolicy)))}",
+            code=Code.WRONG_OPTION,
+        )
     limits: dict[str, Any] = {
         "max_connections": max_connections,
         "max_samples": max_samples,
@@ -181,7 +185,7 @@ def run(
     }
     for name, limit in limits.items():
         if limit is not None and limit < 1:
-            raise UsageError(f"{name}: found {limit}, expected at least 1")
+            raise UsageError(f"{name}: found {limit}, expected at least 1", code=Code.WRONG_OPTION)
     settings = RunSettings(Path(out), cost_limit=cost_limit, on_progress=on_progress, **limits)
     cached = replace(plan, cache=cache)
     choice = ModelChoice(model, model_map)
@@ -210,7 +214,7 @@ def run(
     if recorder is not None and recorder.problem is not None:
         message = f"the cassette lacks calls: it cannot be written ({recorder.problem})"
         hint = f"the evidence is complete: {outcome.result}"
-        raise EvidenceError([Issue(message, file=str(record), hint=hint)])
+        raise EvidenceError([Issue(message, file=str(record), hint=hint, code=Code.DAMAGED_CASSETTE)])
     return outcome
 
 

@@ -20,6 +20,7 @@ import orjson
 import zstandard
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.process.locks import CLOSED_IN_CHILDREN, NO_LINK, lock_if_possible
 from aigo_bridge.process.temporary import draft_of
@@ -92,7 +93,9 @@ class CassetteWriter:
         try:
             self._file = self._gone_on(head) if append and path.exists() else self._new(head)
         except OSError as error:
-            raise UsageError(f"--record: {str(path)!r} cannot be written: {error.strerror}") from error
+            raise UsageError(
+                f"--record: {str(path)!r} cannot be written: {error.strerror}", code=Code.UNUSABLE_OUTPUT
+            ) from error
 
     def write(self, line: bytes, checksum: int | None = None) -> bool:
         """Put a line of JSON on the disk; what cannot be written is told once (`problem`).
@@ -136,7 +139,8 @@ class CassetteWriter:
         except FileExistsError:
             raise UsageError(
                 f"--record: {str(self.path)!r} is there already; name another file, or remove it"
-                " (with --resume it is gone on with)"
+                " (with --resume it is gone on with)",
+                code=Code.ALREADY_THERE,
             ) from None
         lock_if_possible(file)
         self._put(self._packed(orjson.dumps(head)))
@@ -149,7 +153,9 @@ class CassetteWriter:
                 # One that is being written is locked.
                 lock_if_possible(old.fileno())
             except BlockingIOError:
-                raise UsageError(f"--record: {str(self.path)!r} is being written by another run") from None
+                raise UsageError(
+                    f"--record: {str(self.path)!r} is being written by another run", code=Code.PLACE_IN_USE
+                ) from None
             with draft_of(self.path) as draft:
                 file = self._file = os.open(
                     draft, os.O_RDWR | os.O_CREAT | CLOSED_IN_CHILDREN | NO_LINK, 0o600
@@ -220,11 +226,17 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
             if not isinstance(line, dict):
                 what = "altered: its checksum is another one" if raw.endswith(b"\n") else "cut off"
                 message = f"this line was {what}; it is left out"
-                tell(Issue(message, file=str(path), line=number, severity="warning"))
+                tell(
+                    Issue(
+                        message, file=str(path), line=number, severity="warning", code=Code.DAMAGED_CASSETTE
+                    )
+                )
                 continue
             yield line, content
     if number == 0:
-        raise EvidenceError([Issue("this is no cassette: it is empty", file=str(path))])
+        raise EvidenceError(
+            [Issue("this is no cassette: it is empty", file=str(path), code=Code.DAMAGED_CASSETTE)]
+        )
 
 
 def _check_head(line: Any, path: Path) -> None:
@@ -235,10 +247,12 @@ def _check_head(line: Any, path: Path) -> None:
     """
     if not (isinstance(line, dict) and "cassette" in line):
         hint = "make one with: aigo-bridge run … --record FILE"
-        raise EvidenceError([Issue("this is no cassette", file=str(path), hint=hint)])
+        raise EvidenceError(
+            [Issue("this is no cassette", file=str(path), hint=hint, code=Code.DAMAGED_CASSETTE)]
+        )
     if line["cassette"] != FORMAT:
         message = f"found a cassette of format {line['cassette']!r}, expected {FORMAT}"
-        raise EvidenceError([Issue(message, file=str(path))])
+        raise EvidenceError([Issue(message, file=str(path), code=Code.OTHER_RELEASE)])
 
 
 def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int, bytes]]:
@@ -254,7 +268,15 @@ def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int
                     line = lines.readline(LINE_BYTES + 1)
                 except zstandard.ZstdError as error:
                     message = f"damaged from here on ({error}); the rest cannot be read"
-                    tell(Issue(message, file=str(path), line=number + 1, severity="warning"))
+                    tell(
+                        Issue(
+                            message,
+                            file=str(path),
+                            line=number + 1,
+                            severity="warning",
+                            code=Code.DAMAGED_CASSETTE,
+                        )
+                    )
                     return
                 if not line:
                     return
@@ -262,13 +284,23 @@ def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int
                 size += len(line)
                 if len(line) > LINE_BYTES or size > most:
                     raise EvidenceError(
-                        [Issue("unpacked, it is larger than any cassette can be", file=str(path))]
+                        [
+                            Issue(
+                                "unpacked, it is larger than any cassette can be",
+                                file=str(path),
+                                code=Code.DAMAGED_CASSETTE,
+                            )
+                        ]
                     )
                 yield number, line
     except FileNotFoundError as error:
-        raise EvidenceError([Issue("there is no such file", file=str(path))]) from error
+        raise EvidenceError(
+            [Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)]
+        ) from error
     except OSError as error:
-        raise EvidenceError([Issue(f"it cannot be read: {error.strerror}", file=str(path))]) from error
+        raise EvidenceError(
+            [Issue(f"it cannot be read: {error.strerror}", file=str(path), code=Code.DAMAGED_CASSETTE)]
+        ) from error
 
 
 def _unpacked(file: Any) -> io.RawIOBase:

@@ -26,6 +26,7 @@ from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.cassettes.digests import LineDigests, task_of_line
 from aigo_bridge.cassettes.records import CallOutcome, Place, request_differences
 from aigo_bridge.cassettes.tape import PREFIX, AskedCall, CassetteUse, digest_of, task_name
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, SampleError, Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.spec.base import MLTask
@@ -98,7 +99,11 @@ class Cassette:
                 undone.pop_all()
         except OSError as error:
             raise EvidenceError(
-                [Issue(f"it cannot be unpacked: {error.strerror}", file=str(path))]
+                [
+                    Issue(
+                        f"it cannot be unpacked: {error.strerror}", file=str(path), code=Code.DAMAGED_CASSETTE
+                    )
+                ]
             ) from error
 
     @property
@@ -156,7 +161,7 @@ class Cassette:
 
     def _tell_odd(self, problem: str, tell: Callable[[Issue], None]) -> None:
         message = f"a line says nothing that a cassette says: {problem}; it is left out"
-        tell(Issue(message, file=str(self.path), severity="warning"))
+        tell(Issue(message, file=str(self.path), severity="warning", code=Code.DAMAGED_CASSETTE))
 
     def _keep(self, place: Place, request: Any, content: bytes) -> None:
         digest = digest_of(canonical_json(request))

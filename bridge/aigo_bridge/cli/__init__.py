@@ -71,6 +71,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "schema": ("aigo_bridge.cli.verbs.schema", "Print the JSON Schema of a kind of file."),
     "upgrade": ("aigo_bridge.cli.verbs.upgrade", "Rewrite old spellings in the current form."),
+    "error": ("aigo_bridge.cli.verbs.looking.error", "Say what the code of an error means, and what to do."),
     "doctor": ("aigo_bridge.cli.verbs.doctor", "Check the engines and their versions."),
     "list": ("aigo_bridge.cli.verbs.list", "List the tasks that come with aigo-bridge."),
 }

@@ -15,6 +15,7 @@ from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.cli.failing import show_issues
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.terminal import name_of, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.running import refuse_tapes
@@ -83,10 +84,19 @@ def opened(path: Path) -> Iterator[Cassette]:
     more = len(issues) - MOST_ISSUES
     show_issues(issues[:MOST_ISSUES])
     if more > 0:
-        show_issues([Issue(f"{more} more lines are left out", file=str(path), severity="warning")])
+        show_issues(
+            [
+                Issue(
+                    f"{more} more lines are left out",
+                    file=str(path),
+                    severity="warning",
+                    code=Code.DAMAGED_CASSETTE,
+                )
+            ]
+        )
     if not cassette.is_complete and not issues:
         message = "the recording did not come to its end; there may have been further calls"
-        show_issues([Issue(message, file=str(path), severity="warning")])
+        show_issues([Issue(message, file=str(path), severity="warning", code=Code.DAMAGED_CASSETTE)])
     try:
         yield cassette
     finally:

@@ -12,6 +12,7 @@ import typer
 
 from aigo_bridge.cli.options import pairs
 from aigo_bridge.cli.terminal import name_of
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluation.costs import AnswerLength, PlanCost, asked_models, cost_json, plan_cost, total
 from aigo_bridge.evaluation.prices import PriceTable, names_of, read_prices
@@ -56,7 +57,7 @@ def costs_of(
     used = [name for name, value in options.items() if value]
     if not wanted:
         if used:
-            raise UsageError(f"{', '.join(used)}: with --cost")
+            raise UsageError(f"{', '.join(used)}: with --cost", code=Code.OPTIONS_APART)
         return None
     named = pairs("--model-map", model_map)
     answer = _answer(answer_tokens)
@@ -79,7 +80,10 @@ def _answer(text: str | None) -> AnswerLength:
     except ValueError:
         mean, most = -1, []
     if mean < 0 or len(most) > 1 or any(bound < mean for bound in most):
-        raise UsageError(f"--answer-tokens: found {text!r}, expected MEAN or MEAN,MOST, e.g. 200 or 200,1000")
+        raise UsageError(
+            f"--answer-tokens: found {text!r}, expected MEAN or MEAN,MOST, e.g. 200 or 200,1000",
+            code=Code.WRONG_OPTION,
+        )
     return AnswerLength(mean, most[0] if most else None)
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from aigo_bridge.cli.terminal import colour_of, name_of, printable, short_path, width_of
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, Issue, dotted
 from aigo_bridge.exit_codes import ExitCode, of_signal
 
@@ -41,7 +42,7 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
         # A folder that cannot be written to, a full disk: the user's to mend, and nothing half-written is
         # left.
         place = f"{short_path(error.filename)}: " if error.filename is not None else ""
-        typer.echo(f"error: {name_of(place)}{error.strerror or error}", err=True)
+        typer.echo(f"error: {name_of(place)}{error.strerror or error} [{Code.SYSTEM_ERROR}]", err=True)
         raise typer.Exit(code) from error
     except KeyboardInterrupt as error:
         raise interrupted() from error
@@ -64,7 +65,7 @@ def shown(out: Path, work: Callable[[], None]) -> bool:
     except Exception as error:  # noqa: BLE001  # evidence and logs are written, whatever becomes of tables and summaries
         from aigo_bridge.results.faults import explained
 
-        typer.echo(f"error: the outcome cannot be shown: {printable(explained(error))}", err=True)
+        show_message(f"the outcome cannot be shown: {explained(error)}", Code.OUTCOME_NOT_SHOWN)
         typer.echo(f"evidence and native logs are in {short_path(out)}", err=True)
         return False
     return True
@@ -78,7 +79,7 @@ def show_differences(outcome: Outcome) -> None:
     from aigo_bridge.engine.outcome import REPORT
 
     place = short_path(outcome.result)
-    typer.echo(f"error: {place}: the evidence differs from what is shown ({REPORT})", err=True)
+    show_message(f"{place}: the evidence differs from what is shown ({REPORT})", Code.OUTCOME_NOT_SHOWN)
     for difference in outcome.differences:
         typer.echo(f"  {printable(difference)}", err=True)
 
@@ -89,7 +90,18 @@ def show(error: BridgeError) -> None:
     if issues:
         show_issues(issues)
     else:
-        typer.echo(wrapped(f"error: {printable(str(error))}", width_of(sys.stderr)), err=True)
+        show_message(str(error), error.code)
+
+
+def show_message(message: str, code: Code) -> None:
+    """An error on standard error, its code behind the first line: further ones are lists and tables."""
+    first, feed, more = printable(message).partition("\n")
+    typer.echo(wrapped(f"error: {first}{mark(code)}{feed}{more}", width_of(sys.stderr)), err=True)
+
+
+def mark(code: Code) -> str:
+    """A code behind a message; nothing where an addition of others has given none."""
+    return "" if code == Code.UNCODED else f" [{code}]"
 
 
 def show_issues(issues: Iterable[Issue]) -> None:
@@ -153,6 +165,7 @@ def as_json(issue: Issue) -> dict[str, object]:
     """One issue for programs; every key is always there."""
     return {
         "severity": issue.severity,
+        "code": issue.code,
         "message": issue.message,
         "file": issue.file,
         "line": issue.line,
@@ -204,7 +217,8 @@ def _plain(issue: Issue, colour: bool, width: int | None) -> str:
     inside = dotted(issue.path) if issue.line is None else ""
     where = ": ".join(part for part in (issue.place, inside) if part)
     head = f"{bold}{visible(where)}{reset}: " if where else ""
-    rows = [wrapped(f"{head}{paint}{issue.severity}{reset}: {visible(issue.message)}", width)]
+    message = f"{visible(issue.message)}{dim}{mark(issue.code)}{reset}"
+    rows = [wrapped(f"{head}{paint}{issue.severity}{reset}: {message}", width)]
     if issue.source_line is not None and issue.line is not None:
         number = str(issue.line)
         line, at = _window(issue.source_line, (issue.column or 1) - 1)
@@ -243,6 +257,7 @@ def _github(issue: Issue) -> str:
             ("file", _repository_path(issue.file)),
             ("line", issue.line),
             ("col", issue.column),
+            ("title", None if issue.code == Code.UNCODED else issue.code),
         )
         if value is not None
     ]

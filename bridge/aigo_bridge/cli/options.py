@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_ar
 
 import typer
 
+from aigo_bridge.codes import Code
+
 if TYPE_CHECKING:
     from aigo_bridge.access.grants import VariableUse
     from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
@@ -100,7 +102,10 @@ def _allow_variables(context: typer.Context, names: list[str] | None) -> list[st
     with reported():
         for name in names or ():
             if not name.isidentifier():
-                raise UsageError(f"--env: found {name!r}, expected the name of a variable, e.g. --env REGION")
+                raise UsageError(
+                    f"--env: found {name!r}, expected the name of a variable, e.g. --env REGION",
+                    code=Code.WRONG_OPTION,
+                )
     if names:
         grants = granted()
         context.with_resource(granting(replace(grants, variables=grants.variables | set(names))))
@@ -260,9 +265,13 @@ def origin_of(
     from aigo_bridge.plan.plan import PlanOrigin
 
     if subsampling not in (None, "head", "random"):
-        raise UsageError(f"--subsampling: found {subsampling!r}, expected head or random")
+        raise UsageError(
+            f"--subsampling: found {subsampling!r}, expected head or random", code=Code.WRONG_OPTION
+        )
     if allow_bad_tasks and names_run_file(task):
-        raise UsageError(f"--allow-bad-tasks is for files of task records, found {task!r}")
+        raise UsageError(
+            f"--allow-bad-tasks is for files of task records, found {task!r}", code=Code.OPTIONS_APART
+        )
     reach = None if root is None else str(root.resolve())
     files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
     origin = PlanOrigin(
@@ -291,9 +300,9 @@ def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise UsageError(f"{option}: found {text!r}, expected KEY=VALUE")
+            raise UsageError(f"{option}: found {text!r}, expected KEY=VALUE", code=Code.WRONG_OPTION)
         if key in values:
-            raise UsageError(f"{option}: {key!r} is given twice")
+            raise UsageError(f"{option}: {key!r} is given twice", code=Code.OPTIONS_APART)
         values[key] = value
     return values
 
@@ -309,7 +318,10 @@ def cache_policy(text: str | None) -> CachePolicy | None:
 
     policies = get_args(CachePolicy)
     if text is not None and text not in policies:
-        raise UsageError(f"--cache: found {text!r}, expected {', '.join(policies[:-1])} or {policies[-1]}")
+        raise UsageError(
+            f"--cache: found {text!r}, expected {', '.join(policies[:-1])} or {policies[-1]}",
+            code=Code.WRONG_OPTION,
+        )
     return cast("CachePolicy | None", text)
 
 

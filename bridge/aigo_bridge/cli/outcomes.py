@@ -17,6 +17,7 @@ import typer
 from aigo_bridge.cli.numbers.intervals import Estimates, result_estimates, row_estimate
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.comparison.texts import interval_text
+from aigo_bridge.errors import code_of_kind
 from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
 
@@ -227,7 +228,10 @@ def _show_problems(outcome: Outcome, console: Console) -> None:
     for first in outcome.first_errors:
         error = first.error
         stage = "" if plan is None else f"{error.stage.value if error.stage else '?'}: "
-        console.print(Text(f"  {name_of(first.where)}: {stage}{one_line(error.message)}{first.more}"))
+        code = code_of_kind(error.error_type)
+        console.print(
+            Text(f"  {name_of(first.where)}: {stage}{one_line(error.message)} [{code}]{first.more}")
+        )
         if error.hint:
             console.print(Text(f"    hint: {one_line(error.hint)}", style="dim"))
     more = outcome.num_failed - sum(first.count for first in outcome.first_errors)

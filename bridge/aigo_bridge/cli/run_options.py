@@ -23,6 +23,7 @@ from aigo_bridge.cli.options import (
     SamplesAtATimeOption,
     SnippetsOption,
 )
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,14 +266,17 @@ class RunOptions(ClusterOptions):
 
         if self.task_args:
             raise UsageError(
-                "-T: for an engine's own benchmark only; parameters of a task are given with --config"
+                "-T: for an engine's own benchmark only; parameters of a task are given with --config",
+                code=Code.OPTIONS_APART,
             )
         if self.custom_tasks is not None:
-            raise UsageError("--custom-tasks: for an engine's own benchmark only")
+            raise UsageError("--custom-tasks: for an engine's own benchmark only", code=Code.OPTIONS_APART)
         if self.data_dir is not None and not self.full:
-            raise UsageError("--data-dir: with --full, or for an engine's own benchmark")
+            raise UsageError(
+                "--data-dir: with --full, or for an engine's own benchmark", code=Code.OPTIONS_APART
+            )
         if self.sample_id is not None:
-            raise UsageError("--sample-id: for an engine's own benchmark only")
+            raise UsageError("--sample-id: for an engine's own benchmark only", code=Code.OPTIONS_APART)
 
     def origin(self) -> PlanOrigin:
         """Where the plan comes from.
@@ -309,7 +313,8 @@ class RunOptions(ClusterOptions):
         if "" in names or len(set(names)) < len(names):
             raise UsageError(
                 f"--engine: found {self.engine!r}, expected one engine or several different ones, e.g. "
-                f"inspect,lighteval"
+                f"inspect,lighteval",
+                code=Code.WRONG_OPTION,
             )
         return names
 
@@ -326,7 +331,9 @@ class RunOptions(ClusterOptions):
             if self.progress == display:
                 return display
         if self.progress is not None:
-            raise UsageError(f"--progress: found {self.progress!r}, expected rich, plain or none")
+            raise UsageError(
+                f"--progress: found {self.progress!r}, expected rich, plain or none", code=Code.WRONG_OPTION
+            )
         return None
 
     def settings(self, on_progress: Callable[[Progress], None] | None = None) -> RunSettings:
@@ -358,14 +365,17 @@ class RunOptions(ClusterOptions):
 
         if self.engine not in ("inspect", engine):
             raise UsageError(
-                f"--engine: found {self.engine!r}, but a benchmark of an engine runs on that engine"
+                f"--engine: found {self.engine!r}, but a benchmark of an engine runs on that engine",
+                code=Code.OPTIONS_APART,
             )
         values = {name: getattr(self, name[2:].replace("-", "_")) for name in NOT_FOR_BENCHMARKS}
         used = [name for name, value in values.items() if value]
         if used:
             parameters = {"--config", "--dataset"} & set(used)
             hint = " (its parameters are given with -T NAME=VALUE)" if parameters else ""
-            raise UsageError(f"{', '.join(used)}: not for an engine's own benchmark{hint}")
+            raise UsageError(
+                f"{', '.join(used)}: not for an engine's own benchmark{hint}", code=Code.OPTIONS_APART
+            )
         return BenchmarkRun(
             **self._limits(),
             task=task,
@@ -391,7 +401,10 @@ class RunOptions(ClusterOptions):
         for task in self.more_tasks or []:
             benchmark = split_name(task)
             if benchmark is None or benchmark[0] != engine:
-                raise UsageError(f"found {task!r} beside {self.task!r}: all tasks of a run are of one engine")
+                raise UsageError(
+                    f"found {task!r} beside {self.task!r}: all tasks of a run are of one engine",
+                    code=Code.OPTIONS_APART,
+                )
             names.append(benchmark[1])
         return names
 

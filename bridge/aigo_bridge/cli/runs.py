@@ -30,6 +30,7 @@ from aigo_bridge.cli.outcomes import (
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
@@ -109,7 +110,7 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
             typer.echo(f"note: {printable(text)}", err=True)
         if is_alone and prepared and prepared[0].model_is_unused:
             message = "--model is not used: no specification evaluates a model"
-            show_issues([Issue(message, severity="warning")])
+            show_issues([Issue(message, severity="warning", code=Code.UNUSED_OPTION)])
         for one in prepared:
             own_settings = (
                 settings if len(prepared) == 1 else replace(settings, out=settings.out / one.evaluation.key)
@@ -161,7 +162,9 @@ def _run(
             return run_evaluation(prepared, engine, settings, fail_on_error=options.fail_on_error)
         except (EngineError, EvidenceError) as error:
             with reported(ExitCode.FAILED):
-                raise error if is_alone else EngineError(f"{engine.name}: {error}") from error
+                raise (
+                    error if is_alone else EngineError(f"{engine.name}: {error}", code=Code.FAILED_ENGINE)
+                ) from error
 
 
 @dataclass
@@ -335,7 +338,7 @@ def run_benchmark(
     benchmarks, runner = benchmarks_of(engine), load_benchmarks(engine)
     refuse_local_rows(engine, request.data_dir, request.custom_tasks)
     if request.resume and not benchmarks.resumes:
-        raise UsageError(f"--resume: not for benchmarks of {engine}")
+        raise UsageError(f"--resume: not for benchmarks of {engine}", code=Code.OPTIONS_APART)
     enabled = benchmarks.reports_progress and not as_json
     try:
         with progress(

@@ -18,9 +18,10 @@ from rich.text import Text
 
 from aigo_bridge.cli.numbers.intervals import result_estimates
 from aigo_bridge.cli.terminal import name_of, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.comparison.texts import interval_text
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.errors import UsageError
+from aigo_bridge.errors import UsageError, code_of_kind
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.report.rows import items_of, outputs_of
 from aigo_bridge.report.values import Json, mappings, number_text, short_text
@@ -88,7 +89,8 @@ class Selection:
         if missing:
             shown = ", ".join(map(repr, names[:_SOME_IDS])) + (", …" if len(names) > _SOME_IDS else "")
             raise UsageError(
-                f"{reader.path}: there is no sample {wanted!r}, expected one of {shown or 'none at all'}"
+                f"{reader.path}: there is no sample {wanted!r}, expected one of {shown or 'none at all'}",
+                code=Code.UNKNOWN_CHOICE,
             )
 
     def _worst(self, parts: Iterable[SamplePart], count: int) -> Iterator[SamplePart]:
@@ -110,7 +112,7 @@ class Selection:
         if not worst:
             known = f"; expected one of {', '.join(map(repr, names))}" if names else ""
             which = "score that is a number" if score is None else f"number of the score {score!r}"
-            raise UsageError(f"no sample has a {which}{known}")
+            raise UsageError(f"no sample has a {which}{known}", code=Code.UNKNOWN_CHOICE)
         return (part for _, _, part in worst)
 
 
@@ -250,4 +252,5 @@ def _of_score(score: Json, note: str = "") -> Iterator[Line]:
 def _of_error(error: Json) -> Line:
     hint = f"\nhint: {error['hint']}" if error.get("hint") else ""
     stage = f"{error['stage']}: " if error.get("stage") else ""
-    return "error", "bold red", f"{stage}{error.get('error_type')}: {error.get('message')}{hint}"
+    kind = str(error.get("error_type"))
+    return "error", "bold red", f"{stage}{kind}: {error.get('message')} [{code_of_kind(kind)}]{hint}"

@@ -17,6 +17,7 @@ from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_ne
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRun, BenchmarkShards
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Progress
@@ -53,7 +54,10 @@ def run_one_shard(options: RunOptions) -> ExitCode:
     }
     problems = [f"{name}: not with --shard" for name, is_given in refused.items() if is_given]
     if problems:
-        raise UsageError("; ".join([*problems, "results are there when the shards have been merged"]))
+        raise UsageError(
+            "; ".join([*problems, "results are there when the shards have been merged"]),
+            code=Code.OPTIONS_APART,
+        )
     with ExitStack() as shown_meanwhile:
         on_progress = shown_meanwhile.enter_context(
             progress(enabled=not options.as_json, display=options.display(), several=True)
@@ -217,11 +221,15 @@ def refuse_without_use(task: str | None, options: MergeOptions, *, is_benchmark:
     used = [field.name for field in fields(options) if getattr(options, field.name)]
     if task is None and used:
         names = ", ".join(map(_option, used))
-        raise UsageError(f"{names}: with --task only; without it, all is taken from the logs")
+        raise UsageError(
+            f"{names}: with --task only; without it, all is taken from the logs", code=Code.OPTIONS_APART
+        )
     others = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
     if others:
         kind = "a task" if is_benchmark else "an engine's own benchmark"
-        raise UsageError(f"{', '.join(map(_option, others))}: with shards of {kind} only")
+        raise UsageError(
+            f"{', '.join(map(_option, others))}: with shards of {kind} only", code=Code.OPTIONS_APART
+        )
 
 
 def _option(name: str) -> str:

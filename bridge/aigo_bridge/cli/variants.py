@@ -17,6 +17,7 @@ from aigo_bridge.cli.failing import reported, show
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.runs import Gathered, run_one
 from aigo_bridge.cli.terminal import name_of, note, print_json, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import split_name
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
@@ -50,21 +51,28 @@ def variants(options: RunOptions) -> list[Variant]:
     varied = [_values(text) for text in options.vary or ()]
     keys = [key for key, _ in varied]
     if len(set(keys)) < len(keys):
-        raise UsageError(f"--vary: {next(key for key in keys if keys.count(key) > 1)!r} is given twice")
+        raise UsageError(
+            f"--vary: {next(key for key in keys if keys.count(key) > 1)!r} is given twice",
+            code=Code.OPTIONS_APART,
+        )
     given = {text.partition("=")[0] for text in options.config or ()}
     if both := sorted(given & set(keys)):
-        raise UsageError(f"--vary: {both[0]!r} has a value by --config already")
+        raise UsageError(f"--vary: {both[0]!r} has a value by --config already", code=Code.OPTIONS_APART)
     if len(models) == 1 and not varied:
         return [Variant("", options)]
     if varied and is_benchmark:
         raise UsageError(
-            "--vary: not for an engine's own benchmark (its parameters are given with -T NAME=VALUE)"
+            "--vary: not for an engine's own benchmark (its parameters are given with -T NAME=VALUE)",
+            code=Code.OPTIONS_APART,
         )
     if refused := [name for name in ("--shard", "--record") if getattr(options, name[2:])]:
-        raise UsageError(f"{refused[0]}: not with several variants; run each by itself")
+        raise UsageError(
+            f"{refused[0]}: not with several variants; run each by itself", code=Code.OPTIONS_APART
+        )
     if len(options.engine_names()) > 1:
         raise UsageError(
-            "--engine: found several engines beside several variants; compare engines one variant at a time"
+            "--engine: found several engines beside several variants; compare engines one variant at a time",
+            code=Code.OPTIONS_APART,
         )
     runs: list[Variant] = []
     for model, values in product(models, product(*(values for _, values in varied))):
@@ -160,7 +168,10 @@ def _models(text: str | None) -> list[str | None]:
     if any("=" in name for name in names):
         return [text]
     if "" in names or len(set(names)) < len(names):
-        raise UsageError(f"--model: found {text!r}, expected one model or several different ones, e.g. A,B")
+        raise UsageError(
+            f"--model: found {text!r}, expected one model or several different ones, e.g. A,B",
+            code=Code.WRONG_OPTION,
+        )
     return list[str | None](names)
 
 
@@ -168,7 +179,9 @@ def _values(text: str) -> tuple[str, list[str]]:
     key, equals, values = text.partition("=")
     words = [value.strip() for value in values.split(",")]
     if not equals or not key or len(words) < 2 or "" in words or len(set(words)) < len(words):  # several
-        raise UsageError(f"--vary: found {text!r}, expected KEY=VALUE,VALUE with different values")
+        raise UsageError(
+            f"--vary: found {text!r}, expected KEY=VALUE,VALUE with different values", code=Code.WRONG_OPTION
+        )
     return key, words
 
 
@@ -182,7 +195,7 @@ def _text(value: str) -> str:
     try:
         return read_regular(path, _LONGEST_TEXT).decode("utf-8").rstrip("\n")
     except UnicodeDecodeError as error:
-        raise UsageError(f"--vary: {value} is not UTF-8") from error
+        raise UsageError(f"--vary: {value} is not UTF-8", code=Code.NOT_UTF8) from error
 
 
 def _word(value: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError
 
 T = TypeVar("T")
@@ -92,5 +93,6 @@ class HandingOut(Generic[T]):
         if self._losses[piece] > MOST_LOSSES:
             raise EngineError(
                 f"piece {piece} has cost {MOST_LOSSES + 1} workers ({type(error).__name__}): memory, or what"
-                " it does; --piece-rows N makes pieces smaller"
+                " it does; --piece-rows N makes pieces smaller",
+                code=Code.FAILED_ENGINE,
             )

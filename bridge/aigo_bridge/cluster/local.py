@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.tables.extras import package
 
@@ -42,7 +43,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     if address is not None and address.startswith("ray://"):
         raise UsageError(
             f"--ray-address: found {address!r}, expected HOST:PORT or auto: the command runs on a node of the"
-            " cluster, whose end the cluster notices"
+            " cluster, whose end the cluster notices",
+            code=Code.WRONG_OPTION,
         )
     heard = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     folder = None if address is not None else tempfile.mkdtemp(prefix="aigo-ray-", dir=_short())
@@ -57,7 +59,9 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             where = "a cluster of this machine" if address is None else repr(address)
-            raise UsageError(f"--ray-address: {where} cannot be reached: {str(error)[:300]}") from error
+            raise UsageError(
+                f"--ray-address: {where} cannot be reached: {str(error)[:300]}", code=Code.WRONG_OPTION
+            ) from error
         _hear(heard)
         _hush(ray)
         yield ray

@@ -15,6 +15,7 @@ from aigo_bridge.cluster.coordinator import Coordinator
 from aigo_bridge.cluster.handing_out import HandingOut
 from aigo_bridge.cluster.pieces import Piece, Told, Work
 from aigo_bridge.cluster.worker import Worker
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, Totals
 from aigo_bridge.errors import EngineError
 from aigo_bridge.redaction.secrets import environment_secrets
@@ -97,7 +98,9 @@ class _Driver:
                 f"piece {number}: {problem}" for number, problem in sorted(self.problems.items())[:3]
             )
             more = f" (and {len(self.problems) - 3} more)" if len(self.problems) > 3 else ""
-            raise EngineError(f"{len(self.problems)} pieces are not complete: {told}{more}")
+            raise EngineError(
+                f"{len(self.problems)} pieces are not complete: {told}{more}", code=Code.FAILED_ENGINE
+            )
 
     def _start(self) -> Any:
         name = f"worker-{len(self.names)}-{uuid.uuid4().hex[:8]}"
@@ -110,7 +113,7 @@ class _Driver:
         if piece.error is not None:
             self.tries[piece.number] += 1
             if piece.is_hopeless:
-                raise EngineError(piece.error)
+                raise EngineError(piece.error, code=Code.FAILED_ENGINE)
             if self.tries[piece.number] < TRIES:
                 return True
             self.problems[piece.number] = piece.error
@@ -127,7 +130,8 @@ class _Driver:
             if self.wanted.tolerated is not None and failed > self.wanted.tolerated[identity]:
                 raise EngineError(
                     f"stopped: {failed} samples of {identity[1]!r} failed, --fail-on-error tolerates"
-                    f" {self.wanted.tolerated[identity]}"
+                    f" {self.wanted.tolerated[identity]}",
+                    code=Code.TOO_MANY_FAILURES,
                 )
 
     def _lost(self, worker: Any, piece: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue
@@ -151,7 +152,9 @@ def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 # Samples are read unchecked, for speed: this one does not fit.
                 reader.typed_sample(part)
-                issue = Issue(f"cannot be read: {error}", file=str(path), path=part.path)
+                issue = Issue(
+                    f"cannot be read: {error}", file=str(path), path=part.path, code=Code.DAMAGED_RESULT
+                )
                 raise EvidenceError([issue]) from error
     raise AssertionError("parts() ends with the frame or raises")
 

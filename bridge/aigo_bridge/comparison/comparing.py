@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aigo_bridge.codes import Code
 from aigo_bridge.comparison.circumstances import Divergence, divergences
 from aigo_bridge.comparison.columns import USAGE, Columns
 from aigo_bridge.comparison.estimates import estimate_json
@@ -310,7 +311,8 @@ def _parts(
     if len(different) > MOST_PARTS:
         raise UsageError(
             f"the column of the breakdown has {len(different)} values, more than the {MOST_PARTS} that can "
-            "be shown; samples that belong together are named by --cluster"
+            "be shown; samples that belong together are named by --cluster",
+            code=Code.INCOMPARABLE_RESULTS,
         )
     parts: list[tuple[Any, Difference]] = []
     for text in different:

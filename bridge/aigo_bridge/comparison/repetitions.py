@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.metrics.metric import is_missing, short
@@ -166,7 +167,8 @@ def repeatability(results: Sequence[Path]) -> tuple[list[Repeatability], int]:
             if definitions[-1] != definitions[0]:
                 raise UsageError(
                     f"{results[0]} and {path} are of tasks with different definitions, expected repetitions "
-                    f"of one; see what differs with: aigo-bridge compare {results[0]} {path}"
+                    f"of one; see what differs with: aigo-bridge compare {results[0]} {path}",
+                    code=Code.INCOMPARABLE_RESULTS,
                 )
     draws = _draws(reading.texts)
     places = dict.fromkeys((*reading.scores, *reading.problems))
@@ -182,7 +184,9 @@ def _read(reading: _Reading, number: int, path: Path) -> Any:
             reading.add(number, part)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             LogReader(path).typed_sample(part)
-            issue = Issue(f"cannot be read: {error}", file=str(path), path=part.path)
+            issue = Issue(
+                f"cannot be read: {error}", file=str(path), path=part.path, code=Code.DAMAGED_RESULT
+            )
             raise EvidenceError([issue]) from error
     raise AssertionError("parts() ends with the frame or raises")
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from aigo_bridge.codes import Code
 from aigo_bridge.comparison.columns import Columns, State
 from aigo_bridge.comparison.comparing import Comparison, MetricComparison
 from aigo_bridge.comparison.estimates import MetricEstimate, estimates, outcome_text
@@ -101,11 +102,12 @@ def parse_rule(text: str) -> Rule:
     if content.startswith("no regression"):
         raise UsageError(
             f"the rule {text!r} has no margin: with any number of samples a regression of next to nothing "
-            "cannot be ruled out; expected e.g. `no regression beyond 0.02`"
+            "cannot be ruled out; expected e.g. `no regression beyond 0.02`",
+            code=Code.WRONG_RULE,
         )
     match = _THRESHOLD.fullmatch(content)
     if match is None:
-        raise UsageError(f"cannot read the rule {text!r}; expected one like {FORMS}")
+        raise UsageError(f"cannot read the rule {text!r}; expected one like {FORMS}", code=Code.WRONG_RULE)
     return Rule(text, match["name"], match["operator"], _number(match), _level(match, text))
 
 
@@ -118,7 +120,10 @@ def _level(match: re.Match[str], text: str) -> float | None:
         return None
     level = float(match["level"]) / 100
     if not 0.5 <= level < 1:
-        raise UsageError(f"the rule {text!r} asks for {match['level']} % confidence, expected 50 to 99.9")
+        raise UsageError(
+            f"the rule {text!r} asks for {match['level']} % confidence, expected 50 to 99.9",
+            code=Code.WRONG_RULE,
+        )
     return level
 
 
@@ -139,7 +144,8 @@ def check_rule(
     if rule.operator == "no regression":
         if comparison is None:
             raise UsageError(
-                f"the rule {rule.text!r} needs a result to compare with; give it with --baseline"
+                f"the rule {rule.text!r} needs a result to compare with; give it with --baseline",
+                code=Code.WRONG_RULE,
             )
         if not comparison.metrics:
             reason = f"neither result has a number: {outcome_text(columns)}"
@@ -175,7 +181,8 @@ def _named(rule: Rule, numbers: Sequence[Number]) -> list[Number]:
     if not matches:
         names = ", ".join(dict.fromkeys(number.name for number in numbers)) or "none"
         raise UsageError(
-            f"the rule {rule.text!r} reads {rule.name!r}, which the result has not; it has: {names}"
+            f"the rule {rule.text!r} reads {rule.name!r}, which the result has not; it has: {names}",
+            code=Code.WRONG_RULE,
         )
     return matches
 

@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import ENDINGS, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.rows import Rows, Selection, collect
@@ -52,6 +53,7 @@ def copied_rows(source: HuggingFaceSource, folder: Path, selection: Selection) -
                     f"{str(folder)!r} has no copy of the split {source.split!r} of {source.path!r},"
                     f" expected e.g. {str(wanted)!r}",
                     hint=f"its rows as .parquet, .jsonl or .csv in one of {', '.join(map(str, places))}",
+                    code=Code.MISSING_COPY,
                 )
             ]
         )

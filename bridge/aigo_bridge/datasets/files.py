@@ -34,6 +34,7 @@ from aigo_bridge.access.opening import (
     wrong_byte,
 )
 from aigo_bridge.access.presence import is_folder
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.rows import Missing, Problems, Record, Rows, Selection, Table, Unpacked, collect
 from aigo_bridge.datasets.tables import CsvTable, JsonLinesTable, ObjectTable, json_table, plain
@@ -67,7 +68,9 @@ class FolderTable(ObjectTable):
         Raises `DatasetError` when the folder does not exist.
         """
         if not is_folder(self._folder):
-            raise DatasetError([Issue("the folder does not exist", str(self._folder))])
+            raise DatasetError(
+                [Issue("the folder does not exist", str(self._folder), code=Code.MISSING_FILE)]
+            )
         for number, path in enumerate(self._files()):
             data = self._row(path, problems)
             if data is not None:
@@ -84,16 +87,16 @@ class FolderTable(ObjectTable):
         name = path.relative_to(self._folder).as_posix()
         if self._root is not None and not is_below(path, self._root):
             issue = outside(f"{name}: the link", path, self._root)
-            problems.add(issue.message, hint=issue.hint)
+            problems.add(issue.message, code=issue.code, hint=issue.hint)
             return None
         try:
             content = read_regular(path, LONGEST_TEXT, self._root)
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
-            problems.add(f"{name}: {wrong_byte(error)}", hint=conversion(error, name))
+            problems.add(f"{name}: {wrong_byte(error)}", code=Code.NOT_UTF8, hint=conversion(error, name))
             return None
         except OSError as error:
-            problems.add(f"{name}: {error.strerror}")
+            problems.add(f"{name}: {error.strerror}", code=Code.UNREADABLE_FILE)
             return None
         matter, body = self._split(text, str(path))
         columns = dict(zip(_OWN_COLUMNS, (hashlib.sha256(content).hexdigest(), name, body), strict=True))
@@ -110,7 +113,7 @@ class FolderTable(ObjectTable):
         matter = _parsed(content[:end])
         if matter is None:
             message = "the front matter is not a plain YAML mapping, so the text was kept whole"
-            self.warnings.append(Issue(message, file, line=1, severity="warning"))
+            self.warnings.append(Issue(message, file, line=1, severity="warning", code=Code.DOUBTFUL_ROWS))
             return {}, text
         return matter, content[end + 3 :]
 
@@ -201,7 +204,13 @@ def file_kind(path: Path) -> tuple[str, str | None]:
     packing = endings.pop() if endings and endings[-1] in (".gz", ".zst") else None
     if not endings or endings[-1] not in ENDINGS or (endings[-1] == ".parquet" and packing):
         raise DatasetError(
-            [Issue(f"unknown kind of data file {path.name!r}; expected {', '.join(ENDINGS)}", str(path))]
+            [
+                Issue(
+                    f"unknown kind of data file {path.name!r}; expected {', '.join(ENDINGS)}",
+                    str(path),
+                    code=Code.UNKNOWN_DATA_FORMAT,
+                )
+            ]
         )
     return endings[-1], packing
 
@@ -283,11 +292,17 @@ def _opened(path: Path, packing: str | None, root: Path | None) -> Iterator[Bina
     except OutsideRootError as error:
         raise DatasetError([error.issue]) from error
     except FileNotFoundError as error:
-        raise DatasetError([Issue("the data file does not exist", str(path))]) from error
+        raise DatasetError(
+            [Issue("the data file does not exist", str(path), code=Code.MISSING_FILE)]
+        ) from error
     except IrregularFileError as error:
-        raise DatasetError([Issue(f"the data file {error.strerror}", str(path))]) from error
+        raise DatasetError(
+            [Issue(f"the data file {error.strerror}", str(path), code=Code.UNREADABLE_FILE)]
+        ) from error
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise DatasetError([Issue(f"the data file cannot be read: {error}", str(path))]) from error
+        raise DatasetError(
+            [Issue(f"the data file cannot be read: {error}", str(path), code=Code.UNREADABLE_FILE)]
+        ) from error
 
 
 _BATCH = 1_000
@@ -315,7 +330,7 @@ class ParquetTable(ObjectTable):
             self._pq: Any = importlib.import_module("pyarrow.parquet")
         except ImportError as error:
             message = f"reading Parquet needs pyarrow; run: {install_command('parquet')}"
-            raise DatasetError([Issue(message, str(path))]) from error
+            raise DatasetError([Issue(message, str(path), code=Code.MISSING_PACKAGE)]) from error
         self._path = path
         self._texts: list[str] | None = None
         with self._opened() as file:
@@ -333,7 +348,9 @@ class ParquetTable(ObjectTable):
         try:
             return self._pq.ParquetFile(self._path, read_dictionary=self._texts)
         except (self._pa.ArrowInvalid, OSError) as error:
-            raise DatasetError([Issue(f"not a Parquet file: {error}", str(self._path))]) from error
+            raise DatasetError(
+                [Issue(f"not a Parquet file: {error}", str(self._path), code=Code.DAMAGED_TABLE)]
+            ) from error
 
     def _rows(self, columns: list[str] | None, start: int) -> Iterator[dict[str, Any]]:
         """Rows from one on, with some of their columns or all."""
@@ -347,7 +364,9 @@ class ParquetTable(ObjectTable):
                         for row in part.to_pylist():
                             yield {name: plain(value) for name, value in row.items()}
         except (self._pa.ArrowException, OSError) as error:
-            raise DatasetError([Issue(f"the Parquet file is damaged: {error}", str(self._path))]) from error
+            raise DatasetError(
+                [Issue(f"the Parquet file is damaged: {error}", str(self._path), code=Code.DAMAGED_TABLE)]
+            ) from error
 
     def _parts(self, batch: Any, unpacked: Unpacked) -> Iterator[Any]:
         """A batch in parts that may be made at once."""

@@ -29,6 +29,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.spec.base import Filter, FilterComparison, FilterMembership, FilterUnary
 from aigo_bridge.templates import SampleTemplate, own_text, text_of
@@ -121,7 +122,9 @@ class CompiledFilter:
         if number is None:
             raise self._unfit(value, "a number")
         if right is None:
-            raise TemplateError(f"`{rule.op}` compares with {rule.value!r}, expected a number")
+            raise TemplateError(
+                f"`{rule.op}` compares with {rule.value!r}, expected a number", code=Code.WRONG_COMPARISON
+            )
         return _ORDER[rule.op](number, right)
 
     def _number(self, value: Any) -> float | None:
@@ -138,7 +141,8 @@ class CompiledFilter:
         shown = repr(value)
         shown = shown if len(shown) <= 60 else shown[:57] + "…"
         return TemplateError(
-            f"`{self.rule.op}` of {self.rule.expression!r} found {shown}, expected {expected}"
+            f"`{self.rule.op}` of {self.rule.expression!r} found {shown}, expected {expected}",
+            code=Code.WRONG_COMPARISON,
         )
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Rows
 from aigo_bridge.datasets.synthesis import Ask, ModelSynthesizer, RunSnippet, Step, step_for
 from aigo_bridge.errors import BridgeError, DatasetError, Issue
@@ -81,7 +82,9 @@ def generate(
     if len(samples) == request.num_samples:
         return samples, ()
     message = f"the generator made {len(samples):,} rows, {request.num_samples:,} were asked for"
-    return samples, (Issue(message, hint="its start rows give no more", severity="warning"),)
+    return samples, (
+        Issue(message, hint="its start rows give no more", severity="warning", code=Code.FAILED_GENERATOR),
+    )
 
 
 def _applied(
@@ -103,7 +106,9 @@ def _made(step: Step, number: int, row: RowData) -> list[RowData]:
     except DatasetError:
         raise
     except BridgeError as error:
-        raise DatasetError([Issue(str(error), path=("definition", "synthesizers", number))]) from error
+        raise DatasetError(
+            [Issue(str(error), path=("definition", "synthesizers", number), code=Code.FAILED_GENERATOR)]
+        ) from error
 
 
 def _start_rows(source: GeneratorSource, start: StartRows) -> Iterable[RowData]:
@@ -128,9 +133,22 @@ def _start_rows(source: GeneratorSource, start: StartRows) -> Iterable[RowData]:
 def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "data set") -> list[list[RowData]]:
     path = ("definition", "dataset")
     if None in keys:
-        raise DatasetError([Issue(f"the generator names no {what}, expected the key of one", path=path)])
+        raise DatasetError(
+            [
+                Issue(
+                    f"the generator names no {what}, expected the key of one",
+                    path=path,
+                    code=Code.FAILED_GENERATOR,
+                )
+            ]
+        )
     if load is None:
-        raise DatasetError([Issue(f"the {what} {key!r} cannot be read here", path=path) for key in keys])
+        raise DatasetError(
+            [
+                Issue(f"the {what} {key!r} cannot be read here", path=path, code=Code.FAILED_GENERATOR)
+                for key in keys
+            ]
+        )
     return [[row.data for row in load(str(key)).rows] for key in keys]
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from aigo_bridge.access.addresses import REMOTE, require_network
 from aigo_bridge.access.opening import is_below, outside
 from aigo_bridge.access.presence import is_folder, is_present
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.tables import ObjectTable, plain
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.process import install_command
@@ -75,7 +76,7 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
         datasets: Any = importlib.import_module("datasets")
     except ImportError as error:
         message = f"Hugging Face data sets need the library 'datasets'; run: {install_command('huggingface')}"
-        raise DatasetError([Issue(message, hint=hint)]) from error
+        raise DatasetError([Issue(message, hint=hint, code=Code.MISSING_PACKAGE)]) from error
     failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, TypeError, LookupError)
 
     @contextmanager
@@ -85,7 +86,9 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
         except DatasetError:
             raise
         except failures as error:
-            raise DatasetError([Issue(f"the data set {what}: {error}", hint=hint)]) from error
+            raise DatasetError(
+                [Issue(f"the data set {what}: {error}", hint=hint, code=Code.FAILED_HUB_LOAD)]
+            ) from error
 
     with told(f"{source.path!r}, split {source.split!r}, cannot be loaded"):
         split = _split(datasets, path, source.split, arguments, place, root)
@@ -122,7 +125,7 @@ def _split(
         # The library would take it, wherever one happens to be.
         hint = "call aigo-bridge from another folder, or rename this one"
         message = f"{path!r} is a name on the hub, and there is a folder of that name in the current one"
-        raise DatasetError([Issue(message, hint=hint)])
+        raise DatasetError([Issue(message, hint=hint, code=Code.FAILED_HUB_LOAD)])
     reading = {name: arguments[name] for name in _READING if name in arguments}
     builder = datasets.load_dataset_builder(
         path, **{name: value for name, value in arguments.items() if name not in reading}
@@ -139,16 +142,19 @@ def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
     """What the library is going to read, by what, whatever names, patterns and cards have led there."""
     readers = {f"datasets.packaged_modules.{name}.{name}" for name in READERS}
     if not any(base.__module__ in readers for base in type(builder).__mro__):
-        raise DatasetError(f"the library would read it as {type(builder).__name__!r}, which is not done here")
+        raise DatasetError(
+            f"the library would read it as {type(builder).__name__!r}, which is not done here",
+            code=Code.FAILED_HUB_LOAD,
+        )
     for file in _texts(getattr(builder.config, "data_files", None)):
         if place == "hub" and file.startswith(HUB):
             continue
         if place == "hub" or _is_address(file) or (root is not None and not is_below(Path(file), root)):
-            raise DatasetError(
-                [outside(f"{file!r}: the data set's own files name it; it", Path(file), root)]
-                if root is not None and not _is_address(file)
-                else f"the data set's own files name {file!r}, which is no file of it"
-            )
+            message = f"the data set's own files name {file!r}, which is no file of it"
+            issue = Issue(message, code=Code.FAILED_HUB_LOAD)
+            if root is not None and not _is_address(file):
+                issue = outside(f"{file!r}: the data set's own files name it; it", Path(file), root)
+            raise DatasetError([issue])
 
 
 def hub_arguments(
@@ -168,7 +174,13 @@ def hub_arguments(
         for text in _texts(arguments[name]):
             message = _refusal(text, hub=place == "hub" and name != "cache_dir")
             if message is not None:
-                issues.append(Issue(f"{text!r} {message}", path=("load_dataset_kwargs", name)))
+                issues.append(
+                    Issue(
+                        f"{text!r} {message}",
+                        path=("load_dataset_kwargs", name),
+                        code=Code.WRONG_HUB_ARGUMENT,
+                    )
+                )
             elif (
                 not (place == "hub" and name != "cache_dir")
                 and root is not None
@@ -199,7 +211,7 @@ def _place(written: str, folder: Path, root: Path | None, issues: list[Issue]) -
             f"found {written!r}, expected a name on the hub (owner/name), one of "
             f"{', '.join(KINDS)}, or a folder"
         )
-        issues.append(Issue(message, path=("path",)))
+        issues.append(Issue(message, path=("path",), code=Code.WRONG_HUB_ARGUMENT))
     return "hub", written
 
 
@@ -208,17 +220,32 @@ def _unknown(arguments: Mapping[str, Any]) -> list[Issue]:
     for name in arguments:
         path = ("load_dataset_kwargs", name)
         if name in ("path", "split"):
-            issues.append(Issue(f"`{name}` belongs beside `load_dataset_kwargs`, not into it", path=path))
+            issues.append(
+                Issue(
+                    f"`{name}` belongs beside `load_dataset_kwargs`, not into it",
+                    path=path,
+                    code=Code.WRONG_HUB_ARGUMENT,
+                )
+            )
         elif name not in ARGUMENTS:
             names = ", ".join(sorted(ARGUMENTS - {"trust_remote_code"}))
-            issues.append(Issue(f"`{name}` is not taken here", path=path, hint=f"taken are: {names}"))
+            issues.append(
+                Issue(
+                    f"`{name}` is not taken here",
+                    path=path,
+                    hint=f"taken are: {names}",
+                    code=Code.WRONG_HUB_ARGUMENT,
+                )
+            )
     if arguments.get("trust_remote_code"):
         message = "`trust_remote_code` would run code from the hub on this machine"
-        issues.append(Issue(message, path=("load_dataset_kwargs", "trust_remote_code")))
+        issues.append(
+            Issue(message, path=("load_dataset_kwargs", "trust_remote_code"), code=Code.WRONG_HUB_ARGUMENT)
+        )
     revision = arguments.get("revision")
     if revision is not None and (not isinstance(revision, str) or not _REVISION.fullmatch(revision)):
         message = f"`revision`: found {revision!r}, expected a branch, a tag or a commit"
-        issues.append(Issue(message, path=("load_dataset_kwargs", "revision")))
+        issues.append(Issue(message, path=("load_dataset_kwargs", "revision"), code=Code.WRONG_HUB_ARGUMENT))
     return issues
 
 

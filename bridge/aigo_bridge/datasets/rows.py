@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from aigo_bridge.access.opening import Bound, in_words
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import CompiledFilter
 from aigo_bridge.datasets.spilled import Mapped, Spilled
 from aigo_bridge.errors import DatasetError, Issue, TemplateError, UsageError
@@ -68,7 +69,16 @@ class Unpacked:
                 f"its {in_words(self._packed)} stand for more than {in_words(self._most)} of rows;"
                 f" expected at most {FACTOR} times its size"
             )
-            raise DatasetError([Issue(message, self._file, hint=f"if you trust the file, {ROWS.hint}")])
+            raise DatasetError(
+                [
+                    Issue(
+                        message,
+                        self._file,
+                        hint=f"if you trust the file, {ROWS.hint}",
+                        code=Code.TOO_MANY_ROWS,
+                    )
+                ]
+            )
 
 
 class Kept:
@@ -101,14 +111,23 @@ class Kept:
         """
         if columns > MOST_COLUMNS:
             message = f"the rows have more than {MOST_COLUMNS:,} columns"
-            raise DatasetError([Issue(message, self._file, hint="what differs from row to row is a value")])
+            raise DatasetError(
+                [
+                    Issue(
+                        message,
+                        self._file,
+                        hint="what differs from row to row is a value",
+                        code=Code.TOO_MANY_ROWS,
+                    )
+                ]
+            )
         if self._found + rows * columns * _CELL > self._most:
             self._refuse(f"{rows:,} rows with {columns:,} columns each take")
 
     def _refuse(self, what: str) -> None:
         message = f"{what} more than {in_words(self._most)} of memory"
         hint = f"select fewer rows (--num-samples), or {ROWS.hint}"
-        raise DatasetError([Issue(message, self._file, hint=hint)])
+        raise DatasetError([Issue(message, self._file, hint=hint, code=Code.TOO_MANY_ROWS)])
 
 
 def weight(value: Any) -> int:
@@ -133,7 +152,7 @@ def check_text(content: bytes, file: str | None, line: int | None = None) -> Non
     parts = content.count(b"{") + content.count(b"[")
     if len(content) + parts * 2 * _OBJECT + content.count(b",") * _OBJECT // 2 > ROWS.bytes:
         message = f"its {in_words(len(content))} of JSON take more than {in_words(ROWS.bytes)} of memory"
-        raise DatasetError([Issue(message, file, line, hint=ROWS.hint)])
+        raise DatasetError([Issue(message, file, line, hint=ROWS.hint, code=Code.TOO_MANY_ROWS)])
 
 
 Missing = Literal["nan", "none", "absent"]
@@ -175,7 +194,9 @@ class Selection:
 
     def __post_init__(self) -> None:
         if self.num_samples is not None and self.num_samples < 1:
-            raise UsageError(f"num_samples is {self.num_samples}, expected at least 1")
+            raise UsageError(
+                f"num_samples is {self.num_samples}, expected at least 1", code=Code.WRONG_OPTION
+            )
 
     def rank(self, number: int) -> int:
         """The place of a row (by its number in the source) in the random order."""
@@ -229,6 +250,7 @@ class Problems:
         self,
         message: str,
         *,
+        code: Code,
         line: int | None = None,
         column: int | None = None,
         hint: str | None = None,
@@ -237,7 +259,7 @@ class Problems:
         """Note one problem; `line` is 1-based in the file."""
         self.count += 1
         if len(self._issues) < _SHOWN_PROBLEMS:
-            self._issues.append(Issue(message, self.file, line, column, tuple(path), hint))
+            self._issues.append(Issue(message, self.file, line, column, tuple(path), hint, code=code))
 
     def raise_if_any(self) -> None:
         """Raise `DatasetError` with everything noted."""
@@ -245,7 +267,9 @@ class Problems:
             return
         issues = list(self._issues)
         if self.count > len(issues):
-            issues.append(Issue(f"and {self.count - len(issues):,} more problems", self.file))
+            issues.append(
+                Issue(f"and {self.count - len(issues):,} more problems", self.file, code=Code.TOO_MUCH)
+            )
         raise DatasetError(issues)
 
 
@@ -346,7 +370,7 @@ def collect(
         read = keep.spilled.read
         rows = Mapped(len(keep), lambda start, stop: (row(Record(*fields)) for fields in read(start, stop)))
     doubt = ids.doubt(total)
-    warnings = () if doubt is None else (Issue(doubt, file, severity="warning"),)
+    warnings = () if doubt is None else (Issue(doubt, file, severity="warning", code=Code.DOUBTFUL_ROWS),)
     return Rows(rows, tuple(columns), total, digest_of(rows), warnings)
 
 
@@ -371,7 +395,7 @@ def _passes(record: Record, filters: Sequence[CompiledFilter], problems: Problem
         return all(rule.matches(variables) for rule in filters)
     except TemplateError as error:
         for issue in error.issues:
-            problems.add(f"filter: {issue.message}", line=record.line, hint=issue.hint)
+            problems.add(f"filter: {issue.message}", code=issue.code, line=record.line, hint=issue.hint)
         return False
 
 

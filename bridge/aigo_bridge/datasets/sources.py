@@ -17,6 +17,7 @@ from aigo_bridge.access.addresses import SCHEMES, require_address, require_netwo
 from aigo_bridge.access.grants import record_address
 from aigo_bridge.access.opening import is_below, outside
 from aigo_bridge.access.presence import is_file
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import FolderTable, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.generating import GeneratorTools, StartRows, generate
@@ -87,7 +88,9 @@ def fetched(
             folder.mkdir(parents=True, exist_ok=True)
             _download(url, target, largest, seconds)
         except OSError as error:
-            raise DatasetError([Issue(f"the download cannot be kept: {error}", str(target))]) from error
+            raise DatasetError(
+                [Issue(f"the download cannot be kept: {error}", str(target), code=Code.UNUSABLE_OUTPUT)]
+            ) from error
     return target
 
 
@@ -104,13 +107,18 @@ def _download(url: str, target: Path, largest: int, seconds: float) -> None:
             portal.call(_fetch, url, file, largest, seconds)
         Path(partial).replace(target)
     except httpx.HTTPStatusError as error:
-        raise DatasetError(f"{shown!r} answers with status {error.response.status_code}") from error
+        raise DatasetError(
+            f"{shown!r} answers with status {error.response.status_code}", code=Code.FAILED_DOWNLOAD
+        ) from error
     except TimeoutError as error:
         raise DatasetError(
-            f"{shown!r} cannot be fetched: it takes longer than {seconds:g} seconds"
+            f"{shown!r} cannot be fetched: it takes longer than {seconds:g} seconds",
+            code=Code.FAILED_DOWNLOAD,
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, UnicodeError, zlib.error) as error:
-        raise DatasetError(f"{shown!r} cannot be fetched: {str(error) or type(error).__name__}") from error
+        raise DatasetError(
+            f"{shown!r} cannot be fetched: {str(error) or type(error).__name__}", code=Code.FAILED_DOWNLOAD
+        ) from error
     finally:
         Path(partial).unlink(missing_ok=True)
 
@@ -137,7 +145,9 @@ async def _fetch(url: str, file: IO[bytes], largest: int, seconds: float) -> Non
                     request = _next(response.next_request, url)
                 finally:
                     await response.aclose()
-    raise DatasetError(f"{shown_address(url)!r} leads on more than {MOST_REDIRECTS} times")
+    raise DatasetError(
+        f"{shown_address(url)!r} leads on more than {MOST_REDIRECTS} times", code=Code.REFUSED_ADDRESS
+    )
 
 
 def _next(request: httpx.Request, url: str) -> httpx.Request:
@@ -149,7 +159,8 @@ def _next(request: httpx.Request, url: str) -> httpx.Request:
         address = shown_address(str(request.url))
         raise DatasetError(
             f"{shown_address(url)!r} leads to {address!r}, expected an address of http or https without a "
-            "password"
+            "password",
+            code=Code.REFUSED_ADDRESS,
         )
     return request
 
@@ -157,7 +168,10 @@ def _next(request: httpx.Request, url: str) -> httpx.Request:
 async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> None:
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", *_PACKED):
-        raise DatasetError(f"{shown_address(str(response.url))!r} answers in the encoding {encoding[:40]!r}")
+        raise DatasetError(
+            f"{shown_address(str(response.url))!r} answers in the encoding {encoding[:40]!r}",
+            code=Code.FAILED_DOWNLOAD,
+        )
     unpacking = zlib.decompressobj(wbits=47) if encoding in _PACKED else None  # of gzip or zlib
     size = 0
     async for chunk in response.aiter_raw():
@@ -168,10 +182,13 @@ async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> Non
                     f"{shown_address(str(response.url))!r} has more than {largest:,} bytes, the "
                     "largest download allowed"
                 )
-                raise DatasetError(message)
+                raise DatasetError(message, code=Code.TOO_MANY_ROWS)
             file.write(piece)
     if unpacking is not None and not unpacking.eof:
-        raise DatasetError(f"{shown_address(str(response.url))!r} cannot be fetched: it ends in the middle")
+        raise DatasetError(
+            f"{shown_address(str(response.url))!r} cannot be fetched: it ends in the middle",
+            code=Code.FAILED_DOWNLOAD,
+        )
 
 
 def _unpacked(chunk: bytes, unpacking: zlib._Decompress) -> Iterator[bytes]:
@@ -228,7 +245,9 @@ def load_dataset(
     source = spec.source
     if source is None:
         if spec.generator_specification is None:
-            raise DatasetError(f"the data set {spec.key!r} has neither a source nor a generator")
+            raise DatasetError(
+                f"the data set {spec.key!r} has neither a source nor a generator", code=Code.CONTRADICTION
+            )
         return _generated(spec.generator_specification, selection, missing, tools)
     check_source(source, base=base, root=root)
     if isinstance(source, LocalSource):
@@ -260,6 +279,7 @@ def load_dataset(
                 Issue(
                     f"the data set {spec.key!r} takes traces from {source.type!r}, which cannot be read here",
                     hint="import the traces into a JSONL file and name that as a local source",
+                    code=Code.WRONG_TRACE_SOURCE,
                 )
             ]
         )
@@ -274,7 +294,7 @@ def _generated(
     if generator is None:
         keys = ", ".join(tools.generators) or "none"
         message = f"the data set generator {request.dataset_generator_key!r} is not known; known: {keys}"
-        raise DatasetError(message)
+        raise DatasetError(message, code=Code.UNKNOWN_ENTITY)
     samples, warnings = generate(generator, request, tools.start, tools.generation)
     rows = collect(ObjectTable(samples), selection, missing=missing, file=generator.key)
     return replace(rows, warnings=(*rows.warnings, *warnings))
@@ -325,7 +345,7 @@ def _allow_address(address: str) -> None:
 
 def _require_inside(written: str, base: Path, root: Path | None) -> None:
     if "\x00" in written:
-        raise DatasetError(f"found {written!r}, expected a path")
+        raise DatasetError(f"found {written!r}, expected a path", code=Code.WRONG_VALUE)
     path = base / written
     if root is not None and not is_below(path, root):
         raise DatasetError([outside("the path", path, root, str(path))])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.tables import parse_json, plain
 from aigo_bridge.errors import DatasetError
 from aigo_bridge.spec.datasets import (
@@ -80,13 +81,14 @@ def step_for(synthesizer: Synthesizer, ask: Ask | None, run_snippet: RunSnippet 
         case PythonSynthesizer():
             if run_snippet is None:
                 raise DatasetError(
-                    "the generator has a Python snippet, and snippets are not allowed to run here"
+                    "the generator has a Python snippet, and snippets are not allowed to run here",
+                    code=Code.FAILED_GENERATOR,
                 )
             return _Snippet(synthesizer.synthesize_snippet, run_snippet)
         case _:
             if ask is None:
                 message = f"the synthesizer {synthesizer.type!r} needs the model {synthesizer.model_key!r}"
-                raise DatasetError(f"{message}, and no models are available here")
+                raise DatasetError(f"{message}, and no models are available here", code=Code.FAILED_GENERATOR)
             return ModelSynthesizer(synthesizer, ask)
 
 
@@ -118,7 +120,9 @@ class _Fill:
         count = len(texts) * math.prod(len(values) for values in spec.fields.values())
         if count > _MOST_COMBINATIONS:
             message = f"the template has {count:,} combinations of field values"
-            raise DatasetError(f"{message}, the most allowed is {_MOST_COMBINATIONS:,}")
+            raise DatasetError(
+                f"{message}, the most allowed is {_MOST_COMBINATIONS:,}", code=Code.FAILED_GENERATOR
+            )
 
     def rows_from(self, row: RowData) -> list[RowData]:
         rows = []
@@ -149,7 +153,10 @@ class _Snippet:
     def rows_from(self, row: RowData) -> list[RowData]:
         rows = self.run(self.source, row)
         if not isinstance(rows, list) or not all(isinstance(item, dict) for item in rows):
-            raise DatasetError(f"`synthesize` returned {type(rows).__name__!r}, expected a list of dicts")
+            raise DatasetError(
+                f"`synthesize` returned {type(rows).__name__!r}, expected a list of dicts",
+                code=Code.FAILED_GENERATOR,
+            )
         return [plain(item) for item in rows]
 
 
@@ -175,7 +182,9 @@ class ModelSynthesizer:
             except ValueError as error:
                 problem = str(error)
         shown = answer if len(answer) <= 200 else answer[:197] + "…"
-        raise DatasetError(f"the model {self._key!r} answered {shown!r}: {problem}")
+        raise DatasetError(
+            f"the model {self._key!r} answered {shown!r}: {problem}", code=Code.FAILED_GENERATOR
+        )
 
 
 @dataclass(frozen=True)
@@ -208,12 +217,15 @@ def _model_step(spec: Any) -> _ModelStep:
             return _claim_step(spec, _QUOTING, quotes, per_claim=True)
         case QuestionAnsweringSynthesizer():
             return _question_step(spec)
-    raise DatasetError(f"unknown synthesizer {type(spec).__name__!r}")
+    raise DatasetError(f"unknown synthesizer {type(spec).__name__!r}", code=Code.FAILED_GENERATOR)
 
 
 def _free_step(spec: LLMSynthesizer) -> _ModelStep:
     if spec.user_prompt_template is None:
-        raise DatasetError("the synthesizer sends files (`file_ids_field`), which only the platform can do")
+        raise DatasetError(
+            "the synthesizer sends files (`file_ids_field`), which only the platform can do",
+            code=Code.FAILED_GENERATOR,
+        )
     user = SampleTemplate(spec.user_prompt_template)
     system = SampleTemplate(spec.system_prompt or "You write rows of a data set.")
     properties = list(spec.sample_properties)
@@ -259,7 +271,9 @@ def _claim_step(spec: Any, task: str, item: Mapping[str, Any], *, per_claim: boo
         lacking = [name for name in needed if name not in row]
         if lacking:
             listed = ", ".join(row) or "none"
-            raise DatasetError(f"the row has no column {lacking[0]!r}; columns: {listed}")
+            raise DatasetError(
+                f"the row has no column {lacking[0]!r}; columns: {listed}", code=Code.FAILED_GENERATOR
+            )
         user = f"Question: {row[columns.question]}\n\nAnswer: {row[columns.answer]}"
         if per_claim:
             listing = "\n".join(
@@ -284,7 +298,8 @@ def _claims(row: RowData, column: str) -> list[Any]:
     claims = row[column]
     if not isinstance(claims, list):
         raise DatasetError(
-            f"the column {column!r} holds {type(claims).__name__!r}, expected a list of claims"
+            f"the column {column!r} holds {type(claims).__name__!r}, expected a list of claims",
+            code=Code.FAILED_GENERATOR,
         )
     return claims
 

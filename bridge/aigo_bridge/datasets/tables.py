@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from aigo_bridge.access.opening import UTF_16, conversion, from_utf_16, wrong_byte
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import MOST_COLUMNS, ROWS, Missing, Problems, Record, check_text, fill
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.text.json_text import read_common_json
@@ -45,7 +46,9 @@ def plain(value: Any) -> Any:
         return str(value)
     if callable(getattr(value, "tolist", None)):
         return plain(value.tolist())
-    raise DatasetError(f"a value of type {type(value).__name__!r} has no JSON form")
+    raise DatasetError(
+        f"a value of type {type(value).__name__!r} has no JSON form", code=Code.VALUE_WITHOUT_JSON
+    )
 
 
 LONGEST_LINE = 256 * 1024 * 1024
@@ -68,7 +71,9 @@ class ObjectTable:
                 yield Record(number, None, value)
             else:
                 problems.add(
-                    f"found {_kind(value)}, expected an object with one key per column", path=(number,)
+                    f"found {_kind(value)}, expected an object with one key per column",
+                    code=Code.ROW_SHAPE,
+                    path=(number,),
                 )
 
     def observe(self, record: Record) -> None:
@@ -108,13 +113,21 @@ class JsonLinesTable(ObjectTable):
             except (ValueError, RecursionError) as error:
                 column = error.pos + 1 if isinstance(error, json.JSONDecodeError) else None
                 hint = _remedy(error, problems.file) or "every line is one whole JSON object"
-                problems.add(f"not JSON: {_explained(error)}", line=line, column=column, hint=hint)
+                problems.add(
+                    f"not JSON: {_explained(error)}",
+                    code=Code.ROWS_NOT_JSON,
+                    line=line,
+                    column=column,
+                    hint=hint,
+                )
             else:
                 if isinstance(value, dict):
                     yield Record(number, line, value)
                 else:
                     problems.add(
-                        f"found {_kind(value)}, expected an object with one key per column", line=line
+                        f"found {_kind(value)}, expected an object with one key per column",
+                        code=Code.ROW_SHAPE,
+                        line=line,
                     )
             number += 1
 
@@ -128,10 +141,12 @@ def numbered_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, 
             content = content.removeprefix(BOM)
             if content.startswith(UTF_16):
                 hint = from_utf_16(problems.file or "FILE")
-                problems.add("the file is UTF-16, expected UTF-8", line=1, hint=hint)
+                problems.add("the file is UTF-16, expected UTF-8", code=Code.NOT_UTF8, line=1, hint=hint)
                 return
         if len(content) == LONGEST_LINE:
-            problems.add(f"a line of more than {LONGEST_LINE // 2**20} MiB", line=number)
+            problems.add(
+                f"a line of more than {LONGEST_LINE // 2**20} MiB", code=Code.TOO_MANY_ROWS, line=number
+            )
             return
         yield number, content
 
@@ -149,11 +164,20 @@ def json_table(stream: BinaryIO, file: str) -> ObjectTable:
         line, column = (
             (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (None, None)
         )
-        issue = Issue(f"not JSON: {_explained(error)}", file, line, column, hint=_remedy(error, file))
+        issue = Issue(
+            f"not JSON: {_explained(error)}",
+            file,
+            line,
+            column,
+            hint=_remedy(error, file),
+            code=Code.ROWS_NOT_JSON,
+        )
         raise DatasetError([issue]) from error
     if not isinstance(value, list):
         hint = "one JSON object per line is a .jsonl file" if isinstance(value, dict) else None
-        raise DatasetError([Issue(f"found {_kind(value)}, expected a list of objects", file, hint=hint)])
+        raise DatasetError(
+            [Issue(f"found {_kind(value)}, expected a list of objects", file, hint=hint, code=Code.ROW_SHAPE)]
+        )
     return ObjectTable(value)
 
 
@@ -258,7 +282,12 @@ class CsvTable:
             except StopIteration:
                 break
             except csv.Error as error:
-                problems.add(f"not CSV: {error}", line=start, hint="quotes inside a quoted cell are doubled")
+                problems.add(
+                    f"not CSV: {error}",
+                    code=Code.ROW_SHAPE,
+                    line=start,
+                    hint="quotes inside a quoted cell are doubled",
+                )
                 continue
             if not cells:
                 continue
@@ -270,7 +299,7 @@ class CsvTable:
                 hint = "a comma inside a cell needs quotes around the cell"
                 if self._separator is not None:
                     hint = f"{self._separator!r} seems to separate the cells, and only commas do"
-                problems.add(message, line=start, hint=hint)
+                problems.add(message, code=Code.ROW_SHAPE, line=start, hint=hint)
             else:
                 if len(cells) < len(self._header):
                     self._first_short = self._first_short or start
@@ -278,7 +307,9 @@ class CsvTable:
                 yield Record(number, start, dict(zip(self._header, cells, strict=False)))
             number += 1
         if not self._header and not problems.count:
-            raise DatasetError([Issue("the file is empty, expected a header line", self._file)])
+            raise DatasetError(
+                [Issue("the file is empty, expected a header line", self._file, code=Code.WRONG_HEADER)]
+            )
 
     def doubts(self) -> tuple[Issue, ...]:
         """What is odd about the file, once it is read, and does not stop it from being used."""
@@ -289,14 +320,18 @@ class CsvTable:
                 "the cells, expected ','"
             )
             hint = "separate cells by commas, and put those with a comma in them in quotes"
-            issues.append(Issue(message, self._file, 1, 1, hint=hint, severity="warning"))
+            issues.append(
+                Issue(message, self._file, 1, 1, hint=hint, severity="warning", code=Code.WRONG_HEADER)
+            )
         if self._short:
             which = "1 row has" if self._short == 1 else f"{self._short} rows have"
             message = (
                 f"{which} fewer cells than the header, the first in this line; their last columns "
                 "are missing values"
             )
-            issues.append(Issue(message, self._file, self._first_short, severity="warning"))
+            issues.append(
+                Issue(message, self._file, self._first_short, severity="warning", code=Code.DOUBTFUL_ROWS)
+            )
         return tuple(issues)
 
     def observe(self, record: Record) -> None:
@@ -332,7 +367,13 @@ class CsvTable:
         twice = sorted(name for name, count in Counter(header).items() if count > 1)
         if twice:
             issues = [
-                Issue(f"the column {name!r} occurs twice in the header", self._file, line) for name in twice
+                Issue(
+                    f"the column {name!r} occurs twice in the header",
+                    self._file,
+                    line,
+                    code=Code.WRONG_HEADER,
+                )
+                for name in twice
             ]
             raise DatasetError(issues)
         if len(header) == 1:
@@ -347,6 +388,6 @@ def _decoded(stream: BinaryIO, problems: Problems) -> Iterator[str]:
             yield content.decode("utf-8")
         except UnicodeDecodeError as error:
             hint = conversion(error, problems.file or "FILE")
-            problems.add(wrong_byte(error), line=number, hint=hint)
+            problems.add(wrong_byte(error), code=Code.NOT_UTF8, line=number, hint=hint)
             # The cells of other columns stay where they are.
             yield content.decode("utf-8", "replace")

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 
 Location = tuple[str | int, ...]
@@ -149,6 +150,7 @@ def issues_of(error: ValidationError, data: Any, *, file: str | None = None, pat
             path=(*path, *fault.place),
             hint=_HINTS.get(fault.detail["type"]),
             severity="warning" if fault.is_dropped else "error",
+            code=Code.DAMAGED_RESULT,
         )
         for fault in _meant(error.errors(include_url=False), data)
     ]

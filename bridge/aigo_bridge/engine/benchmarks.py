@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, RunSettings
 from aigo_bridge.errors import UsageError
@@ -112,7 +113,7 @@ def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
         if near
         else f"`aigo-bridge list {engine}` names them"
     )
-    return UsageError(f"found no benchmark {task!r} ({hint})")
+    return UsageError(f"found no benchmark {task!r} ({hint})", code=Code.UNKNOWN_BENCHMARK)
 
 
 class BenchmarkRunner(Protocol):

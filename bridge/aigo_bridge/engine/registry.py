@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from aigo_bridge.access.presence import is_file, is_folder, is_present
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
 from aigo_bridge.engine.engine import Check, Engine, LogImporter
 from aigo_bridge.engine.protocol import Fidelity, Gap
@@ -103,7 +104,7 @@ def refuse_local_rows(name: str, *files: Path | None) -> None:
         UsageError: one was given.
     """
     if any(files) and not benchmarks_of(name).takes_local_rows:
-        raise UsageError(f"--data-dir, --custom-tasks: not for benchmarks of {name}")
+        raise UsageError(f"--data-dir, --custom-tasks: not for benchmarks of {name}", code=Code.OPTIONS_APART)
 
 
 def required(capability: T | None, otherwise: str) -> T:
@@ -113,7 +114,7 @@ def required(capability: T | None, otherwise: str) -> T:
         UsageError: the engine cannot do that; `otherwise` says so.
     """
     if capability is None:
-        raise UsageError(otherwise)
+        raise UsageError(otherwise, code=Code.ENGINE_GAP)
     return capability
 
 
@@ -154,7 +155,7 @@ def logs_at(location: str) -> dict[str, list[str]]:
     if missing and (is_present(path) or "://" in location):
         raise MissingEngineError(f"no logs at {location!r} that can be read here: {missing[0]}")
     expected = " or ".join(engine.expected for engine in engines.values())
-    raise UsageError(f"no logs at {location!r}{_instead(path)} (expected {expected})")
+    raise UsageError(f"no logs at {location!r}{_instead(path)} (expected {expected})", code=Code.NO_LOGS)
 
 
 def logs_by_engine(
@@ -225,7 +226,7 @@ def refuse_other(location: str) -> None:
     else:
         kind = None if is_file(path) else IRREGULAR
     if kind is not None:
-        raise UsageError(f"{location!r} is no log of an engine: it is {kind}")
+        raise UsageError(f"{location!r} is no log of an engine: it is {kind}", code=Code.NOT_A_LOG)
 
 
 def _instead(path: Path) -> str:
@@ -248,7 +249,7 @@ def engine_class(name: str) -> type[Engine]:
         engine: type[Engine] = entry.load()
         return engine
     names = ", ".join(engine_names()) or "none"
-    raise UsageError(f"unknown engine {name!r}; known engines: {names}")
+    raise UsageError(f"unknown engine {name!r}; known engines: {names}", code=Code.UNKNOWN_CHOICE)
 
 
 @contextmanager
@@ -276,7 +277,7 @@ def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool =
         for gap in refused:
             hint = f" ({gap.hint})" if gap.hint else ""
             lines.append(f"  - {gap.part}: {gap.reason} [{gap.fidelity.value}]{hint}")
-        raise UnsupportedPlanError("\n".join(lines))
+        raise UnsupportedPlanError("\n".join(lines), code=Code.ENGINE_GAP)
     return [gap for gap in gaps if gap.fidelity is not Fidelity.EXACT]
 
 

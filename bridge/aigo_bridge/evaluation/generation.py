@@ -9,6 +9,7 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets import Rows, Selection, StartRows, load_file
 from aigo_bridge.datasets.generating import GeneratorTools
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
@@ -61,7 +62,8 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
         raise UsageError(
             f"{document.file.name}: data set {document.spec.key!r} is not a generated one: it has no "
             f"generator_specification"
-            " (its rows need not be made: `aigo-bridge run` reads them)"
+            " (its rows need not be made: `aigo-bridge run` reads them)",
+            code=Code.OTHER_KIND,
         )
     generator = read(
         DatasetGeneratorSpec,
@@ -96,7 +98,9 @@ def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
     entity = read(DatasetSpec, file, root=sources.root)
     if entity.spec.source is None:
         message = f"data set {key!r} is itself generated; generate it first and give its rows"
-        raise DatasetError([Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl")])
+        raise DatasetError(
+            [Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl", code=Code.ROWS_NOT_GENERATED)]
+        )
     root = sources.root or entity.root
     tools = DatasetTools(read_traces=trace_reader(root))
     return load_dataset(entity.spec, base=entity.folder(("source",)), root=root, tools=tools)
@@ -116,7 +120,8 @@ def _asker(portal: BlockingPortal, sources: Sources) -> Callable[[Question], str
         key = question.model_key
         if key not in sources.model_map:
             raise UsageError(
-                f"the generator uses {key!r}; say which model that is: --model-map '{key}=PROVIDER/MODEL'"
+                f"the generator uses {key!r}; say which model that is: --model-map '{key}=PROVIDER/MODEL'",
+                code=Code.NO_MODEL,
             )
         if key not in models:
             engine = sources.engine
@@ -127,7 +132,7 @@ def _asker(portal: BlockingPortal, sources: Sources) -> Callable[[Question], str
         try:
             return portal.call(models[key].predict, _request(question)).text
         except SampleError as error:
-            raise DatasetError(f"model {key!r}: {error.message}") from error
+            raise DatasetError(f"model {key!r}: {error.message}", code=Code.FAILED_GENERATOR) from error
 
     return ask
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluation.run_files import RunFile
 from aigo_bridge.plan.plan import fingerprint_of, sha256_of
@@ -131,7 +132,7 @@ class Models:
         if surplus:
             problems.append(f"--model-map: no specification uses a model {', '.join(map(repr, surplus))}")
         if problems:
-            raise UsageError("; ".join(problems))
+            raise UsageError("; ".join(problems), code=Code.NO_MODEL)
 
 
 def _without_secrets(value: Any) -> Any:

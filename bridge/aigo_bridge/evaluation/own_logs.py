@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Evidence
 from aigo_bridge.errors import BridgeError, EvidenceError, dotted
 from aigo_bridge.evaluation.run_files import Reference, holds_evaluation, names_run_file, parse_reference
@@ -61,7 +62,9 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
     """
     several = parse_reference(task) is None and holds_evaluation(task)
     if several and logged.specification is None:
-        raise EvidenceError("the log is of a task that was run by itself: give the task's own file")
+        raise EvidenceError(
+            "the log is of a task that was run by itself: give the task's own file", code=Code.OTHER_PLAN
+        )
     if several and logged.specification is not None:
         task = str(Reference(Path(task), logged.specification.key, logged.specification.run))
     of_run_file = parse_reference(task) is not None
@@ -77,12 +80,14 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
     try:
         task_plan = plan(origin)
     except BridgeError as error:
-        raise EvidenceError(f"{task!r} cannot be planned with the values of the log: {error}") from error
+        raise EvidenceError(
+            f"{task!r} cannot be planned with the values of the log: {error}", code=Code.OTHER_PLAN
+        ) from error
     differences = list(_differences(task_plan, logged))
     if differences:
         more = f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
         shown = "; ".join(differences[:_MOST_NAMED])
-        raise EvidenceError(f"the log is of another plan than {task!r}: {shown}{more}")
+        raise EvidenceError(f"the log is of another plan than {task!r}: {shown}{more}", code=Code.OTHER_PLAN)
     return task_plan
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from aigo_bridge.access.opening import is_below, links_out, outside
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.sources import TraceReader
 from aigo_bridge.engine.registry import load_engine, required
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
@@ -140,7 +141,8 @@ def plan_reference(reference: Reference, origin: PlanOrigin) -> TaskPlan:
                     return entry.plans[reference.run]
     raise UsageError(
         f"{str(reference.file)!r} has no specification {reference.key!r} to run; it has: "
-        f"{', '.join(keys) or 'none'}"
+        f"{', '.join(keys) or 'none'}",
+        code=Code.UNKNOWN_SPECIFICATION,
     )
 
 
@@ -163,7 +165,7 @@ def _plan(
                 f"there are {counts[bound.key]} specifications with the key {bound.key!r}, so their "
                 f"results would replace each other"
             )
-            issues.append(_named(Issue(message), bound))
+            issues.append(_named(Issue(message, code=Code.REPEATED_ENTRY), bound))
 
     def plan(bound: BoundSpecification) -> None:
         try:
@@ -171,7 +173,7 @@ def _plan(
         except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
             issues.extend(_named(issue, bound) for issue in error.issues)
         except UsageError as error:
-            issues.append(_named(Issue(str(error)), bound))
+            issues.append(_named(Issue(str(error), code=error.code), bound))
 
     for bound in chosen:
         plan(bound)
@@ -220,7 +222,7 @@ def _circles(entries: Mapping[str, Entry], chosen: list[BoundSpecification]) -> 
                 shown = " → ".join(way)
                 message = f"its rows are those of its own result ({shown}), so it could never begin"
                 hint = f"a result that is there already is given with --dataset {way[1]}=FILE"
-                issues.append(_named(Issue(message, hint=hint), bound))
+                issues.append(_named(Issue(message, hint=hint, code=Code.REFERENCE_CIRCLE), bound))
             if entry.pending in way[:-1]:
                 break
     return issues
@@ -236,7 +238,9 @@ def _chosen(
         near = difflib.get_close_matches(only, [bound.key for bound in specifications], n=1)
         keys = ", ".join(bound.key for bound in specifications) or "none"
         hint = f"did you mean {near[0]!r}?" if near else f"it has: {keys}"
-        raise UsageError(f"{str(run_file.file)!r} has no specification {only!r} ({hint})")
+        raise UsageError(
+            f"{str(run_file.file)!r} has no specification {only!r} ({hint})", code=Code.UNKNOWN_SPECIFICATION
+        )
     return chosen
 
 
@@ -321,7 +325,7 @@ def _task(bound: BoundSpecification, origin: PlanOrigin) -> Document[TaskSpec]:
         message = (
             f"there is no task {bound.spec.task_key!r} in this file, beside it, or among the shipped ones"
         )
-        raise SpecError([run_file.place(Issue(message), (*bound.path, "task_key"))])
+        raise SpecError([run_file.place(Issue(message, code=Code.UNKNOWN_ENTITY), (*bound.path, "task_key"))])
     return read(TaskSpec, file, root=_root(origin))
 
 
@@ -374,7 +378,7 @@ def _stored(bound: BoundSpecification) -> Path:
     path = bound.run_file.stored_result(bound.path, bound.spec)
     if not is_file(path):
         message = f"task specification {bound.key!r}: there is no result log {str(path)!r}"
-        issue = Issue(message, hint="the path is relative to the run file")
+        issue = Issue(message, hint="the path is relative to the run file", code=Code.MISSING_FILE)
         raise SpecError([bound.run_file.place(issue, (*bound.path, "task_result_log_path"))])
     return path
 
@@ -395,7 +399,10 @@ def _check_datasets(evaluations: list[Evaluation], origin: PlanOrigin) -> None:
     surplus = [key for key in origin.datasets if key not in used]
     if surplus:
         named = ", ".join(map(repr, sorted(used))) or "none"
-        raise UsageError(f"--dataset: nothing uses a data set {surplus[0]!r}; data sets in use: {named}")
+        raise UsageError(
+            f"--dataset: nothing uses a data set {surplus[0]!r}; data sets in use: {named}",
+            code=Code.SURPLUS_ARGUMENT,
+        )
 
 
 def _dataset_keys(plan: TaskPlan) -> tuple[str, ...]:
@@ -426,9 +433,11 @@ def trace_reader(root: Path) -> TraceReader:
 
     def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
         if not isinstance(source, TraceSource):
-            raise DatasetError(f"{source.type!r} is no source of traces")
+            raise DatasetError(f"{source.type!r} is no source of traces", code=Code.WRONG_TRACE_SOURCE)
         if source.limit is not None and source.limit < 1:
-            raise DatasetError(f"'limit': found {source.limit}, expected 1 or more")
+            raise DatasetError(
+                f"'limit': found {source.limit}, expected 1 or more", code=Code.WRONG_TRACE_SOURCE
+            )
         if source.path is None:
             raise DatasetError([missing_path(source)])
         path = base / source.path
@@ -451,5 +460,5 @@ def _of_inspect(path: Path) -> Iterator[Mapping[str, Any]]:
         traces = load_engine("inspect").capabilities.traces
         yield from required(traces, "traces of Inspect cannot be read")(str(path))
     except (EvidenceError, UsageError) as error:
-        issues = error.issues if isinstance(error, EvidenceError) else [Issue(str(error))]
+        issues = error.issues if isinstance(error, EvidenceError) else [Issue(str(error), code=error.code)]
         raise DatasetError(issues) from error

@@ -22,6 +22,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 
 MOST_BYTES = 1_000_000
@@ -65,17 +66,27 @@ def read_prices(path: Path) -> PriceTable:
         with open_regular(path) as file:
             text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
-            raise SpecError([Issue(f"a table of prices has {MOST_BYTES} bytes at most", file=str(path))])
+            raise SpecError(
+                [
+                    Issue(
+                        f"a table of prices has {MOST_BYTES} bytes at most",
+                        file=str(path),
+                        code=Code.WRONG_PRICE,
+                    )
+                ]
+            )
         root = yaml.compose(text.decode(), Loader=yaml.SafeLoader)
     except OSError as error:
-        raise SpecError([Issue(f"it cannot be read: {error.strerror}", file=str(path))]) from error
+        raise SpecError(
+            [Issue(f"it cannot be read: {error.strerror}", file=str(path), code=Code.UNREADABLE_FILE)]
+        ) from error
     except UnicodeDecodeError as error:
-        raise SpecError([Issue("it is not UTF-8", file=str(path))]) from error
+        raise SpecError([Issue("it is not UTF-8", file=str(path), code=Code.NOT_UTF8)]) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         message = f"this is no YAML: {getattr(error, 'problem', None) or error}"
         line = None if mark is None else mark.line + 1
-        raise SpecError([Issue(message, file=str(path), line=line)]) from error
+        raise SpecError([Issue(message, file=str(path), line=line, code=Code.NOT_YAML)]) from error
     issues: list[Issue] = []
     table = _table(root, path, issues)
     if issues or table is None:
@@ -135,9 +146,9 @@ def _figure(node: Node | None, entry: Node, field: str, path: Path, issues: list
 
 def _issue(path: Path, node: Node | None, message: str) -> Issue:
     if node is None:
-        return Issue(message, file=str(path))
+        return Issue(message, file=str(path), code=Code.WRONG_PRICE)
     mark = node.start_mark
-    return Issue(message, file=str(path), line=mark.line + 1, column=mark.column + 1)
+    return Issue(message, file=str(path), line=mark.line + 1, column=mark.column + 1, code=Code.WRONG_PRICE)
 
 
 def names_of(model_map: Mapping[str, str], model: str | None) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.cassettes.tape import Tape
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EvidenceError, Issue
@@ -55,7 +56,14 @@ def keep_provenance(
     except OSError as error:
         message = f"the provenance cannot be written: {error.strerror or error}"
         raise EvidenceError(
-            [Issue(message, file=str(result), hint="the result itself is complete")]
+            [
+                Issue(
+                    message,
+                    file=str(result),
+                    hint="the result itself is complete",
+                    code=Code.EVIDENCE_NOT_WRITTEN,
+                )
+            ]
         ) from error
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.cassettes.tape import Tape
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     MetricData,
     RunEvidence,
@@ -114,9 +115,9 @@ def repeated_outcome(
         is not None
     ]
     if not runs:
-        raise EvidenceError("; ".join(fault.message for fault in faults.errors))
+        raise EvidenceError("; ".join(fault.message for fault in faults.errors), code=Code.UNREADABLE_LOG)
     if {run.evidence.plan.digest for run in runs} != {plan.digest}:
-        raise EvidenceError("the runs of a repeated task are runs of different tasks")
+        raise EvidenceError("the runs of a repeated task are runs of different tasks", code=Code.OTHER_PLAN)
     path = result_path(plan, runs[0].evidence, engine, out, logs[0].path)
     samples = RunSamples(num_runs)
     frames: list[TaskResultLog] = []

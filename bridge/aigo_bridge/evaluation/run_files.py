@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from aigo_bridge.access.opening import is_below, outside, root_of_folder
 from aigo_bridge.access.presence import is_file, is_present
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
@@ -160,7 +161,7 @@ def read_run_files(origin: PlanOrigin) -> list[RunFile]:
     path = Path(origin.task)
     root = None if origin.root is None else Path(origin.root)
     if not is_file(path):
-        raise UsageError(f"there is no file {origin.task!r}")
+        raise UsageError(f"there is no file {origin.task!r}", code=Code.NOTHING_THERE)
     env = environment()
     match kind_of(path, root=root, env=env):
         case "evaluation":
@@ -182,7 +183,9 @@ def _of_run(
     config: Mapping[str, Any],
 ) -> RunFile:
     if run.evaluation is None:
-        place = document.place(Issue("there is no 'evaluation', so nothing can be run", path=path))
+        place = document.place(
+            Issue("there is no 'evaluation', so nothing can be run", path=path, code=Code.NOTHING_TO_RUN)
+        )
         raise SpecError([place])
     return _bound(file, document, run, path, run.evaluation, (*path, "evaluation"), run.run_config, config)
 
@@ -202,7 +205,10 @@ def _bound(
     if surplus:
         near = difflib.get_close_matches(surplus[0], parameters, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(parameters) or 'none'}"
-        raise UsageError(f"--config: evaluation {evaluation.key!r} has no parameter {surplus[0]!r} ({hint})")
+        raise UsageError(
+            f"--config: evaluation {evaluation.key!r} has no parameter {surplus[0]!r} ({hint})",
+            code=Code.UNKNOWN_PARAMETER,
+        )
     typed = {
         key: parse_text(parameters[key], value) if isinstance(value, str) else value
         for key, value in config.items()
@@ -251,7 +257,9 @@ def _of_plan(file: Path, document: Document[AssessmentPlanSpec], origin: PlanOri
                 f"evaluation {entry.evaluation_key!r} was not found; looked for a run file with it "
                 f"in {file.parent}"
             )
-            issues.append(document.place(Issue(message, path=(*path, "evaluation_key"))))
+            issues.append(
+                document.place(Issue(message, path=(*path, "evaluation_key"), code=Code.UNKNOWN_ENTITY))
+            )
             continue
         config = {**entry.evaluation_config, **origin.config}
         try:
@@ -367,7 +375,9 @@ def _repeated(
             message = (
                 f"evaluation {wanted.evaluation_key!r} has no specification {wanted.task_specification_key!r}"
             )
-            raise SpecError([run_file.place(Issue(message, hint=f"it has: {keys}"), place)])
+            raise SpecError(
+                [run_file.place(Issue(message, hint=f"it has: {keys}", code=Code.UNKNOWN_ENTITY), place)]
+            )
         for bound in chosen:
             repeated_spec = bound.spec.model_copy(update={**changes, "task_result_log_path": None})
             runs = spec.repeatability_config.num_runs
@@ -383,7 +393,9 @@ def _other_evaluation(key: str, run_file: RunFile, place: Place) -> RunFile:
     source = find_run_file(key, run_file.file)
     if source is None:
         message = f"evaluation {key!r} was not found; looked for a run file with it in {run_file.file.parent}"
-        raise SpecError([run_file.place(Issue(message), (*place, "evaluation_key"))])
+        raise SpecError(
+            [run_file.place(Issue(message, code=Code.UNKNOWN_ENTITY), (*place, "evaluation_key"))]
+        )
     (repeated_file,) = read_run_files(PlanOrigin(task=str(source), root=str(run_file.document.root)))
     return repeated_file
 

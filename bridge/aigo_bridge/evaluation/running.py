@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aigo_bridge.cassettes.playing import played_name
 from aigo_bridge.cassettes.tape import Tape
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
@@ -162,20 +163,27 @@ def refuse_tapes(
     used = [name for name, path in tapes.items() if path is not None]
     if len(used) > 1:
         names = ", ".join(map(option, used))
-        raise UsageError(f"{names}: what is answered from a cassette stands in one already")
+        raise UsageError(
+            f"{names}: what is answered from a cassette stands in one already", code=Code.OPTIONS_APART
+        )
     if not used:
         return
     (name,) = used
     unable = [engine.name for engine in engines if not engine.capabilities.tapes]
     if unable:
         raise UsageError(
-            f"{option(name)}: not on {', '.join(unable)}, whose calls of models cannot be followed"
+            f"{option(name)}: not on {', '.join(unable)}, whose calls of models cannot be followed",
+            code=Code.OPTIONS_APART,
         )
     if name == "record" and len(engines) > 1:
-        raise UsageError(f"{option(name)}: on one engine; then run it on others with {option('replay')}")
+        raise UsageError(
+            f"{option(name)}: on one engine; then run it on others with {option('replay')}",
+            code=Code.OPTIONS_APART,
+        )
     if name == "replay" and resumes:
         raise UsageError(
-            f"{option(name)}: runs all of it; not with {option('resume')} or {option('cache')} reuse"
+            f"{option(name)}: runs all of it; not with {option('resume')} or {option('cache')} reuse",
+            code=Code.OPTIONS_APART,
         )
 
 
@@ -248,7 +256,7 @@ def _refuse_gaps(evaluations: Sequence[ReadyEvaluation], engines: Sequence[Engin
                     except UnsupportedPlanError as error:
                         refused.append(f"{entry.entry.key}: {error}")
     if refused:
-        raise UnsupportedPlanError("\n".join(refused))
+        raise UnsupportedPlanError("\n".join(refused), code=Code.ENGINE_GAP)
 
 
 def run_evaluation(
@@ -323,7 +331,10 @@ def _round(
     except BridgeError as error:
         if not results:
             raise
-        logs = [error if isinstance(error, EngineError) else EngineError(str(error)) for _ in jobs]
+        logs = [
+            error if isinstance(error, EngineError) else EngineError(str(error), code=Code.FAILED_ENGINE)
+            for _ in jobs
+        ]
     remaining = iter(logs)
     for entry in ready_now:
         outcomes[entry.entry.key] = entry_outcome(
@@ -347,7 +358,8 @@ def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntr
     is_complete = earlier.status == "success" and not earlier.faults and not earlier.num_missing
     if not is_complete or earlier.result is None or LogReader(earlier.result).frame().status != "success":
         raise EvidenceError(
-            f"it was not run: its rows come from {entry.pending!r}, whose result is not complete"
+            f"it was not run: its rows come from {entry.pending!r}, whose result is not complete",
+            code=Code.NEVER_BEGUN,
         )
     entry_with_rows = entry.again(earlier.result)
     jobs = tuple(

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import EarlierRuns, Gap, Job, RunSettings
@@ -154,7 +155,7 @@ def ready_job(
         except UnsupportedPlanError as error:
             refused.append(str(error))
     if refused:
-        raise UnsupportedPlanError("\n".join(refused))
+        raise UnsupportedPlanError("\n".join(refused), code=Code.ENGINE_GAP)
     check_models(job)
     return replace(job, plan=replace(confined(job.plan), fingerprints=_fingerprints(job))), gaps
 
@@ -170,7 +171,9 @@ def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Ga
         raise
     except Exception as error:
         message = f"the outcome of the run cannot be told: {explained(error)}"
-        raise EvidenceError([Issue(message, hint=f"the native log stays: {log.path}")]) from error
+        raise EvidenceError(
+            [Issue(message, hint=f"the native log stays: {log.path}", code=Code.EVIDENCE_NOT_WRITTEN)]
+        ) from error
 
 
 def _fingerprints(job: Job) -> dict[str, str]:
@@ -190,14 +193,20 @@ def check_models(job: Job) -> None:
     missing = [key for key in plan.model_keys if key not in job.model_map]
     if missing:
         names = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in missing)
-        raise UsageError(f"the task uses {', '.join(map(repr, missing))}; say which model that is: {names}")
+        raise UsageError(
+            f"the task uses {', '.join(map(repr, missing))}; say which model that is: {names}",
+            code=Code.NO_MODEL,
+        )
     surplus = [key for key in job.model_map if key not in plan.model_keys]
     if surplus:
         used = ", ".join(map(repr, plan.model_keys)) or "no other model"
-        raise UsageError(f"--model-map: the task has no model {surplus[0]!r}; it uses {used}")
+        raise UsageError(
+            f"--model-map: the task has no model {surplus[0]!r}; it uses {used}", code=Code.SURPLUS_ARGUMENT
+        )
     if plan.calls_model and job.model is None:
         raise UsageError(
-            "the task evaluates a model; say which: --model PROVIDER/MODEL, e.g. --model openai/gpt-4.1-nano"
+            "the task evaluates a model; say which: --model PROVIDER/MODEL, e.g. --model openai/gpt-4.1-nano",
+            code=Code.NO_MODEL,
         )
 
 
@@ -205,7 +214,7 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
     """Warnings about options that have no effect on this task."""
     if model is not None and plan.entity != "model":
         message = f"--model is not used: task {plan.task.key!r} evaluates no model"
-        yield Issue(message, severity="warning")
+        yield Issue(message, severity="warning", code=Code.UNUSED_OPTION)
     if plan.entity == "system" and plan.origin is not None:
         sampling = {
             "--num-samples": plan.origin.num_samples,
@@ -214,7 +223,11 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
         }
         for name, value in sampling.items():
             if value is not None:
-                yield Issue(f"{name} is not used: a system task has no samples", severity="warning")
+                yield Issue(
+                    f"{name} is not used: a system task has no samples",
+                    severity="warning",
+                    code=Code.UNUSED_OPTION,
+                )
 
 
 # Sample data and full data
@@ -264,7 +277,8 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     """
     if names_run_file(origin.task):
         raise UsageError(
-            "--full: for a task by itself; a run file names its data set, e.g. task_config: {dataset_key: …}"
+            "--full: for a task by itself; a run file names its data set, e.g. task_config: {dataset_key: …}",
+            code=Code.NO_FULL_DATASET,
         )
     document = read(TaskSpec, find_task(origin.task), root=None if origin.root is None else Path(origin.root))
     task = document.spec
@@ -274,28 +288,36 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     except (TemplateError, ValidationError):
         return origin  # planning names what is wrong, with its place
     if key is None:
-        raise UsageError(f"--full: task {task.key!r} has no data set of its own")
+        raise UsageError(f"--full: task {task.key!r} has no data set of its own", code=Code.NO_FULL_DATASET)
     real = find_hub_datasets(document.file)
     if key in real:
         return _with_copy(origin, key, copy)
     if key in origin.datasets:
-        raise UsageError(f"--full, --dataset {key}=…: both say which rows to take; give one of them")
+        raise UsageError(
+            f"--full, --dataset {key}=…: both say which rows to take; give one of them",
+            code=Code.OPTIONS_APART,
+        )
     if not real:
         raise UsageError(
             f"--full: task {task.key!r} has no real data set (no data set file with a source of type "
             f"'huggingface' lies beside it);"
-            f" rows of your own: --dataset {key}=FILE"
+            f" rows of your own: --dataset {key}=FILE",
+            code=Code.NO_FULL_DATASET,
         )
     name = _parameter(document, config, next(iter(real)))
     if name is None:
         (file, *_) = real.values()
         raise UsageError(
             f"--full: task {task.key!r} names its data set {key!r} without a parameter; give the real one: "
-            f"--dataset {key}={file}"
+            f"--dataset {key}={file}",
+            code=Code.NO_FULL_DATASET,
         )
     if len(real) > 1:
         choices = " or ".join(f"--config {name}={dataset}" for dataset in real)
-        raise UsageError(f"--full: task {task.key!r} has {len(real)} real data sets; say which: {choices}")
+        raise UsageError(
+            f"--full: task {task.key!r} has {len(real)} real data sets; say which: {choices}",
+            code=Code.NO_FULL_DATASET,
+        )
     (key,) = real
     return _with_copy(replace(origin, config={**origin.config, name: key}), key, copy)
 
@@ -304,9 +326,12 @@ def _with_copy(origin: PlanOrigin, key: str, copy: Path | None) -> PlanOrigin:
     if copy is None:
         return origin
     if not copy.is_dir():
-        raise UsageError(f"--data-dir: there is no folder {str(copy)!r}")
+        raise UsageError(f"--data-dir: there is no folder {str(copy)!r}", code=Code.NOTHING_THERE)
     if key in origin.datasets:
-        raise UsageError(f"--data-dir, --dataset {key}=…: both say which rows to take; give one of them")
+        raise UsageError(
+            f"--data-dir, --dataset {key}=…: both say which rows to take; give one of them",
+            code=Code.OPTIONS_APART,
+        )
     return replace(origin, datasets={**origin.datasets, key: str(copy.resolve())})
 
 

@@ -17,6 +17,7 @@ import orjson
 
 from aigo_bridge.access.grants import Uses, VariableUse, recording
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import contradictions
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.evaluation.planning import plan_evaluations
@@ -75,7 +76,7 @@ def validate(
         elif is_file(path):
             yield _file(path, root, dialect)
         else:
-            raise UsageError(f"there is no file or folder {str(path)!r}")
+            raise UsageError(f"there is no file or folder {str(path)!r}", code=Code.NOTHING_THERE)
 
 
 def _folder(folder: Path, root: Path | None, dialect: Dialect) -> Iterator[ValidationReport]:
@@ -144,7 +145,7 @@ def _log(path: Path) -> ValidationReport:
     try:
         issues = validate_log(path)
     except OSError as error:
-        issues = [Issue(f"cannot be read: {error.strerror}", file=str(path))]
+        issues = [Issue(f"cannot be read: {error.strerror}", file=str(path), code=Code.UNREADABLE_FILE)]
     return ValidationReport(path, "tasklog", tuple(issues))
 
 
@@ -229,7 +230,7 @@ def _placed(issue: Issue, document: Document[Any]) -> Issue:
 def _contradictions(plan: TaskPlan, document: Document[Any]) -> Iterator[Issue]:
     for gap in contradictions(plan):
         message = f"{gap.part} {gap.reason}"
-        yield document.place(Issue(message, path=("definition",), hint=gap.hint))
+        yield document.place(Issue(message, path=("definition",), hint=gap.hint, code=Code.ENGINE_GAP))
 
 
 def _of_dataset(document: Document[DatasetSpec]) -> Iterator[Issue]:
@@ -256,7 +257,7 @@ def _of_evaluations(origin: PlanOrigin) -> Iterator[Issue]:
         yield from error.issues
         return
     except UsageError as error:
-        yield Issue(str(error), file=origin.task)
+        yield Issue(str(error), file=origin.task, code=error.code)
         return
     for evaluation in evaluations:
         assert evaluation.run_file is not None

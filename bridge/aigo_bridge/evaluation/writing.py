@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.cassettes.tape import Tape
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ModelUsageStats,
     SampleEvidence,
@@ -92,7 +93,9 @@ def outcome_of(
         complete = "the native log is complete" if is_complete else "the native log stays"
         hint = f"{complete}; when there is room: aigo-bridge import {log.path} --out {out}"
         message = f"the evidence cannot be written: {error.strerror or error}"
-        raise EvidenceError([Issue(message, file=str(result), hint=hint)]) from error
+        raise EvidenceError(
+            [Issue(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)]
+        ) from error
     keep_provenance(plan, result, engine, [log], evidence.models, tape)
     return replace(outcome_of_runs(plan, [run], result, (log,)), gaps=tuple(gaps)).compared()
 

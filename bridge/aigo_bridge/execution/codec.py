@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     DirectModelIO,
     GroupedSolverTrace,
@@ -245,9 +246,12 @@ def of_native_log(path: Path, plan: TaskPlan, read: Callable[[Path], Evidence]) 
     """
     evidence = read(path)
     if evidence.plan.damage:
-        raise EvidenceError(f"{str(path)!r}: {'; '.join(evidence.plan.damage)}")
+        raise EvidenceError(f"{str(path)!r}: {'; '.join(evidence.plan.damage)}", code=Code.DAMAGED_LOG)
     if evidence.plan.solver_digest != plan.solver_digest:
-        raise EvidenceError(f"{str(path)!r} is the log of another solver, of other rows or of other trials")
+        raise EvidenceError(
+            f"{str(path)!r} is the log of another solver, of other rows or of other trials",
+            code=Code.OTHER_PLAN,
+        )
     return Replay(StoredRuns(evidence.trials()), complete=False, made_rows=False)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from aigo_bridge.cassettes.tape import Tape, TaskTape
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.execution.journal import Journal
@@ -165,18 +166,18 @@ def make_models(jobs: Sequence[Job], make: Callable[[str, Mapping[str, Any]], M]
         UsageError: some cannot be made; all are named.
     """
     models_by_key: dict[tuple[str, str], M] = {}
-    problems: dict[str, None] = {}
+    problems: dict[str, Code] = {}
 
     def model(name: str | None, arguments: Mapping[str, Any]) -> M | None:
         if name is None:
-            problems[NO_MODEL] = None
+            problems[NO_MODEL] = Code.NO_MODEL
             return None
         key = (name, repr(sorted(arguments.items())))
         if key not in models_by_key:
             try:
                 models_by_key[key] = make(name, arguments)
             except UsageError as error:
-                problems[str(error)] = None
+                problems[str(error)] = error.code
         return models_by_key.get(key)
 
     models: list[JobModels[M]] = []
@@ -192,7 +193,7 @@ def make_models(jobs: Sequence[Job], make: Callable[[str, Mapping[str, Any]], M]
             )
         )
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=next(iter(problems.values())))
     return models
 
 
@@ -360,4 +361,6 @@ def make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out: {str(out)!r} cannot be used as a folder: {error.strerror}") from error
+        raise UsageError(
+            f"--out: {str(out)!r} cannot be used as a folder: {error.strerror}", code=Code.UNUSABLE_OUTPUT
+        ) from error

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.plan.plan import TaskPlan, document_of
 from aigo_bridge.planning.planning import has_snippets
@@ -36,7 +37,9 @@ def allow(needs: Iterable[str]) -> None:
     wanted = set(needs)
     unknown = sorted(wanted - set(NEEDS))
     if unknown:
-        raise UsageError(f"--allow: found {unknown[0]!r}, expected {' or '.join(NEEDS)}")
+        raise UsageError(
+            f"--allow: found {unknown[0]!r}, expected {' or '.join(NEEDS)}", code=Code.WRONG_OPTION
+        )
     _ALLOWED_NOW.clear()
     _ALLOWED_NOW.update(wanted)
 
@@ -82,7 +85,8 @@ def require_allowed(plans: Iterable[TaskPlan]) -> None:
         raise UsageError(
             f"task {task.key!r}: its code needs the {task.needs}, which was not allowed yet; if you trust it,"
             f" give the same command once more with `--allow {task.needs}` (which is remembered for this"
-            f" task as it is now, {digest[:12]})"
+            f" task as it is now, {digest[:12]})",
+            code=Code.NOT_ALLOWED,
         )
     named = ", ".join(f"{task.key!r} ({digest[:12]})" for digest, task in tasks.items())
     needs = sorted({str(task.needs) for task in tasks.values()})
@@ -90,7 +94,8 @@ def require_allowed(plans: Iterable[TaskPlan]) -> None:
         f"tasks {named}: their code needs the {' and the '.join(needs)}, which was not allowed yet; if you"
         f" trust them all, give the same command once more with"
         f" {' '.join(f'`--allow {need}`' for need in needs)} (which is remembered for each of them"
-        " as it is now)"
+        " as it is now)",
+        code=Code.NOT_ALLOWED,
     )
 
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from aigo_bridge.cassettes.tape import TaskTape, TrialTape
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, Retry, Totals
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.journal import Asker, Journal
@@ -32,7 +33,8 @@ def tolerated(text: str | None, num_samples: int) -> int:
         return 0
     if not _TOLERANCE.fullmatch(text):
         raise UsageError(
-            f"--fail-on-error: found {text!r}, expected a number of samples or a share between 0 and 1"
+            f"--fail-on-error: found {text!r}, expected a number of samples or a share between 0 and 1",
+            code=Code.WRONG_OPTION,
         )
     # Exactly: in binary floating point, 0.29 of 100 would be 28.
     return int(text) if text.isdigit() else int(Decimal(text) * num_samples)

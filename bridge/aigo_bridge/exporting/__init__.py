@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import LogExporter, TaskExporter
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.engine.registry import engine_class, engine_names, load_engine, required
@@ -21,6 +22,8 @@ LOG_SUFFIX = "-log"
 
 class InexactExportError(UnsupportedPlanError):
     """A task has parts that the export cannot carry over exactly."""
+
+    usual_code = Code.NOT_EXPORTABLE
 
     def __init__(self, message: str, parts: Sequence[Gap]):
         self.parts = tuple(parts)
@@ -66,7 +69,7 @@ def check_target(target: str) -> None:
     if target not in names:
         near = difflib.get_close_matches(target, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names) or 'none'}"
-        raise UsageError(f"--to: found {target!r}; {hint}")
+        raise UsageError(f"--to: found {target!r}; {hint}", code=Code.UNKNOWN_CHOICE)
 
 
 def task_exporter(engine: str) -> TaskExporter:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Exported, ExportOptions
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exporting.manifest import FILE, Manifest, read_manifest
@@ -108,7 +109,9 @@ def draft_near(target: Path) -> Iterator[Path]:
         try:
             draft = stack.enter_context(draft_folder_of(target, parent))
         except OSError as error:
-            raise UsageError(f"--out: {str(target)!r} cannot be made: {error.strerror}") from error
+            raise UsageError(
+                f"--out: {str(target)!r} cannot be made: {error.strerror}", code=Code.UNUSABLE_OUTPUT
+            ) from error
         yield draft
 
 
@@ -119,11 +122,12 @@ def check_free(out: Path, *, force: bool) -> None:
         UsageError: it is a file, or a folder with content (without `force`).
     """
     if out.exists() and not out.is_dir():
-        raise UsageError(f"--out: {str(out)!r} is a file, expected a folder")
+        raise UsageError(f"--out: {str(out)!r} is a file, expected a folder", code=Code.UNUSABLE_OUTPUT)
     if out.is_dir() and not force and any(out.iterdir()):
         raise UsageError(
             f"--out: folder {str(out)!r} is not empty; choose another, or replace what an earlier export"
-            " wrote there with --force"
+            " wrote there with --force",
+            code=Code.ALREADY_THERE,
         )
 
 
@@ -141,7 +145,8 @@ def _refuse_secrets(draft: Path) -> None:
         raise UsageError(
             f"--out: {names} would hold a value that this process knows to be secret, so nothing is"
             " exported; take it out of"
-            " the task, its data or its configuration (docs/models.md, secrets, says which values are known)"
+            " the task, its data or its configuration (docs/models.md, secrets, says which values are known)",
+            code=Code.NOT_EXPORTABLE,
         )
 
 
@@ -159,7 +164,8 @@ def _refuse_foreign(draft: Path, target: Path) -> None:
         names = ", ".join(map(repr, foreign))
         raise UsageError(
             f"--out: {names} in folder {str(target)!r} come from no export, so they are not replaced;"
-            " choose another folder"
+            " choose another folder",
+            code=Code.ALREADY_THERE,
         )
 
 

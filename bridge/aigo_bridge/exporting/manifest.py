@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.version import __version__
@@ -106,7 +107,8 @@ def read_manifest(folder: Path) -> Manifest:
         content = orjson.loads(path.read_bytes())
         if content["format"] != FORMAT:
             raise UsageError(
-                f"{str(path)!r} has format {content['format']!r}, this release reads format {FORMAT}"
+                f"{str(path)!r} has format {content['format']!r}, this release reads format {FORMAT}",
+                code=Code.OTHER_RELEASE,
             )
         values = {name: content[name] for name in Manifest.__dataclass_fields__}
         dataset = values["dataset"] and PackedDataset(
@@ -120,11 +122,15 @@ def read_manifest(folder: Path) -> Manifest:
             values[name] = None if values[name] is None else tuple(values[name])
         return Manifest(**{**values, "dataset": dataset})
     except FileNotFoundError as error:
-        raise UsageError(f"{str(folder)!r} holds no exported task: there is no {FILE}") from error
+        raise UsageError(
+            f"{str(folder)!r} holds no exported task: there is no {FILE}", code=Code.OTHER_EXPORT
+        ) from error
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{str(path)!r} is damaged: {error} (remove its folder and export again)") from error
+        raise UsageError(
+            f"{str(path)!r} is damaged: {error} (remove its folder and export again)", code=Code.OTHER_EXPORT
+        ) from error
 
 
 def checksum(path: Path) -> str:
@@ -152,7 +158,8 @@ def check_files(folder: Path, manifest: Manifest) -> None:
     if problems:
         raise UsageError(
             f"the files of task {manifest.key!r} are not those that were exported: {', '.join(problems)}"
-            " (its numbers would be another task's; export it again)"
+            " (its numbers would be another task's; export it again)",
+            code=Code.OTHER_EXPORT,
         )
 
 

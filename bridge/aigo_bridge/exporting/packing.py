@@ -22,6 +22,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Row
 from aigo_bridge.datasets.rows import digest_of as digest_of_rows
 from aigo_bridge.errors import BridgeError, Issue, SpecError, UnsupportedPlanError, UsageError
@@ -58,7 +59,8 @@ def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
         raise UnsupportedPlanError(
             f"task {plan.task.key!r} runs on the earlier result {reference.key!r}, which its files cannot"
             " carry"
-            " (--native exports the rows that were made of it)"
+            " (--native exports the rows that were made of it)",
+            code=Code.NOT_EXPORTABLE,
         )
     folder.mkdir(parents=True)
     document = _document_of(plan)
@@ -120,7 +122,9 @@ def task_digest(task: TaskSpec) -> str:
 def _document_of(plan: TaskPlan) -> Document[TaskSpec]:
     origin = plan.origin
     if origin is None:
-        raise UnsupportedPlanError("the plan was not made from a file, so there is nothing to export")
+        raise UnsupportedPlanError(
+            "the plan was not made from a file, so there is nothing to export", code=Code.NOT_EXPORTABLE
+        )
     return task_document(origin)
 
 
@@ -173,13 +177,17 @@ def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
         reasons = "; ".join(dict.fromkeys(issue.message for issue in error.issues))
         raise UnsupportedPlanError(
             f"task {plan.task.key!r} cannot be moved to another folder: {reasons}"
-            " (includes have to be written relative to the file that has them)"
+            " (includes have to be written relative to the file that has them)",
+            code=Code.NOT_EXPORTABLE,
         ) from error
     except BridgeError as error:
-        raise UnsupportedPlanError(f"task {plan.task.key!r} cannot be exported: {error}") from error
+        raise UnsupportedPlanError(
+            f"task {plan.task.key!r} cannot be exported: {error}", code=Code.NOT_EXPORTABLE
+        ) from error
     if copy.digest != plan.digest:
         raise UnsupportedPlanError(
-            f"task {plan.task.key!r} cannot be exported: its files have changed while they were read"
+            f"task {plan.task.key!r} cannot be exported: its files have changed while they were read",
+            code=Code.NOT_EXPORTABLE,
         )
     return manifest
 
@@ -188,7 +196,9 @@ def _unpacked(
     folder: Path, manifest: Manifest, config: Mapping[str, Any], num_samples: int | None
 ) -> TaskPlan:
     if manifest.task_file is None:
-        raise UsageError(f"{str(folder)!r} holds a native export, which runs without aigo-bridge")
+        raise UsageError(
+            f"{str(folder)!r} holds a native export, which runs without aigo-bridge", code=Code.OTHER_EXPORT
+        )
     root = folder / TASK
     document = read(TaskSpec, folder / manifest.task_file, root=root)
     if task_digest(document.spec) != manifest.task_digest:
@@ -199,7 +209,9 @@ def _unpacked(
             )
         else:
             reason = "it reads environment variables, and they have other values here"
-        raise UsageError(f"task {manifest.key!r} is not the one that was exported: {reason}")
+        raise UsageError(
+            f"task {manifest.key!r} is not the one that was exported: {reason}", code=Code.OTHER_EXPORT
+        )
     plan = plan_task(document, _origin(folder, manifest, document, config, num_samples))
     if plan.dataset is None or manifest.dataset is None:
         return plan
@@ -220,7 +232,8 @@ def _origin(
         if parameter.type == "dataset" and config.get(parameter.key, packed) != packed:
             raise UsageError(
                 f"parameter {parameter.key!r}: the export has the rows of data set {packed!r} only;"
-                f" for another one export the task again with --config {parameter.key}=…"
+                f" for another one export the task again with --config {parameter.key}=…",
+                code=Code.OTHER_EXPORT,
             )
     keys = () if manifest.dataset is None else manifest.dataset.keys
     return PlanOrigin(
@@ -324,6 +337,11 @@ def _text(parameter: Parameter, value: Any, issues: list[Issue]) -> Any:
         return value
     message = f"parameter {parameter.key!r}: found {value!r}, expected text"
     issues.append(
-        Issue(message, path=("config", parameter.key), hint="type it with quotes inside: -T 'name=\"…\"'")
+        Issue(
+            message,
+            path=("config", parameter.key),
+            hint="type it with quotes inside: -T 'name=\"…\"'",
+            code=Code.WRONG_PARAMETER,
+        )
     )
     return value

@@ -12,11 +12,15 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 
 
 class TooLargeError(EvidenceError):
     """A log asks for more than the bounds allow; it is refused rather than salvaged."""
+
+    def __init__(self, message: str):
+        super().__init__(message, code=Code.LOG_TOO_LARGE)
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,14 @@ class Bounds:
         known = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         for name, value in limits.items():
             if name not in known:
-                raise UsageError(f"found bound {name!r}, expected one of {', '.join(known)}")
+                raise UsageError(
+                    f"found bound {name!r}, expected one of {', '.join(known)}", code=Code.UNKNOWN_CHOICE
+                )
             if not value >= 0 or (known[name] is int and math.isinf(value)):
-                raise UsageError(f"found {value!r} for the bound {name!r}, expected a number from 0")
+                raise UsageError(
+                    f"found {value!r} for the bound {name!r}, expected a number from 0",
+                    code=Code.WRONG_OPTION,
+                )
         return replace(self, **{name: known[name](value) for name, value in limits.items()})
 
     def check_member(self, name: str, size: int, compressed: int, *, any_size: bool = False) -> None:

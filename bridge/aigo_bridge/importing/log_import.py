@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.exit_codes import ExitCode, of_import
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
@@ -75,6 +76,9 @@ DamageKind = Literal["DamagedLog", "UnmappedLog"]
 
 class UnmappedError(EvidenceError):
     """The code that maps a log failed at a part of it."""
+
+    def __init__(self, message: str):
+        super().__init__(message, code=Code.UNMAPPED_LOG)
 
 
 @dataclass(frozen=True)

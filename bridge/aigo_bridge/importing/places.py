@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.bounds import TooLargeError
 from aigo_bridge.importing.file_kinds import HEAD, Head, head_of, remote_errors
@@ -36,7 +37,7 @@ class Place:
         try:
             fs, path = fsspec.core.url_to_fs(location)
         except (ImportError, ValueError, OSError) as error:
-            raise UsageError(f"cannot open {location!r}: {error}") from error
+            raise UsageError(f"cannot open {location!r}: {error}", code=Code.UNREADABLE_LOG) from error
         return cls(None if "file" in _protocols(fs) else fs, path)
 
     def name(self, path: str) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pydantic_core import SchemaValidator
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import KNOWN, environment_secrets
 from aigo_bridge.text.escapes import PLAIN, hint_of, in_json, ranges, replaced
@@ -392,9 +393,11 @@ def _checked(text: str) -> tuple[str, bytes]:
     try:
         pattern = re.compile(text.encode())
     except re.error as error:
-        raise UsageError(f"{text!r} is not a regular expression: {error}") from error
+        raise UsageError(f"{text!r} is not a regular expression: {error}", code=Code.WRONG_OPTION) from error
     if pattern.match(b""):
-        raise UsageError(f"{text!r} matches the empty text, expected a pattern for a secret")
+        raise UsageError(
+            f"{text!r} matches the empty text, expected a pattern for a secret", code=Code.WRONG_OPTION
+        )
     return f"pattern {_printable(text)}", text.encode()
 
 

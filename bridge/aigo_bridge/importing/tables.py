@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.process import install_command
@@ -139,7 +140,8 @@ class Tables:
             import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
         except ImportError as error:
             raise UsageError(
-                f"--format parquet needs pyarrow, which is not installed; run: {install_command('parquet')}"
+                f"--format parquet needs pyarrow, which is not installed; run: {install_command('parquet')}",
+                code=Code.MISSING_PACKAGE,
             ) from error
         self._arrow: Any = pa
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.importing.log_import import UNMAPPED, Damage, ImportOptions, ImportReport, unmapped
 
@@ -22,7 +23,8 @@ def refuse_parquet(what: str, locations: Sequence[str], options: ImportOptions) 
         raise UsageError(
             f"{', '.join(locations)}: {what} are not written as parquet: found"
             " --format parquet, expected json, json.gz or json.zst (the tables of a result log:"
-            " `aigo-bridge import RESULT --format parquet`)"
+            " `aigo-bridge import RESULT --format parquet`)",
+            code=Code.WRONG_OPTION,
         )
 
 

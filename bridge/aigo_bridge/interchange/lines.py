@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.text.json_text import read_json, read_json_once, without_depths
@@ -55,9 +56,9 @@ def object_of(line: bytes, where: str, bounds: Bounds) -> Json:
         if isinstance(value, dict) and any(line.count(json.dumps(name).encode()) > 1 for name in value):
             value = read_json_once(text)
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"no JSON: {error}") from error
+        raise EvidenceError(f"no JSON: {error}", code=Code.DAMAGED_LOG) from error
     if not isinstance(value, dict):
-        raise EvidenceError(f"found {type(value).__name__}, expected an object")
+        raise EvidenceError(f"found {type(value).__name__}, expected an object", code=Code.DAMAGED_LOG)
     if without_depths(value):
-        raise EvidenceError("nested too deeply")
+        raise EvidenceError("nested too deeply", code=Code.DAMAGED_LOG)
     return value

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import TemplateError, UsageError
 from aigo_bridge.jsonl_spec.checking import validate_task
 from aigo_bridge.jsonl_spec.files import json_line
@@ -137,10 +138,12 @@ def to_aigo(
         UsageError: the key is none, or there are no records.
     """
     if not _KEY.fullmatch(key):
-        raise UsageError(f"found the key {key!r}, expected 1 to 240 letters, digits, '_' or '-'")
+        raise UsageError(
+            f"found the key {key!r}, expected 1 to 240 letters, digits, '_' or '-'", code=Code.WRONG_OPTION
+        )
     rows = tuple(_row(task) for task in tasks)
     if not rows:
-        raise UsageError("there are no task records to convert")
+        raise UsageError("there are no task records to convert", code=Code.NO_ROWS)
     used = {row["metric_name"] for row in rows}
     scored = [name for name in METRIC_NAMES if name in used and name != "code_exec"]
     task = {

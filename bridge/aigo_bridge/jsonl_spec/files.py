@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 import orjson
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_task
 from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec
@@ -93,7 +94,9 @@ def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, 
     if errors and not (allow_bad_tasks and tasks):
         raise SpecError([error.to_issue(path) for error in errors])
     if not tasks:
-        raise SpecError([Issue("the file has no task records, expected at least one", file=str(path))])
+        raise SpecError(
+            [Issue("the file has no task records, expected at least one", file=str(path), code=Code.NO_ROWS)]
+        )
     return tuple(tasks)
 
 
@@ -239,7 +242,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 yield file
     except (OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SpecError([Issue(f"the file cannot be read: {reason}", file=str(path))]) from error
+        raise SpecError(
+            [Issue(f"the file cannot be read: {reason}", file=str(path), code=Code.UNREADABLE_FILE)]
+        ) from error
 
 
 _HINTS = (

@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 
 Category = Literal["arithmetic", "mcq", "code_exec", "classification", "summary"]
@@ -185,6 +186,7 @@ class RecordError:
             path=(self.field,) if self.field else (),
             hint=self.hint,
             source_line=self.text,
+            code=Code.WRONG_RECORD,
         )
 
     def __str__(self) -> str:

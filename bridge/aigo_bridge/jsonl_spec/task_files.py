@@ -17,6 +17,7 @@ from yaml.nodes import MappingNode
 
 from aigo_bridge import spec
 from aigo_bridge.access.presence import is_file
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.jsonl_spec.conversion import Converted, task_yaml, to_aigo
 from aigo_bridge.jsonl_spec.files import load_tasks, numbered_lines, opened, validate_file
@@ -64,13 +65,23 @@ def other_content(path: Path) -> Issue | None:
             return _rows(path)
         case "log":
             hint = "its task and `aigo-bridge score TASK LOG` score it again"
-            return Issue("this is a result log, not a file of task records", file=str(path), hint=hint)
+            return Issue(
+                "this is a result log, not a file of task records",
+                file=str(path),
+                hint=hint,
+                code=Code.OTHER_KIND,
+            )
         case "list" | "spread" as content:
             one = ".[]" if content == "list" else "."
             shape = "a list of objects" if content == "list" else "an object over several lines"
             target = f"{path.stem}.jsonl" if path.suffix != ".jsonl" else f"{path.stem}-lines.jsonl"
             hint = f"one record is one line of a .jsonl file: jq -c '{one}' {path.name} > {target}"
-            return Issue(f"found {shape}, expected one task record a line", file=str(path), hint=hint)
+            return Issue(
+                f"found {shape}, expected one task record a line",
+                file=str(path),
+                hint=hint,
+                code=Code.WRONG_RECORD,
+            )
     return None
 
 
@@ -156,7 +167,7 @@ def _rows(path: Path) -> Issue:
         f"rows are run by a task: aigo-bridge run TASK --dataset KEY={path.name}; `aigo-bridge "
         "schema jsonl` describes records"
     )
-    return Issue(message, file=str(path), hint=hint)
+    return Issue(message, file=str(path), hint=hint, code=Code.WRONG_RECORD)
 
 
 FOLDER = "jsonl-fixture"
@@ -172,11 +183,11 @@ def fixture_file(name: str = "tasks.jsonl") -> Path:
     """
     shipped = shipped_folder()
     if shipped is None:
-        raise UsageError("the shipped tasks are not installed")
+        raise UsageError("the shipped tasks are not installed", code=Code.MISSING_PACKAGE)
     path = shipped / FOLDER / name
     if not is_file(path):
         names = ", ".join(sorted(repr(file.name) for file in path.parent.glob("*.jsonl")))
-        raise UsageError(f"there is no shipped file {name!r} (known: {names})")
+        raise UsageError(f"there is no shipped file {name!r} (known: {names})", code=Code.UNKNOWN_CHOICE)
     return path
 
 
@@ -244,7 +255,9 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
     counted = f"{invalid} of {invalid + len(tasks)} records {'is' if invalid == 1 else 'are'} invalid"
     if errors and not (allow_bad_tasks and tasks):
         hint = "mend them, or run the valid ones with --allow-bad-tasks" if tasks else None
-        raise SpecError([*_issues(errors, path), Issue(counted, file=str(path), hint=hint)])
+        raise SpecError(
+            [*_issues(errors, path), Issue(counted, file=str(path), hint=hint, code=Code.WRONG_RECORD)]
+        )
     if not tasks:
         raise SpecError([no_records(path)])
     name = _name(path)
@@ -255,20 +268,22 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
         display_name=name or None,
         description=f"{len(tasks)} tasks of {path.name}" + (f"; {left_out}" if invalid else ""),
     )
-    issues = [*_issues(errors, path), Issue(left_out, file=str(path))] if invalid else []
+    issues = (
+        [*_issues(errors, path), Issue(left_out, file=str(path), code=Code.WRONG_RECORD)] if invalid else []
+    )
     return TaskFile(path, converted, invalid, tuple(replace(each, severity="warning") for each in issues))
 
 
 def no_records(path: Path) -> Issue:
     """What is wrong with an empty file."""
-    return Issue("the file has no task records, expected at least one", file=str(path))
+    return Issue("the file has no task records, expected at least one", file=str(path), code=Code.NO_ROWS)
 
 
 def _issues(errors: Sequence[RecordError], path: Path) -> list[Issue]:
     issues = [error.to_issue(path) for error in errors[:MOST_ERRORS]]
     if (more := len(errors) - MOST_ERRORS) > 0:
         hint = f"all of them: aigo-bridge validate {path.name}"
-        issues.append(Issue(f"and {more:,} more problems", file=str(path), hint=hint))
+        issues.append(Issue(f"and {more:,} more problems", file=str(path), hint=hint, code=Code.TOO_MUCH))
     return issues
 
 

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.lake.layout import COMPACTED, DATA, TABLES, arrow_schema, data_file, entry_name
 from aigo_bridge.lake.manifest import (
@@ -81,7 +82,8 @@ def compact(location: str, store: Store, note: Callable[[str], None]) -> Compact
         if changed:
             if not is_alone():
                 raise UsageError(
-                    f"another compaction has begun in {named(location)}: this one changed nothing"
+                    f"another compaction has begun in {named(location)}: this one changed nothing",
+                    code=Code.PLACE_IN_USE,
                 )
             entries = tuple(without_files(entry) for entry in state.entries.values())
             commit_base(store, Base(number=number, entries=entries, cells=cells))
@@ -131,7 +133,8 @@ def _locked(store: Folder) -> Iterator[None]:
             lock_if_possible(handle)
         except BlockingIOError as error:
             raise UsageError(
-                f"another compaction is at work in {named(str(store))}: wait for its end; nothing was changed"
+                f"another compaction is at work in {named(str(store))}: wait for its end, nothing changed",
+                code=Code.PLACE_IN_USE,
             ) from error
         yield
     finally:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport, unmapped
@@ -197,7 +198,9 @@ def _here(piece: Piece) -> Iterator[Path]:
         try:
             take(address, path)
         except FileNotFoundError as error:
-            raise EvidenceError(f"{piece.location}: there is no such object any more") from error
+            raise EvidenceError(
+                f"{piece.location}: there is no such object any more", code=Code.NOTHING_THERE
+            ) from error
         yield path
 
 
@@ -220,7 +223,9 @@ def _import(
         if not logs:
             return replace(report, log=piece.location, output=None, loss_file=None)
         if _stamp(path, importer) != begun:
-            raise EvidenceError("the log was changed while it was read: it is imported the next time")
+            raise EvidenceError(
+                "the log was changed while it was read: it is imported the next time", code=Code.CHANGED_SINCE
+            )
         ids = _run_ids(engine)
         run_id = (None if ids is None else ids(path)) or f"log-{digest[:16]}"
         name = options.redaction().text(piece.location)
@@ -249,7 +254,10 @@ def _kind(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
         if not importer.files(str(path)):
             continue
         if is_address(piece.location) and len(importer.parts(str(path))) > 1:
-            raise UsageError("a log of several files is imported from a folder of this machine: copy it here")
+            raise UsageError(
+                "a log of several files is imported from a folder of this machine: copy it here",
+                code=Code.WRONG_ADDRESS,
+            )
         return engine, importer
     return None
 

@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.lake.stores import Store, store_at
 from aigo_bridge.storage.mirrored import named
@@ -119,7 +120,8 @@ def open_lake(location: str | Path) -> Store:
     if content is None:
         what = "nothing" if store.is_empty else "other files"
         raise UsageError(
-            f"{named(str(store))} is no lake: found {what}, expected {MARK} (`import LOG… --lake` makes one)"
+            f"{named(str(store))} is no lake: found {what}, expected {MARK} (`import LOG… --lake` makes one)",
+            code=Code.NOTHING_THERE,
         )
     _check_mark(store, content)
     return store
@@ -141,7 +143,8 @@ def make_lake(location: str | Path) -> Store:
     if not store.is_empty:
         raise UsageError(
             f"{named(str(store))} is no lake: found other files and no {MARK}, expected a lake, or an empty"
-            " folder"
+            " folder",
+            code=Code.ALREADY_THERE,
         )
     with store.new(MARK) as file:
         file.write(_mark())
@@ -154,10 +157,13 @@ def _check_mark(store: Store, content: bytes) -> None:
         found = read_json(content)
         version, tables = found["aigo_bridge_lake"], found["tables"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{place}: found something else, expected what marks a lake") from error
+        raise UsageError(
+            f"{place}: found something else, expected what marks a lake", code=Code.NOTHING_THERE
+        ) from error
     if version != VERSION or tables != read_json(_mark())["tables"]:
         what = "columns of another release" if version == VERSION else f"a lake of version {version!r}"
         raise UsageError(
             f"{place}: found {what}, expected version {VERSION} with the columns of this release; nothing was"
-            " changed: use the release that made it, or import the logs into a new lake"
+            " changed: use the release that made it, or import the logs into a new lake",
+            code=Code.OTHER_RELEASE,
         )

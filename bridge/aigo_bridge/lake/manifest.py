@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.lake.layout import KEYS, MANIFEST, base_name, entry_name, part_name
 from aigo_bridge.lake.stores import Store
@@ -201,7 +202,15 @@ def load_state(store: Store) -> State:
         if len(contents) == len(bases[-1:]) + len(logs):
             return _state(store, contents, bases, logs)
         # A compaction has come between the listing and the reading.
-    raise EvidenceError([Issue("its manifest changes again and again while it is read", file=str(store))])
+    raise EvidenceError(
+        [
+            Issue(
+                "its manifest changes again and again while it is read",
+                file=str(store),
+                code=Code.CHANGED_SINCE,
+            )
+        ]
+    )
 
 
 def _state(store: Store, contents: Mapping[str, bytes], bases: Sequence[str], logs: Sequence[str]) -> State:
@@ -234,7 +243,14 @@ def _decoded(store: Store, name: str, content: bytes, kind: Any) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         place = f"{named(str(store))}/{name}"
         raise EvidenceError(
-            [Issue(f"found no entry of a manifest: {error}", file=place, hint="it was cut off, or changed")]
+            [
+                Issue(
+                    f"found no entry of a manifest: {error}",
+                    file=place,
+                    hint="it was cut off, or changed",
+                    code=Code.DAMAGED_RESULT,
+                )
+            ]
         ) from error
 
 

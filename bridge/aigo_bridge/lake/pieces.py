@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.file_kinds import BESIDE_RESULTS, LOG_SUFFIXES, expanded
 from aigo_bridge.report.sources import is_result
@@ -45,7 +46,8 @@ def pieces_at(locations: Iterable[str]) -> list[Piece]:
         if not found:
             raise UsageError(
                 f"no logs at {location!r} (expected files *.eval, *.json, *.tasklog.jsonl; of the last two"
-                " .gz and .zst, too)"
+                " .gz and .zst, too)",
+                code=Code.NO_LOGS,
             )
         for piece in found:
             pieces.setdefault(piece.location, piece)

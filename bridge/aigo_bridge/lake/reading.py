@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.lake.layout import EVIDENCE, KEYS, arrow_schema, columns_of, is_lake, open_lake
 from aigo_bridge.lake.manifest import Result, Selection, Source, State, load_state
@@ -63,7 +64,8 @@ class LakeReader:
             where = self.selection.path
             raise UsageError(
                 f"{named(str(self.store))}{where}: the lake has no result"
-                + (" there (`lake list` names the partitions)" if where else "")
+                + (" there (`lake list` names the partitions)" if where else ""),
+                code=Code.NOTHING_THERE,
             )
         return results
 
@@ -84,7 +86,13 @@ class LakeReader:
             except FileNotFoundError as error:
                 if number == _TRIES - 1 or not self.again():
                     raise EvidenceError(
-                        [Issue(f"a file of the lake is not there: {error}", file=named(str(self.store)))]
+                        [
+                            Issue(
+                                f"a file of the lake is not there: {error}",
+                                file=named(str(self.store)),
+                                code=Code.DAMAGED_RESULT,
+                            )
+                        ]
                     ) from error
         raise AssertionError("a try returns or raises")
 
@@ -128,7 +136,16 @@ class LakeReader:
         missing = names.keys() - written.keys()
         if missing:
             text = f"{len(missing)} result(s) have no evidence in it, {min(missing)} among them"
-            raise EvidenceError([Issue(text, file=named(str(self.store)), hint="aigo-bridge lake verify")])
+            raise EvidenceError(
+                [
+                    Issue(
+                        text,
+                        file=named(str(self.store)),
+                        hint="aigo-bridge lake verify",
+                        code=Code.DAMAGED_RESULT,
+                    )
+                ]
+            )
         return [written[key] for key in names]
 
 
@@ -157,7 +174,15 @@ def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
         with filesystem.open_input_file(path) as file:
             content = parquet.ParquetFile(file)
             if content.schema_arrow.names != [column.name for column in columns_of(table)]:
-                raise EvidenceError([Issue("found other columns than those of the table", file=place)])
+                raise EvidenceError(
+                    [
+                        Issue(
+                            "found other columns than those of the table",
+                            file=place,
+                            code=Code.DAMAGED_RESULT,
+                        )
+                    ]
+                )
             for batch in content.iter_batches(_ROWS):
                 if source.is_whole:
                     yield batch
@@ -165,7 +190,9 @@ def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
                     meant = compute.is_in(batch.column("log"), pa.array(sorted(source.keys)))
                     yield batch.filter(meant)
     except pa.ArrowInvalid as error:
-        raise EvidenceError([Issue(f"found no sound Parquet: {error}", file=place)]) from error
+        raise EvidenceError(
+            [Issue(f"found no sound Parquet: {error}", file=place, code=Code.DAMAGED_RESULT)]
+        ) from error
 
 
 def _names(results: list[Result]) -> dict[str, str]:

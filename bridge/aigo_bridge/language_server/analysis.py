@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.errors import Issue
+from aigo_bridge.errors import Issue, issue_from
 
 DEADLINE = 20.0
 """Seconds that an answer may take, the start of the process included."""
@@ -140,7 +140,7 @@ class Analysis:
         """
         process = self.thorough if planned else self.quick
         issues = await process.ask(job="problems", file=str(file), texts=texts, planned=planned)
-        return [Issue(**{**issue, "path": tuple(issue["path"])}) for issue in issues]
+        return list(map(issue_from, issues))
 
     async def columns(self, file: Path, texts: Texts, keys: Sequence[str]) -> dict[str, Any]:
         """See `reading.columns`; empty where there is no answer."""

@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -131,7 +132,7 @@ class BridgeServer(LanguageServer):
         else:  # a file that is not open: its line came with the issue
             number = (issue.line or 1) - 1
             line = Lines((issue.source_line or "").replace("\n", " "))
-            span = line.span_of(Issue("", line=1, column=issue.column))
+            span = line.span_of(replace(issue, line=1))
             inside = self.range_of(line, span)
             place = lsp.Range(
                 lsp.Position(number, inside.start.character), lsp.Position(number, inside.end.character)
@@ -139,7 +140,7 @@ class BridgeServer(LanguageServer):
         severity = (
             lsp.DiagnosticSeverity.Error if issue.severity == "error" else lsp.DiagnosticSeverity.Warning
         )
-        return lsp.Diagnostic(place, words_of(issue), severity, source=NAME)
+        return lsp.Diagnostic(place, words_of(issue), severity, code=issue.code, source=NAME)
 
     def item(self, suggestion: Suggestion, number: int, lines: Lines) -> lsp.CompletionItem:
         """A suggestion as the editor takes it, in the order that we give."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.language_server import fields, fixes, meaning, parameters, places
 from aigo_bridge.language_server.analysis import Analysis, StoppedError
@@ -98,7 +99,9 @@ class Session:
             self.documents.pop(file, None)
             message = f"larger than {LARGEST_TEXT:,} characters: not looked at here"
             hint = f"aigo-bridge validate {file.name}"
-            issue = Issue(message, file=str(file), line=1, column=1, hint=hint, severity="warning")
+            issue = Issue(
+                message, file=str(file), line=1, column=1, hint=hint, severity="warning", code=Code.TOO_MUCH
+            )
             self._findings[file] = Findings((issue,))
             self._show()
             return
@@ -150,7 +153,7 @@ class Session:
             return await self.analysis.problems(file, self.texts, planned=planned)
         except StoppedError as error:
             message = f"not checked: {error}"
-            return [Issue(message, file=str(file), line=1, column=1, severity="warning")]
+            return [Issue(message, file=str(file), line=1, column=1, severity="warning", code=Code.TOO_MUCH)]
 
     def _forget_others(self, file: Path, sources: Sequence[Source]) -> None:
         """A file that is no longer one of ours, or has become a part, is not said anything of."""

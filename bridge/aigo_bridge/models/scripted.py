@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 
 VIEWS = ("last", "user", "system", "all")
@@ -153,10 +154,24 @@ def load_script(path: Path) -> Script:
     except OSError as error:
         reason = error.strerror or str(error)
         raise SpecError(
-            [Issue(f"cannot read the scripted model's rules: {reason}", file=str(path))]
+            [
+                Issue(
+                    f"cannot read the scripted model's rules: {reason}",
+                    file=str(path),
+                    code=Code.WRONG_SCRIPTED_RULES,
+                )
+            ]
         ) from error
     except UnicodeDecodeError as error:
-        raise SpecError([Issue("the scripted model's rules are not UTF-8 text", file=str(path))]) from error
+        raise SpecError(
+            [
+                Issue(
+                    "the scripted model's rules are not UTF-8 text",
+                    file=str(path),
+                    code=Code.WRONG_SCRIPTED_RULES,
+                )
+            ]
+        ) from error
     rules: list[Rule] = []
     issues: list[Issue] = []
     # Only at line feeds: JSON texts may hold other line separators of Unicode as they are.
@@ -164,11 +179,19 @@ def load_script(path: Path) -> Script:
         if not line.strip():
             continue
         faults, rule = _parse_rule(line)
-        issues += [Issue(fault, file=str(path), line=number) for fault in faults]
+        issues += [
+            Issue(fault, file=str(path), line=number, code=Code.WRONG_SCRIPTED_RULES) for fault in faults
+        ]
         if rule is not None:
             rules.append(rule)
     if not rules and not issues:
-        issues.append(Issue("no rules found, expected one JSON object per line", file=str(path)))
+        issues.append(
+            Issue(
+                "no rules found, expected one JSON object per line",
+                file=str(path),
+                code=Code.WRONG_SCRIPTED_RULES,
+            )
+        )
     if issues:
         raise SpecError(issues)
     return Script(tuple(rules), path.name)

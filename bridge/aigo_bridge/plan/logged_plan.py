@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 
 from pydantic import TypeAdapter
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.plan.outline import (
     EntityType,
@@ -114,24 +115,34 @@ def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
         EvidenceError: the header is of a newer format, or damaged.
     """
     if not isinstance(header, Mapping):
-        raise EvidenceError(f"the log's plan is damaged: it is a {type(header).__name__}, expected an object")
+        raise EvidenceError(
+            f"the log's plan is damaged: it is a {type(header).__name__}, expected an object",
+            code=Code.DAMAGED_LOG,
+        )
     if header.get("format") != HEADER_FORMAT:
         raise EvidenceError(
             f"the log's plan has format {header.get('format')!r:.80}, this release reads format "
-            f"{HEADER_FORMAT}"
+            f"{HEADER_FORMAT}",
+            code=Code.OTHER_RELEASE,
         )
     _check_depth(header)
     try:
         document = header["task"]
         names = [document[name] for name in ("key", "display_name", "description")]
         if not all(isinstance(name, str) for name in [*names, *(document.get("tags") or ())]):
-            raise EvidenceError("the log's plan is damaged: the names of its task are no texts")
+            raise EvidenceError(
+                "the log's plan is damaged: the names of its task are no texts", code=Code.DAMAGED_LOG
+            )
         cache = header.get("cache", "update")
         if cache not in get_args(CachePolicy):
-            raise EvidenceError(f"the log's plan is damaged: its cache policy is {cache!r:.80}")
+            raise EvidenceError(
+                f"the log's plan is damaged: its cache policy is {cache!r:.80}", code=Code.DAMAGED_LOG
+            )
         level = header.get("snippets")
         if level not in (None, *SNIPPET_LEVELS):
-            raise EvidenceError(f"the log's plan is damaged: its level of snippets is {level!r:.80}")
+            raise EvidenceError(
+                f"the log's plan is damaged: its level of snippets is {level!r:.80}", code=Code.DAMAGED_LOG
+            )
         written = outline_json(document["definition"])
         plan = LoggedPlan(
             document=document,
@@ -153,7 +164,7 @@ def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, EvidenceError):
             raise
-        raise EvidenceError(f"the log's plan is damaged: {error}") from error
+        raise EvidenceError(f"the log's plan is damaged: {error}", code=Code.DAMAGED_LOG) from error
 
 
 def is_intact(header: Mapping[str, Any]) -> bool:
@@ -170,7 +181,8 @@ def _outline(header: Mapping[str, Any], written: Mapping[str, Any]) -> Outline:
         if has_placeholders(written):
             raise EvidenceError(
                 "the log's plan is of an older release and has placeholders (`<< config.x >>`), which "
-                "are not filled in while reading"
+                "are not filled in while reading",
+                code=Code.OTHER_RELEASE,
             )
         bound = written
     return outline_from_json(bound)
@@ -221,4 +233,6 @@ def _check_depth(value: Any) -> None:
         ]
         if not level:
             return
-    raise EvidenceError(f"the log's plan is damaged: it is nested more than {_DEEPEST} levels deep")
+    raise EvidenceError(
+        f"the log's plan is damaged: it is nested more than {_DEEPEST} levels deep", code=Code.DAMAGED_LOG
+    )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition
 from aigo_bridge.spec.base import Key, has_marker
@@ -140,7 +141,10 @@ def outline_from_json(stored: Any) -> Outline:
     """
     try:
         if stored["entity"] not in ENTITIES:
-            raise EvidenceError(f"the log's plan evaluates {stored['entity']!r:.80}, expected {ENTITIES}")
+            raise EvidenceError(
+                f"the log's plan evaluates {stored['entity']!r:.80}, expected {ENTITIES}",
+                code=Code.DAMAGED_LOG,
+            )
         return Outline(
             stored["entity"],
             tuple(map(_scorer, _listed(stored["scorers"]))),
@@ -148,7 +152,7 @@ def outline_from_json(stored: Any) -> Outline:
             tuple(key for key in map(_KEY.validate_python, _listed(stored["rules"])) if key is not None),
         )
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
-        raise EvidenceError(f"the log's plan is damaged: {error}") from error
+        raise EvidenceError(f"the log's plan is damaged: {error}", code=Code.DAMAGED_LOG) from error
 
 
 def outline_json(definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +216,7 @@ def _scorer(stored: Any) -> OutlineScorer:
     metrics = stored["metrics"]
     kind = _TEXT.validate_python(stored["type"])
     if kind is None:
-        raise EvidenceError("the log's plan is damaged: a scorer has no type")
+        raise EvidenceError("the log's plan is damaged: a scorer has no type", code=Code.DAMAGED_LOG)
     return OutlineScorer(
         _KEY.validate_python(stored["key"]),
         kind,
@@ -228,7 +232,10 @@ def _metric(stored: Any) -> OutlineMetric:
         return CodeMetric(_KEY.validate_python(stored.get("key")))
     metric = METRICS.get(kind)
     if metric is None:
-        raise EvidenceError(f"the log's plan is damaged: found a metric of type {kind!r:.80}, which is none")
+        raise EvidenceError(
+            f"the log's plan is damaged: found a metric of type {kind!r:.80}, which is none",
+            code=Code.DAMAGED_LOG,
+        )
     return metric.model_validate(stored)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 
 MOST_SHARDS = 100_000
@@ -86,6 +87,7 @@ def parse_shard(text: str) -> Shard:
     if not 1 <= number <= of <= MOST_SHARDS:
         most = f", and at most {MOST_SHARDS:,} shards" if of > MOST_SHARDS else ""
         raise UsageError(
-            f"--shard: found {text!r}, expected K/N with K from 1 to N{most}, e.g. 3/16 for the third of 16"
+            f"--shard: found {text!r}, expected K/N with K from 1 to N{most}, e.g. 3/16 for the third of 16",
+            code=Code.WRONG_OPTION,
         )
     return Shard(number, of)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SampleError, TemplateError
 from aigo_bridge.metrics.metric import is_missing, short
 from aigo_bridge.plan.plan import Sample
@@ -89,7 +90,13 @@ def _issues(
         values = ", ".join(map(_value, list(by_fault)[:SHOWN], list(by_fault.values())[:SHOWN]))
         more = f", and {len(by_fault) - SHOWN} other values" if len(by_fault) > SHOWN else ""
         message = f"{field!r} {problem} in {number_of} of {of} samples: {values}{more}"
-        yield Issue(message, path=(*path, field), hint=next(iter(by_fault)).hint, severity="warning")
+        yield Issue(
+            message,
+            path=(*path, field),
+            hint=next(iter(by_fault)).hint,
+            severity="warning",
+            code=Code.WRONG_SAMPLE_DATA,
+        )
 
 
 def _value(fault: Fault, samples: Sequence[Sample]) -> str:
@@ -184,7 +191,7 @@ def _choices(
             row[path[1]] if path is not None and len(path) == 2 else memo.get(row, template.evaluate)
         )
         if not all(isinstance(choice, str) for choice in texts):
-            raise TemplateError(f"found {short(texts)}, expected a list of texts")
+            raise TemplateError(f"found {short(texts)}, expected a list of texts", code=Code.NOT_A_LIST)
         return texts
 
     return choices

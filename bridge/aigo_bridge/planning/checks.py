@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, TemplateError
 from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.plan.plan import Sample
@@ -65,7 +66,14 @@ def column_issues(
         name = config.get(parameter.key)
         if isinstance(parameter, DatasetColumnParameter) and name is not None and name not in columns:
             message = f"parameter {parameter.key!r}: {name!r} is not a column of the data set"
-            issues.append(Issue(message, path=("config", parameter.key), hint=_columns_hint(name, columns)))
+            issues.append(
+                Issue(
+                    message,
+                    path=("config", parameter.key),
+                    hint=_columns_hint(name, columns),
+                    code=Code.UNKNOWN_COLUMN,
+                )
+            )
     return issues
 
 
@@ -93,7 +101,14 @@ def _template_issues(
         template = SampleTemplate(field.text)
     except TemplateError as error:
         return [
-            Issue(issue.message, line=issue.line, column=issue.column, path=field.path, hint=issue.hint)
+            Issue(
+                issue.message,
+                line=issue.line,
+                column=issue.column,
+                path=field.path,
+                hint=issue.hint,
+                code=issue.code,
+            )
             for issue in error.issues
         ]
     names = ("sample", *OUTPUT_NAMES) if field.sees_output else ("sample",)
@@ -103,17 +118,25 @@ def _template_issues(
         if name[0] not in names:
             reason = "there is no solver, so only `sample` can be used here"
             hint = reason if name[0] in OUTPUT_NAMES else f"known names: {', '.join(names)}"
-            issues.append(Issue(f"`{name[0]}` is not defined here", line=line, path=field.path, hint=hint))
+            issues.append(
+                Issue(
+                    f"`{name[0]}` is not defined here",
+                    line=line,
+                    path=field.path,
+                    hint=hint,
+                    code=Code.UNKNOWN_NAME,
+                )
+            )
         elif name[0] != "sample" or not field.sees_columns or len(name) < 2 or columns is None:
             continue
         elif name[1] in nested and len(name) > 2 and name[2] not in nested[name[1]]:
             message = f"`sample.{name[1]}.{name[2]}` is not a column of data set {name[1]!r}"
             hint = _columns_hint(str(name[2]), nested[name[1]])
-            issues.append(Issue(message, line=line, path=field.path, hint=hint))
+            issues.append(Issue(message, line=line, path=field.path, hint=hint, code=Code.UNKNOWN_COLUMN))
         elif name[1] not in columns:
             message = f"`sample.{name[1]}` is not a column of the data set"
             hint = _columns_hint(str(name[1]), columns)
-            issues.append(Issue(message, line=line, path=field.path, hint=hint))
+            issues.append(Issue(message, line=line, path=field.path, hint=hint, code=Code.UNKNOWN_COLUMN))
     return issues
 
 
@@ -256,4 +279,5 @@ def _warning(
         path=field.path,
         hint=hint,
         severity="warning",
+        code=Code.EMPTY_CELLS,
     )

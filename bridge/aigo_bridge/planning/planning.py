@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.jsonl_spec import is_record_file, read_task_file
 from aigo_bridge.plan.plan import (
@@ -128,7 +129,9 @@ def task_document(origin: PlanOrigin) -> Document[TaskSpec]:
 
 def _read(file: Path, origin: PlanOrigin) -> Document[TaskSpec]:
     if origin.allow_bad_tasks:
-        raise UsageError(f"--allow-bad-tasks is for files of task records, found {file.name!r}")
+        raise UsageError(
+            f"--allow-bad-tasks is for files of task records, found {file.name!r}", code=Code.OPTIONS_APART
+        )
     return read(TaskSpec, file, root=None if origin.root is None else Path(origin.root))
 
 
@@ -267,7 +270,9 @@ def _bind(document: Document[TaskSpec], config: Mapping[str, Any]) -> BenchmarkD
 def _num_trials(definition: BenchmarkDefinition | SystemDefinition, origin: PlanOrigin) -> int:
     if origin.num_trials is not None:
         if origin.num_trials < 1:
-            raise UsageError(f"num_trials is {origin.num_trials}, expected at least 1")
+            raise UsageError(
+                f"num_trials is {origin.num_trials}, expected at least 1", code=Code.WRONG_OPTION
+            )
         # A system task has nothing to try again.
         return origin.num_trials if isinstance(definition, BenchmarkDefinition) else 1
     if isinstance(definition, BenchmarkDefinition) and definition.trials is not None:

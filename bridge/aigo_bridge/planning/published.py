@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.hub import KINDS
 from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.errors import DatasetError, Issue
@@ -41,7 +42,10 @@ def checked_rows(
     if problems:
         hint = "these are not the rows that were published at this revision: take them anew, or mend the file"
         raise DatasetError(
-            [entity.place(Issue(text, path=("source", name), hint=hint)) for name, text in problems]
+            [
+                entity.place(Issue(text, path=("source", name), hint=hint, code=Code.UNPINNED_SOURCE))
+                for name, text in problems
+            ]
         )
     if not _is_on_hub(entity, source):
         return rows, (), ()
@@ -86,5 +90,11 @@ def _doubts(
         return ()
     message = f"the rows of {entity.spec.key!r} are not compared with the published ones: "
     hint = "what is known stands beside the revision, as `num_rows` and `digest`"
-    issue = Issue(message + "; ".join(unknown), path=("source",), hint=hint, severity="warning")
+    issue = Issue(
+        message + "; ".join(unknown),
+        path=("source",),
+        hint=hint,
+        severity="warning",
+        code=Code.UNPINNED_SOURCE,
+    )
     return (entity.place(issue),)

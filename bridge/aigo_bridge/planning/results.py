@@ -17,6 +17,7 @@ from typing import Any
 
 from aigo_bridge.access.opening import is_below, outside, root_of_folder
 from aigo_bridge.access.presence import is_file
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets import Rows, Selection
 from aigo_bridge.datasets.rows import collect
 from aigo_bridge.datasets.tables import ObjectTable
@@ -54,7 +55,9 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
     """
     if key in given:
         if not is_file(given[key]):
-            raise UsageError(f"task result {key!r}: there is no file {str(given[key])!r}")
+            raise UsageError(
+                f"task result {key!r}: there is no file {str(given[key])!r}", code=Code.NOTHING_THERE
+            )
         return given[key]
     for folder in folders:
         for packed in PACKED:
@@ -68,7 +71,9 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
     hint = f"did you mean {near[0]!r}?" if near else f"give it: --dataset {key}=FILE{SUFFIX}"
     message = f"task result {key!r} was not found; looked for {key}{SUFFIX} in {looked}"
     where = ("definition", "dataset", "key")
-    raise SpecError([Issue(message, path=where, hint=hint, option="--dataset")])
+    raise SpecError(
+        [Issue(message, path=where, hint=hint, option="--dataset", code=Code.WRONG_EARLIER_RESULT)]
+    )
 
 
 def result_rows(file: Path, selection: Selection) -> Rows:
@@ -81,7 +86,9 @@ def result_rows(file: Path, selection: Selection) -> Rows:
     try:
         return collect(ObjectTable(_rows(file)), selection, file=str(file))
     except EvidenceError as error:
-        raise EvidenceError(error.issues or [Issue(str(error), file=str(file))]) from error
+        raise EvidenceError(
+            error.issues or [Issue(str(error), file=str(file), code=Code.WRONG_EARLIER_RESULT)]
+        ) from error
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
@@ -186,7 +193,9 @@ def stored_rows(definition: BenchmarkDefinition, document: Document[TaskSpec], l
         samples.setdefault(str(record.sample_id), Sample(record.sample_id, record.data))
         num_trials = max(num_trials, record.index + 1)
     if not samples:
-        raise DatasetError([Issue("the result log has no samples, expected at least one", file=str(log))])
+        raise DatasetError(
+            [Issue("the result log has no samples, expected at least one", file=str(log), code=Code.NO_ROWS)]
+        )
     reference = definition.dataset
     key = (None if reference is None else reference.key) or document.spec.key
     columns = tuple(dict.fromkeys(name for sample in samples.values() for name in sample.data))

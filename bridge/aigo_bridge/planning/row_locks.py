@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.plan.plan import PlannedDataset, TaskPlan
 from aigo_bridge.results.log_files import open_for_replacing
@@ -64,7 +65,7 @@ def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
                 before = f"expected {entry.get(name)} as in an earlier run"
                 text = f"the rows of {source} have the {name} {found}, {before}"
                 hint = f"take the same rows again, or another --out; if these are right, delete {file.name}"
-                problems.append(Issue(text, file=str(file), hint=hint))
+                problems.append(Issue(text, file=str(file), hint=hint, code=Code.CHANGED_ROWS))
         if digest is not None:
             said.append(f"the rows of {source} are those of {file.name}")
     if problems:
@@ -92,11 +93,24 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
         return {}
     except (OSError, ValueError) as error:
         raise DatasetError(
-            [Issue(f"the digests of earlier runs cannot be read: {error}", file=str(file))]
+            [
+                Issue(
+                    f"the digests of earlier runs cannot be read: {error}",
+                    file=str(file),
+                    code=Code.CHANGED_ROWS,
+                )
+            ]
         ) from error
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
         message = "found other JSON than digests of rows, expected {source: {num_rows, digest}}"
         raise DatasetError(
-            [Issue(message, file=str(file), hint="delete it, and the next run on all rows writes it anew")]
+            [
+                Issue(
+                    message,
+                    file=str(file),
+                    hint="delete it, and the next run on all rows writes it anew",
+                    code=Code.CHANGED_ROWS,
+                )
+            ]
         )
     return content

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.access.presence import is_folder
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets import DatasetTools, Row, Rows, Selection, load_file
 from aigo_bridge.datasets.copies import copied_rows
 from aigo_bridge.datasets.rows import collect, digest_of
@@ -102,7 +103,9 @@ def planned_rows(
     if not rows.rows:
         files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
-        raise DatasetError([Issue(f"data set {named} has no rows, expected at least one", file=files)])
+        raise DatasetError(
+            [Issue(f"data set {named} has no rows, expected at least one", file=files, code=Code.NO_ROWS)]
+        )
     return _planned(keys, name, rows, tags)
 
 
@@ -132,7 +135,11 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
                 f"sample {row.sample_id!r} of data set {keys[0]!r} has half a character "
                 f"({broken!a}), expected Unicode text"
             )
-            issues.append(Issue(message, hint="write the character whole, or leave it out"))
+            issues.append(
+                Issue(
+                    message, hint="write the character whole, or leave it out", code=Code.VALUE_WITHOUT_JSON
+                )
+            )
     if issues:
         raise DatasetError(issues[:20])
 
@@ -151,7 +158,13 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
         row_counts = ", ".join(f"{key!r} has {count:,}" for key, count in counts.items())
         hint = "row n of each becomes sample n, so each needs the same rows in the same order"
         raise DatasetError(
-            [Issue(f"'keys' names data sets with different numbers of rows: {row_counts}", hint=hint)]
+            [
+                Issue(
+                    f"'keys' names data sets with different numbers of rows: {row_counts}",
+                    hint=hint,
+                    code=Code.UNEQUAL_LENGTHS,
+                )
+            ]
         )
     beside = list(zip(*(part.rows for part in parts.values()), strict=True))
     table = ObjectTable({key: row.data for key, row in zip(parts, rows, strict=True)} for rows in beside)
@@ -167,7 +180,7 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
             f"rows are aligned by their position, and in {len(unlike)} of {len(beside)} positions "
             f"their ids differ (first: {ids})"
         )
-        warnings.append(Issue(message, severity="warning"))
+        warnings.append(Issue(message, severity="warning", code=Code.DOUBTFUL_ROWS))
     return replace(aligned, warnings=tuple(warnings))
 
 
@@ -201,7 +214,13 @@ def _of_result(
     file = find_result(key, files, [*around.folders, document.file.parent])
     rows = result_rows(file, selection)
     if not rows.rows:
-        raise DatasetError([Issue(f"task result {key!r} has no samples, expected at least one", str(file))])
+        raise DatasetError(
+            [
+                Issue(
+                    f"task result {key!r} has no samples, expected at least one", str(file), code=Code.NO_ROWS
+                )
+            ]
+        )
     return _planned([key], key, rows, dataset_tags(LogReader(file).frame().specification))
 
 
@@ -232,6 +251,7 @@ def _of_hub(
                     file=str(folder),
                     hint=f"give a file: --dataset {key}=FILE",
                     option="--dataset",
+                    code=Code.MISSING_COPY,
                 )
             ]
         )
@@ -274,6 +294,7 @@ def _load(
                     hint=f"aigo-bridge generate {entity.file.name} --out {key}.jsonl, then --dataset "
                     f"{key}={key}.jsonl",
                     option="--dataset",
+                    code=Code.ROWS_NOT_GENERATED,
                 )
             ]
         )
@@ -364,7 +385,8 @@ def _keys(
         raise UsageError(
             f"task {document.spec.key!r} evaluates a data set, and {number_given}; give exactly one: "
             "--dataset "
-            "KEY=FILE"
+            "KEY=FILE",
+            code=Code.DATASET_NOT_GIVEN,
         )
     keys = reference.keys or (reference.key,)
     named = [key for key in keys if key is not None]
@@ -372,5 +394,5 @@ def _keys(
     if unknown and not around.several_tasks:
         quoted = ", ".join(map(repr, named))
         has = f"its data set is {quoted}" if len(named) == 1 else f"its data sets are {quoted}"
-        raise UsageError(f"the task has no data set {unknown[0]!r}; {has}")
+        raise UsageError(f"the task has no data set {unknown[0]!r}; {has}", code=Code.SURPLUS_ARGUMENT)
     return named

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.probing.perturbation import Expectation, Perturbation
@@ -279,5 +280,7 @@ def probe_path(name: Path) -> Path:
         UsageError: the name does not end as such files do.
     """
     if not name.name.endswith(SUFFIX):
-        raise UsageError(f"-o: found {name.name!r}, expected a name that ends with {SUFFIX}")
+        raise UsageError(
+            f"-o: found {name.name!r}, expected a name that ends with {SUFFIX}", code=Code.WRONG_OPTION
+        )
     return name

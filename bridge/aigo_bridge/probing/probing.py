@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.execution.codec import of_result_log
 from aigo_bridge.execution.program import Failure, Row, compile_program
@@ -117,7 +118,9 @@ def probe(plan: TaskPlan, result: Path, settings: ProbeSettings, judges: Judges,
         SpecError, UnsupportedPlanError: a scorer cannot be made.
     """
     if plan.entity == "system":
-        raise UsageError(f"task {plan.task.key!r} is a system task: it has no scorers to probe")
+        raise UsageError(
+            f"task {plan.task.key!r} is a system task: it has no scorers to probe", code=Code.UNFIT_RESULT
+        )
     perturbations = chosen(settings.only)
     _check_swaps(plan, settings)
     probed_scorers = readers(plan, settings.right)
@@ -160,9 +163,13 @@ def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
     unknown = [name for pair in settings.swaps.items() for name in pair if name not in columns]
     if unknown:
         shown = ", ".join(map(repr, sorted(columns))) or "none"
-        raise UsageError(f"--swap: the result has no column {unknown[0]!r}; it has {shown}")
+        raise UsageError(
+            f"--swap: the result has no column {unknown[0]!r}; it has {shown}", code=Code.UNKNOWN_CHOICE
+        )
     if settings.mirror and not settings.swaps:
-        raise UsageError("--mirror: labels change places where columns do; name them with --swap")
+        raise UsageError(
+            "--mirror: labels change places where columns do; name them with --swap", code=Code.OPTIONS_APART
+        )
 
 
 class _Run:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.scoring import scorer_keys
@@ -131,7 +132,10 @@ def readers(plan: TaskPlan, right: Mapping[str, str]) -> tuple[Reader, ...]:
     keys = scorer_keys(specs)
     for key in right:
         if key not in keys:
-            raise UsageError(f"--right: the task has no scorer {key!r}; it has {', '.join(map(repr, keys))}")
+            raise UsageError(
+                f"--right: the task has no scorer {key!r}; it has {', '.join(map(repr, keys))}",
+                code=Code.UNKNOWN_CHOICE,
+            )
     return tuple(
         Reader(number, key, spec, _main(spec, right.get(key)), _weights(key, spec, right.get(key)))
         for number, (key, spec) in enumerate(zip(keys, specs, strict=True))
@@ -159,7 +163,8 @@ def _weights(key: str, spec: ScorerSpec, named: str | None) -> Mapping[str, floa
     if named is not None:
         if labels and named not in labels:
             raise UsageError(
-                f"--right: scorer {key!r} has no label {named!r}; it has {', '.join(map(repr, labels))}"
+                f"--right: scorer {key!r} has no label {named!r}; it has {', '.join(map(repr, labels))}",
+                code=Code.UNKNOWN_CHOICE,
             )
         return {**dict.fromkeys(labels, 0.0), named: 1.0}
     # Of several weights the last: what it says of an answer as a whole stands behind what it says of parts.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.probing.answers import SAME, WORSE
 from aigo_bridge.probing.for_judges import FOR_JUDGES
@@ -28,5 +29,5 @@ def chosen(names: Sequence[str]) -> tuple[Perturbation, ...]:
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(by_name)}"
             problems.append(f"found {name!r} ({hint})")
     if problems:
-        raise UsageError(f"--only: {'; '.join(problems)}")
+        raise UsageError(f"--only: {'; '.join(problems)}", code=Code.WRONG_OPTION)
     return tuple(by_name[name] for name in by_name if name in names) if names else PERTURBATIONS

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aigo_bridge.access.opening import is_below
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 
 
@@ -58,15 +59,18 @@ def _obstacles(folder: Path, name: str) -> list[Issue]:
                 "exists already, and is not written over",
                 file=str(path),
                 hint="choose another folder or name",
+                code=Code.ALREADY_THERE,
             )
         ]
     if not is_below(path, folder):
-        return [Issue("lies out of the folder, through a link", file=str(path))]
+        return [Issue("lies out of the folder, through a link", file=str(path), code=Code.OUTSIDE_ROOT)]
     for place in path.parents:
         if place.exists():
-            return [] if place.is_dir() else [Issue("is no folder", file=str(place))]
+            return (
+                [] if place.is_dir() else [Issue("is no folder", file=str(place), code=Code.UNUSABLE_OUTPUT)]
+            )
         if os.path.lexists(place):
-            return [Issue("is a link to nothing", file=str(place))]
+            return [Issue("is a link to nothing", file=str(place), code=Code.UNUSABLE_OUTPUT)]
     return []
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.process import install_command
 
@@ -39,7 +40,9 @@ def require_cryptography() -> None:
         import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  # whether it is there
     except ImportError as error:
         command = install_command("attest") or "pip install cryptography"
-        raise UsageError(f"signatures need the package cryptography: {command}") from error
+        raise UsageError(
+            f"signatures need the package cryptography: {command}", code=Code.MISSING_PACKAGE
+        ) from error
 
 
 def encoded(payload_type: str, payload: bytes) -> bytes:
@@ -132,13 +135,18 @@ def private_key(file: Path) -> Ed25519PrivateKey:
         key = load_pem_private_key(_content(file), None if passphrase is None else passphrase.encode())
     except TypeError as error:
         wrong = f"{str(file)!r}: the key is encrypted: its passphrase goes into the variable {PASSPHRASE}"
-        raise UsageError(wrong if passphrase is None else f"{str(file)!r}: {error}") from error
+        raise UsageError(
+            wrong if passphrase is None else f"{str(file)!r}: {error}", code=Code.UNUSABLE_KEY
+        ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
-            f"{str(file)!r} holds no private key that can be read (PEM, or a wrong passphrase)"
+            f"{str(file)!r} holds no private key that can be read (PEM, or a wrong passphrase)",
+            code=Code.UNUSABLE_KEY,
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{str(file)!r} holds a key of another kind, expected Ed25519")
+        raise UsageError(
+            f"{str(file)!r} holds a key of another kind, expected Ed25519", code=Code.UNUSABLE_KEY
+        )
     return key
 
 
@@ -155,13 +163,20 @@ def public_key(file: Path) -> Ed25519PublicKey:
 
     content = _content(file)
     if b"PRIVATE KEY" in content:
-        raise UsageError(f"{str(file)!r} holds a private key: a signature is checked with the public one")
+        raise UsageError(
+            f"{str(file)!r} holds a private key: a signature is checked with the public one",
+            code=Code.UNUSABLE_KEY,
+        )
     try:
         key = load_pem_public_key(content)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"{str(file)!r} holds no public key that can be read (PEM)") from error
+        raise UsageError(
+            f"{str(file)!r} holds no public key that can be read (PEM)", code=Code.UNUSABLE_KEY
+        ) from error
     if not isinstance(key, Ed25519PublicKey):
-        raise UsageError(f"{str(file)!r} holds a key of another kind, expected Ed25519")
+        raise UsageError(
+            f"{str(file)!r} holds a key of another kind, expected Ed25519", code=Code.UNUSABLE_KEY
+        )
     return key
 
 
@@ -170,7 +185,9 @@ def _content(file: Path) -> bytes:
         with open_regular(file) as content:
             return content.read(_LARGEST_KEY)
     except OSError as error:
-        raise UsageError(f"the key cannot be read: {file}: {error.strerror or error}") from error
+        raise UsageError(
+            f"the key cannot be read: {file}: {error.strerror or error}", code=Code.UNUSABLE_KEY
+        ) from error
 
 
 def make_key(file: Path) -> Path:
@@ -192,7 +209,9 @@ def make_key(file: Path) -> Path:
     public = file.with_name(f"{file.name.removesuffix('.pem')}.pub.pem")
     for path in (file, public):
         if path.exists():
-            raise UsageError(f"{str(path)!r} is there already: a key is never replaced")
+            raise UsageError(
+                f"{str(path)!r} is there already: a key is never replaced", code=Code.ALREADY_THERE
+            )
     key = Ed25519PrivateKey.generate()
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.process import install_command
 from aigo_bridge.provenance.envelope import PAYLOAD_TYPE, payload_of
@@ -85,7 +86,9 @@ def require_sigstore() -> None:
         import sigstore.verify  # noqa: F401  # whether they are there
     except ImportError as error:
         command = install_command("sigstore") or "pip install sigstore"
-        raise UsageError(f"signatures of identities need the package sigstore: {command}") from error
+        raise UsageError(
+            f"signatures of identities need the package sigstore: {command}", code=Code.MISSING_PACKAGE
+        ) from error
     # What it has to say is said here.
     logging.getLogger("sigstore").setLevel(logging.CRITICAL)
 
@@ -132,15 +135,19 @@ def _token() -> IdentityToken:
     try:
         raw = os.environ.get(TOKEN) or detect_credential()
     except IdentityError as error:
-        raise UsageError(f"the job in CI gives no identity: {redact(str(error))}") from None
+        raise UsageError(
+            f"the job in CI gives no identity: {redact(str(error))}", code=Code.UNUSABLE_KEY
+        ) from None
     if not raw:
-        raise UsageError(_NO_TOKEN)
+        raise UsageError(_NO_TOKEN, code=Code.UNUSABLE_KEY)
     learn_arguments({"token": raw})
     try:
         return IdentityToken(raw.strip())
     except IdentityError as error:
         # Without its origin, which may quote the token.
-        raise UsageError(f"the identity token is of no use: {redact(str(error))}") from None
+        raise UsageError(
+            f"the identity token is of no use: {redact(str(error))}", code=Code.UNUSABLE_KEY
+        ) from None
 
 
 def _services(trust: Path | None) -> ClientTrustConfig:
@@ -162,7 +169,7 @@ def _told(what: str) -> Iterator[None]:
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001  # the library's classes have no common base
-        raise UsageError(redact(f"{what}: {_reason(error)}")) from None
+        raise UsageError(redact(f"{what}: {_reason(error)}"), code=Code.UNUSABLE_KEY) from None
 
 
 def _reason(error: BaseException) -> str:
@@ -179,7 +186,8 @@ def _content(file: Path) -> bytes:
             return content.read(_LARGEST_CONFIG)
     except OSError as error:
         raise UsageError(
-            f"--trust-config: {str(file)!r} cannot be read: {error.strerror or error}"
+            f"--trust-config: {str(file)!r} cannot be read: {error.strerror or error}",
+            code=Code.UNREADABLE_FILE,
         ) from error
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.provenance.envelope import payload_of
 from aigo_bridge.provenance.merkle import inclusion_proof, leaf_digest, root_of_proof, tree_root
@@ -113,7 +114,7 @@ def payload(statement: Mapping[str, Any]) -> bytes:
     try:
         return canonical_json(statement)
     except ValueError as error:
-        raise EvidenceError([Issue(str(error))]) from error
+        raise EvidenceError([Issue(str(error), code=Code.BROKEN_ATTESTATION)]) from error
 
 
 def read_document(file: Path) -> Any:
@@ -126,7 +127,9 @@ def read_document(file: Path) -> Any:
         with open_regular(file) as content:
             return read_json(content.read(LARGEST))
     except (OSError, ValueError, RecursionError) as error:
-        raise EvidenceError([Issue(f"cannot be read: {error}", file=str(file))]) from error
+        raise EvidenceError(
+            [Issue(f"cannot be read: {error}", file=str(file), code=Code.BROKEN_ATTESTATION)]
+        ) from error
 
 
 def statement_in(envelope: Any) -> dict[str, Any]:
@@ -206,7 +209,7 @@ def disclosure_of(texts: ResultTexts, attestation: Mapping[str, Any], wanted: st
         places = exact or places
     if len(places) != 1:
         problem = "there is no sample" if not places else f"{len(places)} samples have the id"
-        raise UsageError(f"{problem} {wanted!r} in {texts.path.name!r}")
+        raise UsageError(f"{problem} {wanted!r} in {texts.path.name!r}", code=Code.UNKNOWN_CHOICE)
     leaves = [leaf_digest(sample.text) for sample in texts.samples]
     (place,) = places
     text = bytes(texts.samples[place].text)

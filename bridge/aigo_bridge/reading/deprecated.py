@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.document import Dialect
 from aigo_bridge.reading.nodes import MAP, NULL, STR, issue_at
@@ -277,11 +278,11 @@ class Rewriter:
 
     def warn(self, node: Node, message: str, hint: str | None = None) -> None:
         """An old form that was understood."""
-        self.issues.append(issue_at(node, message, hint=hint, severity="warning"))
+        self.issues.append(issue_at(node, message, code=Code.OLD_FORM, hint=hint, severity="warning"))
 
     def refuse(self, node: Node, message: str, hint: str | None = None) -> None:
         """An old form that has no meaning now."""
-        self.issues.append(issue_at(node, message, hint=hint))
+        self.issues.append(issue_at(node, message, code=Code.DROPPED_FORM, hint=hint))
 
     def rename(self, mapping: MappingNode, old: str, new: str) -> None:
         """Gives a value another key; the key must exist, the new one must not."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.document import Document
 from aigo_bridge.reading.kinds import Kind
@@ -184,7 +185,7 @@ _RULES: dict[Kind, Callable[[dict[str, Any], Path], Iterator[Issue]]] = {
 
 
 def _refused(message: str, path: Path, hint: str | None = None) -> Issue:
-    return Issue(f"{message} (release 3.17)", path=path, hint=hint)
+    return Issue(f"{message} (release 3.17)", path=path, hint=hint, code=Code.NOT_IN_DIALECT)
 
 
 def _literal(value: Any, path: Path) -> Iterator[Issue]:

@@ -24,6 +24,7 @@ from aigo_bridge.access.opening import (
     wrong_byte,
 )
 from aigo_bridge.access.unsaved import unsaved
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.nodes import (
     MAP,
@@ -117,8 +118,10 @@ class Loader:
                     measure(node, self._sizes)
         except TooLarge as error:
             mark = error.mark
-            place = (mark.name, mark.line + 1, mark.column + 1) if mark else (name, None, None)
-            raise Unreadable(Issue(f"file {error.message}", *place)) from error
+            file, line, column = (mark.name, mark.line + 1, mark.column + 1) if mark else (name, None, None)
+            raise Unreadable(
+                Issue(f"file {error.message}", file, line, column, code=Code.TOO_MUCH)
+            ) from error
         except yaml.YAMLError as error:
             raise Unreadable(_syntax_issue(error, text, name)) from error
         self._loaded[real] = node
@@ -170,7 +173,9 @@ class Loader:
 
     def _include(self, node: Node, folder: Path) -> Node:
         if not isinstance(node, ScalarNode):
-            return self._failed(node, issue_at(node, "'!include' takes the path of one text file"))
+            return self._failed(
+                node, issue_at(node, "'!include' takes the path of one text file", code=Code.WRONG_REFERENCE)
+            )
         try:
             name = str(self._confined(node.value, folder)[0])
             if name not in self.texts:
@@ -193,17 +198,20 @@ class Loader:
         if place_of(reference) in self.failed:  # by its variable
             return ScalarNode(NULL, "", reference.start_mark, reference.end_mark)
         if not isinstance(reference, ScalarNode) or reference.tag != STR:
-            return self._failed(reference, issue_at(reference, "'$ref' takes the path of one YAML file"))
+            return self._failed(
+                reference,
+                issue_at(reference, "'$ref' takes the path of one YAML file", code=Code.WRONG_REFERENCE),
+            )
         if _REMOTE.match(reference.value):
             message = f"'$ref' takes the path of a file, found {shown(reference.value)}"
             hint = "addresses and fragments are not followed"
-            return self._failed(reference, issue_at(reference, message, hint=hint))
+            return self._failed(reference, issue_at(reference, message, code=Code.WRONG_REFERENCE, hint=hint))
         try:
             path, real = self._confined(reference.value, folder)
             if real in parents:
                 chain = " → ".join(Path(step).name for step in (*parents[parents.index(real) :], real))
                 message = f"files refer to each other in a circle: {chain}"
-                return self._failed(reference, issue_at(reference, message))
+                return self._failed(reference, issue_at(reference, message, code=Code.REFERENCE_CIRCLE))
             target = self._load(path, real, parents, depth + 1, reference.value)
         except Unreadable as error:
             return self._failed(reference, _blame(reference, "$ref", error.issue))
@@ -214,7 +222,11 @@ class Loader:
     def _merged(self, node: MappingNode, reference: ScalarNode, target: Node | None) -> Node:
         if not isinstance(target, MappingNode):
             self.issues.append(
-                issue_at(reference, "a '$ref' beside other keys needs a file with a mapping to merge with")
+                issue_at(
+                    reference,
+                    "a '$ref' beside other keys needs a file with a mapping to merge with",
+                    code=Code.WRONG_REFERENCE,
+                )
             )
             return node
         theirs = {key.value: value for key, value in target.value if isinstance(key, ScalarNode)}
@@ -222,7 +234,7 @@ class Loader:
         for key, value in node.value:
             if isinstance(key, ScalarNode) and key.value in theirs:
                 message = f"{key.value!r} is also in {reference.value!r}, and the value there is used"
-                self.issues.append(issue_at(key, message, severity="warning"))
+                self.issues.append(issue_at(key, message, code=Code.SHADOWED_KEY, severity="warning"))
             else:
                 entries.append((key, value))
         return MappingNode(MAP, entries + target.value, node.start_mark, node.end_mark)
@@ -236,7 +248,7 @@ class Loader:
     def _confined(self, written: str, folder: Path) -> tuple[Path, str]:
         """The path that `written` means in `folder`, if it lies in the root folder, and its real place."""
         if "\x00" in written or not written.strip():
-            raise Unreadable(Issue(f"{shown(written)} is not a path"))
+            raise Unreadable(Issue(f"{shown(written)} is not a path", code=Code.WRONG_VALUE))
         path = Path(os.path.normpath(folder / written))
         real = os.path.realpath(folder / written)
         if os.path.commonpath([real, self._real_root]) != self._real_root:
@@ -270,11 +282,13 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
     try:
         raw = read_regular(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise Unreadable(Issue(f"{called} does not exist", file=name)) from error
+        raise Unreadable(Issue(f"{called} does not exist", file=name, code=Code.MISSING_FILE)) from error
     except (IrregularFileError, TooLargeError) as error:
-        raise Unreadable(Issue(f"{called} {error.strerror}", file=name)) from error
+        raise Unreadable(Issue(f"{called} {error.strerror}", file=name, code=Code.UNREADABLE_FILE)) from error
     except OSError as error:
-        raise Unreadable(Issue(f"{called} cannot be read: {error.strerror}", file=name)) from error
+        raise Unreadable(
+            Issue(f"{called} cannot be read: {error.strerror}", file=name, code=Code.UNREADABLE_FILE)
+        ) from error
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -288,6 +302,7 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
                 line=preceding.count(b"\n") + 1,
                 column=len(preceding[start:].decode("utf-8", "replace")) + 1,
                 hint=binary or conversion(error, str(path)),
+                code=Code.NOT_UTF8,
             )
         ) from error
     return with_line_feeds(text)
@@ -302,7 +317,7 @@ def _blame(node: Node, verb: str, issue: Issue) -> Issue:
     """A problem with another file, at the place that refers to it; its own place, if known, stays."""
     if issue.line is not None:
         return issue
-    return issue_at(node, f"{verb}: {issue.message}", hint=issue.hint)
+    return issue_at(node, f"{verb}: {issue.message}", code=issue.code, hint=issue.hint)
 
 
 _HINTS = (
@@ -333,7 +348,7 @@ def _syntax_issue(error: yaml.YAMLError, text: str, name: str) -> Issue:
     context = getattr(error, "context", None)
     message = f"not YAML: {problem}" + (f", {context}" if context else "")
     hint = next((hint for start, hint in _HINTS if start in message), None)
-    return Issue(message, file=name, line=line, column=column, hint=hint)
+    return Issue(message, file=name, line=line, column=column, hint=hint, code=Code.NOT_YAML)
 
 
 def _at_byte(text: str, error: yaml.YAMLError) -> tuple[int, int]:

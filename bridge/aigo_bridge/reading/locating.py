@@ -15,6 +15,7 @@ import yaml
 from aigo_bridge.access.opening import is_below, outside, project_of, read_regular
 from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.access.unsaved import unsaved
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 
 SHIPPED = "aigo_tasks"
@@ -79,10 +80,15 @@ def find_task(name: str) -> Path:
         names = [shipped_name.removeprefix(f"{SHIPPED}/") for shipped_name in shipped]
         near = difflib.get_close_matches(name.removeprefix(f"{SHIPPED}/"), names, n=1)
         hint = f"did you mean '{SHIPPED}/{near[0]}'?" if near else "`aigo-bridge list` shows them"
-        raise UsageError(f"there is no shipped task {name!r} ({hint})")
+        raise UsageError(f"there is no shipped task {name!r} ({hint})", code=Code.UNKNOWN_CHOICE)
     if is_folder(path):
-        raise UsageError(f"folder {name!r} holds no {' and no '.join(TASK_FILES)}; name the task file")
-    raise UsageError(f"there is no file {name!r}; `aigo-bridge list` shows the shipped tasks")
+        raise UsageError(
+            f"folder {name!r} holds no {' and no '.join(TASK_FILES)}; name the task file",
+            code=Code.NOTHING_THERE,
+        )
+    raise UsageError(
+        f"there is no file {name!r}; `aigo-bridge list` shows the shipped tasks", code=Code.NOTHING_THERE
+    )
 
 
 def _task_in(folder: Path) -> Path | None:
@@ -117,7 +123,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
     if key in given:
         path = Path(given[key])
         if not is_file(path):
-            raise UsageError(f"data set {key!r}: there is no file {given[key]!r}")
+            raise UsageError(f"data set {key!r}: there is no file {given[key]!r}", code=Code.NOTHING_THERE)
         return path
     beside = _beside(task, "datasets", root)
     hint = f"--dataset {key}=FILE"
@@ -134,7 +140,15 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
         f" {key}.jsonl/.csv/.json/.parquet, in {beside.looked}"
     )
     raise SpecError(
-        [Issue(message, path=("definition", "dataset", "key"), hint=f"give it: {hint}", option="--dataset")]
+        [
+            Issue(
+                message,
+                path=("definition", "dataset", "key"),
+                hint=f"give it: {hint}",
+                option="--dataset",
+                code=Code.DATASET_NOT_GIVEN,
+            )
+        ]
     )
 
 
@@ -155,6 +169,7 @@ def find_generator(key: str, dataset: Path, *, root: Path | None = None) -> Path
             Issue(
                 f"generator {key!r} was not found; looked for a file with that key in {beside.looked}",
                 path=path,
+                code=Code.UNKNOWN_ENTITY,
             )
         ]
     )
@@ -243,7 +258,15 @@ def _declaring(key: str, beside: _Beside, marks: set[str], what: str, hint: str)
         declaring = [entity for entity in beside.entities(folder) if _declared_key(entity, marks) == key]
         if len(declaring) > 1:
             names = ", ".join(entity.name for entity in declaring)
-            raise SpecError([Issue(f"{what} is declared by several files in {folder}: {names}", hint=hint)])
+            raise SpecError(
+                [
+                    Issue(
+                        f"{what} is declared by several files in {folder}: {names}",
+                        hint=hint,
+                        code=Code.SEVERAL_DECLARATIONS,
+                    )
+                ]
+            )
         if declaring:
             return declaring[0]
     return None

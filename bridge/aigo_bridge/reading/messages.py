@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.deprecated import OLD_KEYS
 from aigo_bridge.reading.document import Document
@@ -188,9 +189,25 @@ def _placed(
             tags = _tags_at(model, path, key, document.data)
             hint = f"one of {', '.join(tags)}" if tags else None
         hint = None if hidden else hint
+    code = _code(kind, details)
     data_path = tuple(map(_part, path))
     position = (place.file, place.line, place.column)
-    return Issue(message, *position, data_path, hint, source_line=place.source_line)
+    return Issue(message, *position, data_path, hint, source_line=place.source_line, code=code)
+
+
+def _code(kind: str, details: Sequence[ErrorDetails]) -> Code:
+    types = [detail["type"] for detail in details]
+    if kind == "missing" or types[0] == "union_tag_not_found":
+        return Code.MISSING_KEY
+    if kind == "key":
+        return Code.KEY_NOT_TEXT
+    if types[0] == "extra_forbidden":
+        return Code.UNKNOWN_KEY
+    if types[0] == "relation":
+        return Code.CONTRADICTION
+    if any(name in _CHOICES for name in types):
+        return Code.WRONG_CHOICE
+    return Code.WRONG_TYPE if all(name in _EXPECTED for name in types) else Code.WRONG_VALUE
 
 
 def _value_words(path: Path, details: Sequence[ErrorDetails], value_words: str) -> tuple[str, str | None]:

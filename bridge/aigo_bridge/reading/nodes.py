@@ -14,6 +14,7 @@ from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity
 
 MAX_FILE_BYTES = 16 * 2**20
@@ -204,7 +205,9 @@ def _scalar(node: ScalarNode, issues: list[Issue]) -> Any:
 
 
 def _not_a(node: ScalarNode, issues: list[Issue]) -> None:
-    issues.append(issue_at(node, f"{shown(node.value)} is not a {node.tag.removeprefix(_PREFIX)}"))
+    issues.append(
+        issue_at(node, f"{shown(node.value)} is not a {node.tag.removeprefix(_PREFIX)}", code=Code.WRONG_TYPE)
+    )
 
 
 def _bounded(value: int) -> int:
@@ -233,18 +236,24 @@ def _mapping(node: MappingNode, issues: list[Issue]) -> Any:
             key = construct(key_node, issues)
         else:
             hint = 'put templates in quotes: "{{ … }}"'
-            issues.append(issue_at(key_node, "a mapping or list cannot be a key", hint=hint))
+            issues.append(
+                issue_at(key_node, "a mapping or list cannot be a key", code=Code.KEY_NOT_TEXT, hint=hint)
+            )
             continue
         if key in result:
             lines = lines or _first_lines(node)
             message = f"key {key_node.value!r} is given twice; the first is in line {lines[key]}"
-            issues.append(issue_at(key_node, message))
+            issues.append(issue_at(key_node, message, code=Code.REPEATED_KEY))
             continue
         result[key] = construct(value_node, issues)
     for value_node in merges:
         for source in _merge_sources(value_node):
             if not isinstance(source, MappingNode):
-                issues.append(issue_at(source, "'<<' takes a mapping (an alias) or a list of them"))
+                issues.append(
+                    issue_at(
+                        source, "'<<' takes a mapping (an alias) or a list of them", code=Code.WRONG_TYPE
+                    )
+                )
                 continue
             for key, value in _mapping(source, issues).items():
                 result.setdefault(key, value)
@@ -272,7 +281,7 @@ def unknown_tag(node: Node) -> Issue:
     """A tag that means nothing in AI GO."""
     tag = node.tag.replace(_PREFIX, "!!")
     hint = "AI GO knows only '!include <file>'; a value that starts with '!' needs quotes"
-    return issue_at(node, f"unknown tag {tag!r}", hint=hint)
+    return issue_at(node, f"unknown tag {tag!r}", code=Code.UNKNOWN_TAG, hint=hint)
 
 
 def place_of(node: Node) -> tuple[str, int, int]:
@@ -281,9 +290,11 @@ def place_of(node: Node) -> tuple[str, int, int]:
     return mark.name, mark.line + 1, mark.column + 1
 
 
-def issue_at(node: Node, message: str, *, hint: str | None = None, severity: Severity = "error") -> Issue:
+def issue_at(
+    node: Node, message: str, *, code: Code, hint: str | None = None, severity: Severity = "error"
+) -> Issue:
     """An issue at the start of a node; the line's text is added later, by whoever holds the file."""
-    return Issue(message, *place_of(node), hint=hint, severity=severity)
+    return Issue(message, *place_of(node), hint=hint, severity=severity, code=code)
 
 
 def shown(text: str, limit: int = 60) -> str:

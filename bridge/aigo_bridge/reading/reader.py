@@ -18,6 +18,7 @@ from yaml.nodes import Node
 from aigo_bridge.access.grants import VariableUse, record_variables, recording
 from aigo_bridge.access.opening import root_of, root_of_folder
 from aigo_bridge.access.presence import is_folder
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity, SpecError
 from aigo_bridge.reading.checks import check
 from aigo_bridge.reading.checks.tasks import relation_issues
@@ -83,7 +84,9 @@ def read(
     )
     if not isinstance(data, dict):
         problems.append(
-            document.place(Issue(f"expected {KINDS[kind].noun} (a mapping), found something else"))
+            document.place(
+                Issue(f"expected {KINDS[kind].noun} (a mapping), found something else", code=Code.WRONG_TYPE)
+            )
         )
         raise SpecError([_shown(issue, loader.texts) for issue in (*loader.issues, *problems)])
     if config:
@@ -109,12 +112,14 @@ def read(
         more = problems[MOST_ISSUES:]
         severity: Severity = "error" if any(issue.severity == "error" for issue in more) else "warning"
         problems = problems[:MOST_ISSUES]
-        problems.append(Issue("there are more problems than these", file=str(path), severity=severity))
+        problems.append(
+            Issue("there are more problems than these", file=str(path), severity=severity, code=Code.TOO_MUCH)
+        )
     if spec is None or any(issue.severity == "error" for issue in problems):
         actual = told_kind(data)
         if actual not in (None, kind):
             message = f"this is {KINDS[actual].noun}, expected {KINDS[kind].noun}"
-            problems.insert(0, Issue(message, file=str(path)))
+            problems.insert(0, Issue(message, file=str(path), code=Code.OTHER_KIND))
         raise SpecError(problems)
     return replace(document, spec=cast("M", spec), issues=tuple(problems))
 
@@ -148,7 +153,13 @@ def open_nodes(
     """
     if not _within(path.parent, loader.root):
         raise SpecError(
-            [Issue(f"{str(path)!r} is not in the root folder {str(loader.root)!r}", file=str(path))]
+            [
+                Issue(
+                    f"{str(path)!r} is not in the root folder {str(loader.root)!r}",
+                    file=str(path),
+                    code=Code.OUTSIDE_ROOT,
+                )
+            ]
         )
     try:
         node = loader.load(path)
@@ -157,13 +168,16 @@ def open_nodes(
     if node is None:
         expected = "a file of AI GO" if kind is None else KINDS[kind].noun
         raise SpecError(
-            [*loader.issues, Issue("the file is empty", file=str(path), hint=f"expected {expected}")]
+            [
+                *loader.issues,
+                Issue("the file is empty", file=str(path), hint=f"expected {expected}", code=Code.EMPTY_FILE),
+            ]
         )
     foreign = other_document(construct(node, []))
     if foreign is not None:
         what, hint = foreign
         expected = "" if kind is None else f", expected {KINDS[kind].noun}"
-        raise SpecError([Issue(f"this is {what}{expected}", file=str(path), hint=hint)])
+        raise SpecError([Issue(f"this is {what}{expected}", file=str(path), hint=hint, code=Code.OTHER_KIND)])
     if kind is None:
         kind = _kind(node, path, loader)
     return node, kind, rewrite(kind, node, dialect)
@@ -175,7 +189,14 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
     kind = recognise(data, path)
     if kind is None and is_part(data):
         part = f"this is a part of another file (type {data['type']!r}), and is checked with that"
-        issue = Issue(part, file=str(path), line=1, column=1, hint="validate the file that refers to it")
+        issue = Issue(
+            part,
+            file=str(path),
+            line=1,
+            column=1,
+            hint="validate the file that refers to it",
+            code=Code.OTHER_KIND,
+        )
         raise UnknownKindError([*loader.issues, *problems, issue])
     if kind is None:
         keys = ", ".join(repr(key) for key in data) if isinstance(data, dict) and data else "no keys"
@@ -184,7 +205,11 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
         hint = hint or "expected a task, a run file, a data set or another file of AI GO"
         message = f"cannot tell what this file is: found {keys}"
         raise UnknownKindError(
-            [*loader.issues, *problems, Issue(message, file=str(path), line=1, column=1, hint=hint)]
+            [
+                *loader.issues,
+                *problems,
+                Issue(message, file=str(path), line=1, column=1, hint=hint, code=Code.UNKNOWN_KIND),
+            ]
         )
     return kind
 

@@ -28,6 +28,7 @@ from yaml.nodes import Node
 
 from aigo_bridge.access.grants import VariableUse, allows_variable
 from aigo_bridge.access.opening import read_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity
 from aigo_bridge.reading.kinds import Kind
 from aigo_bridge.reading.nodes import VariableNode, child, issue_at, place_of
@@ -194,7 +195,10 @@ class Variables:
 
     def _problem(self, node: VariableNode, name: str, trust: Trust) -> Issue | None:
         def issue(message: str, hint: str | None, severity: Severity = "error") -> Issue:
-            return issue_at(node, f"environment variable {name!r} {message}", hint=hint, severity=severity)
+            code = Code.UNSET_VARIABLE if severity == "warning" else Code.REFUSED_VARIABLE
+            return issue_at(
+                node, f"environment variable {name!r} {message}", code=code, hint=hint, severity=severity
+            )
 
         if name not in self.env:
             return issue("is not set; the text stays as it is", None, "warning")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.results.log_files import COMPRESSIONS
 from aigo_bridge.results.result_files import SUFFIX
@@ -63,7 +64,8 @@ def _at(location: Path, root: Path | None) -> Iterator[ResultSource]:
         paths = sorted(path for path in location.iterdir() if is_result(path.name))
         if not paths:
             raise UsageError(
-                f"{location}: found no result in the folder, expected {EVALUATION} or files *{SUFFIX}"
+                f"{location}: found no result in the folder, expected {EVALUATION} or files *{SUFFIX}",
+                code=Code.NOTHING_THERE,
             )
         yield from (ResultSource(path, path.name, root=root) for path in paths)
     elif location.name == EVALUATION:
@@ -86,13 +88,15 @@ def _of_evaluation(path: Path, root: Path | None) -> Iterator[ResultSource]:
         entries = list(summary["results"])
         results = [entry["result"] for entry in entries]
     except FileNotFoundError as error:
-        raise UsageError(f"{path}: there is no such file") from error
+        raise UsageError(f"{path}: there is no such file", code=Code.NOTHING_THERE) from error
     except OSError as error:
-        raise UsageError(f"{path}: cannot read: {error.strerror or error}") from error
+        raise UsageError(
+            f"{path}: cannot read: {error.strerror or error}", code=Code.UNREADABLE_LOG
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         hint = "it is the file that `aigo-bridge run` writes for a run file"
         message = "found something else, expected the summary of an evaluation"
-        raise EvidenceError([Issue(message, file=str(path), hint=hint)]) from error
+        raise EvidenceError([Issue(message, file=str(path), hint=hint, code=Code.NOT_A_RESULT)]) from error
     for entry, result in zip(entries, results, strict=True):
         # Folders of results move as a whole; a summary that names files elsewhere is not followed.
         inside = isinstance(result, str) and (path.parent / result).resolve().is_relative_to(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import redact_json
 from aigo_bridge.report.packing import Blocks, read_result, summary_of
@@ -48,7 +49,7 @@ def write_report(sources: Sequence[ResultSource], out: Path, *, largest: int = L
         OSError: The page cannot be written.
     """
     if not sources:
-        raise UsageError("found no result, expected at least one")
+        raise UsageError("found no result, expected at least one", code=Code.MISSING_ARGUMENT)
     with tempfile.TemporaryFile() as file:
         blocks = Blocks(file)
         problems: list[str] = []
@@ -57,7 +58,7 @@ def write_report(sources: Sequence[ResultSource], out: Path, *, largest: int = L
             source.entry is None for source in sources
         ):
             hint = "hint: result logs are what `aigo-bridge run` and `aigo-bridge import` write"
-            raise UsageError("\n".join([*problems, hint]))
+            raise UsageError("\n".join([*problems, hint]), code=Code.NOT_A_RESULT)
         summary = summary_of(sources, results)
         samples = sum((result.get("counts") or {}).get("samples", 0) for result in results)
         pages = list(_pages(blocks, largest))

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.redaction.secrets import clean_file
@@ -48,7 +49,8 @@ def is_json_lines(path: Path) -> bool:
         return name.endswith(".jsonl")
     raise UsageError(
         f"found file name {path.name!r}, expected one that ends in `.json` or `.jsonl`, "
-        "with `.gz` or `.zst` behind it when it is compressed"
+        "with `.gz` or `.zst` behind it when it is compressed",
+        code=Code.WRONG_OPTION,
     )
 
 
@@ -78,12 +80,18 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
             else:
                 yield file
     except FileNotFoundError as error:
-        raise EvidenceError([Issue("there is no such file", file=str(path))]) from error
+        raise EvidenceError(
+            [Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)]
+        ) from error
     except (gzip.BadGzipFile, zlib.error, EOFError, zstandard.ZstdError) as error:
         hint = "the file is damaged, cut off, or not compressed in the way that its suffix says"
-        raise EvidenceError([Issue(f"cannot decompress: {error}", file=str(path), hint=hint)]) from error
+        raise EvidenceError(
+            [Issue(f"cannot decompress: {error}", file=str(path), hint=hint, code=Code.DAMAGED_RESULT)]
+        ) from error
     except OSError as error:
-        raise EvidenceError([Issue(f"cannot read: {error.strerror or error}", file=str(path))]) from error
+        raise EvidenceError(
+            [Issue(f"cannot read: {error.strerror or error}", file=str(path), code=Code.UNREADABLE_LOG)]
+        ) from error
 
 
 def mapped(path: Path, root: Path | None = None) -> tuple[bytes | mmap.mmap, EvidenceError | None]:

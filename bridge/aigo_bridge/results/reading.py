@@ -27,6 +27,7 @@ import msgspec
 from msgspec import UNSET, DecodeError, Raw, UnsetType
 from pydantic import BaseModel, ValidationError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultEvidence, TaskResultLog
 from aigo_bridge.dtypes.task_result import adapted, one_trial
 from aigo_bridge.dtypes.validation import issues_of
@@ -167,7 +168,9 @@ class LogReader:
         except ValidationError as error:
             raise EvidenceError(issues_of(error, data, file=str(self.path), path=part.path)) from error
         except TypeError as error:
-            raise EvidenceError([Issue(str(error), file=str(self.path), path=part.path)]) from error
+            raise EvidenceError(
+                [Issue(str(error), file=str(self.path), path=part.path, code=Code.DAMAGED_RESULT)]
+            ) from error
 
     def typed_frame(self, part: FramePart) -> TaskResultLog:
         """The last of `parts()` as a log.
@@ -228,7 +231,9 @@ class LogReader:
             if is_frame:
                 if _samples_of(value) != [] or repeats_key(text):
                     message = "found samples, or evidence, twice"
-                    raise EvidenceError([Issue(message, file=str(self.path), path=("evidence",))])
+                    raise EvidenceError(
+                        [Issue(message, file=str(self.path), path=("evidence",), code=Code.DAMAGED_RESULT)]
+                    )
                 yield FramePart(value)
                 return
             yield self._sample(Piece(("evidence", "samples", position), 0, value), position)
@@ -330,21 +335,33 @@ class LogReader:
         try:
             expand_contexts(part.value)
         except EvidenceError as error:
-            raise EvidenceError([Issue(str(error), file=str(self.path), path=part.path)]) from error
+            raise EvidenceError(
+                [Issue(str(error), file=str(self.path), path=part.path, code=Code.DAMAGED_RESULT)]
+            ) from error
         return part
 
     def _object(self, piece: Piece) -> dict[str, Any]:
         if not isinstance(piece.value, dict):
             what = "a sample" if piece.path else "a result log"
             message = f"found {_kind(piece.value)}, expected {what}"
-            raise EvidenceError([Issue(message, file=str(self.path), path=piece.path)])
+            raise EvidenceError(
+                [Issue(message, file=str(self.path), path=piece.path, code=Code.NOT_A_RESULT)]
+            )
         return piece.value
 
     def _malformed(
         self, message: str, offset: int, path: tuple[str | int, ...], *, hint: str | None = None
     ) -> EvidenceError:
         return EvidenceError(
-            [Issue(f"{message} at byte {offset}", file=str(self.path), path=path, hint=hint or _HINT)]
+            [
+                Issue(
+                    f"{message} at byte {offset}",
+                    file=str(self.path),
+                    path=path,
+                    hint=hint or _HINT,
+                    code=Code.DAMAGED_RESULT,
+                )
+            ]
         )
 
 
@@ -487,7 +504,10 @@ def _expand(events: list[Any]) -> None:
             if earlier is not None and 0 <= note["first"] <= len(earlier):
                 room -= note["first"]
                 if room < 0:
-                    raise EvidenceError(f"the contexts of a sample have more than {MOST_ITEMS:,} items")
+                    raise EvidenceError(
+                        f"the contexts of a sample have more than {MOST_ITEMS:,} items",
+                        code=Code.DAMAGED_RESULT,
+                    )
                 context = event["input_context"] = earlier[: note["first"]] + context
                 del inspect["context"]
         if isinstance(name, str):

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     SampleEvidence,
     ScoresData,
@@ -147,7 +148,9 @@ def _load(stored: bytes) -> TrialRecord:
         output = None if solver is None else _OUTPUT.validate_python(solver)
         problems = tuple(_ERRORS.validate_python(errors))
     except ValueError as error:
-        raise EvidenceError(f"sample {sample_id!r}: its stored output cannot be read: {error}") from error
+        raise EvidenceError(
+            f"sample {sample_id!r}: its stored output cannot be read: {error}", code=Code.DAMAGED_RESULT
+        ) from error
     return TrialRecord(sample_id, index, data, output, (), problems, source_id, without_rows)
 
 
@@ -206,7 +209,8 @@ def numbers_from_json(stored: Any) -> StoredNumbers:
     try:
         if stored["format"] != FORMAT:
             raise EvidenceError(
-                f"the log's numbers have format {stored['format']!r:.80}, this release reads format {FORMAT}"
+                f"the log's numbers have format {stored['format']!r:.80}, this release reads format {FORMAT}",
+                code=Code.OTHER_RELEASE,
             )
         return StoredNumbers(
             _once(
@@ -215,7 +219,7 @@ def numbers_from_json(stored: Any) -> StoredNumbers:
             _once((_whole(entry["row"]), _exclusion(entry)) for entry in stored["exclusions"]),
         )
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
-        raise EvidenceError(f"the log's numbers are damaged: {error}") from error
+        raise EvidenceError(f"the log's numbers are damaged: {error}", code=Code.DAMAGED_RESULT) from error
 
 
 def _once(pairs: Iterable[tuple[_Name, _Value]]) -> dict[_Name, _Value]:
@@ -223,7 +227,9 @@ def _once(pairs: Iterable[tuple[_Name, _Value]]) -> dict[_Name, _Value]:
     values: dict[_Name, _Value] = {}
     for name, value in pairs:
         if name in values:
-            raise EvidenceError(f"the log's numbers are damaged: {name!r:.80} stands there twice")
+            raise EvidenceError(
+                f"the log's numbers are damaged: {name!r:.80} stands there twice", code=Code.DAMAGED_RESULT
+            )
         values[name] = value
     return values
 
@@ -236,9 +242,13 @@ def _result(stored: Mapping[str, Any]) -> MetricResult:
     values, problem = stored["values"], stored["problem"]
     for name, value in values.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not _fits(value):
-            raise EvidenceError(f"the log's numbers are damaged: {name!r:.80} is {value!r:.80}")
+            raise EvidenceError(
+                f"the log's numbers are damaged: {name!r:.80} is {value!r:.80}", code=Code.DAMAGED_RESULT
+            )
     if problem is not None and not isinstance(problem, str):
-        raise EvidenceError(f"the log's numbers are damaged: a problem is {problem!r:.80}")
+        raise EvidenceError(
+            f"the log's numbers are damaged: a problem is {problem!r:.80}", code=Code.DAMAGED_RESULT
+        )
     return MetricResult(dict(values), _whole(stored["num_used"]), _whole(stored["num_skipped"]), problem)
 
 
@@ -248,5 +258,7 @@ def _fits(value: float) -> bool:
 
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise EvidenceError(f"the log's numbers are damaged: found {value!r:.80}, expected a count")
+        raise EvidenceError(
+            f"the log's numbers are damaged: found {value!r:.80}, expected a count", code=Code.DAMAGED_RESULT
+        )
     return value

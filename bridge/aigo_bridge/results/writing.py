@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import orjson
 from pydantic_core import PydanticSerializationError, to_json
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import MetricData, RunEvidence, SampleEvidence, TaskResultLog
 from aigo_bridge.dtypes.base import make_explicit, sparse_serializer
 from aigo_bridge.errors import EvidenceError, Issue
@@ -219,11 +220,13 @@ def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
     frame = finish if isinstance(finish, TaskResultLog) else finish()
     evidence = frame.evidence
     if evidence is None and any_samples:
-        raise EvidenceError([Issue("the log has no evidence to hold its samples", path=("evidence",))])
+        raise EvidenceError(
+            [Issue("the log has no evidence to hold its samples", path=("evidence",), code=Code.UNFIT_RESULT)]
+        )
     if evidence is not None and evidence.samples:
         message = f"the log has {len(evidence.samples)} samples of its own"
         hint = "hand them over as `samples`, and the log without them as `finish`"
-        raise EvidenceError([Issue(message, path=("evidence", "samples"), hint=hint)])
+        raise EvidenceError([Issue(message, path=("evidence", "samples"), hint=hint, code=Code.UNFIT_RESULT)])
     issues = list(_metrics_that_are_no_numbers(frame))
     if issues:
         raise EvidenceError(issues)
@@ -246,4 +249,5 @@ def _metrics_that_are_no_numbers(frame: TaskResultLog) -> Iterator[Issue]:
                         f"found {value!r} as value of metric {metric.metric_key!r}, expected a finite number",
                         path=(*place, "metrics", index, "values", name),
                         hint="leave out a metric that could not be computed, and say so in `errors`",
+                        code=Code.UNFIT_RESULT,
                     )

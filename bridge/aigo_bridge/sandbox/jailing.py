@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 from anyio.abc import ByteReceiveStream
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UnsupportedPlanError
 from aigo_bridge.process.temporary import make_folder, remove_folder
 from aigo_bridge.sandbox.seccomp import PROGRAMS, filter_program
@@ -146,6 +147,8 @@ class JailResult:
 
 class JailRefusedError(UnsupportedPlanError):
     """The system does not allow the namespaces that the sandbox is made of."""
+
+    usual_code = Code.NO_SANDBOX
 
 
 async def run_jailed(

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.post_processing import post_process
@@ -145,7 +146,9 @@ class CodeExec:
 
 def _compile(scorer: CodeExecScorer, context: RunContext) -> CodeExec:
     if context.code_runner is None:
-        raise UnsupportedPlanError("code_exec: this engine has no sandbox for code that a model wrote")
+        raise UnsupportedPlanError(
+            "code_exec: this engine has no sandbox for code that a model wrote", code=Code.ENGINE_GAP
+        )
     return CodeExec(scorer, context.code_runner)
 
 

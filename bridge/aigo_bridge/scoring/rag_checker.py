@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ChatCompletionInput,
     ChatCompletionInputMessage,
@@ -88,11 +89,17 @@ class RagChecker:
             wanted = tuple(CHECKS) if has_target else ("faithfulness",)
         without = [name for name in wanted if not has_target and name != "faithfulness"]
         if without:
-            raise SpecError(f"rag_checker: {', '.join(without)} cannot be computed without 'target_column'")
+            raise SpecError(
+                f"rag_checker: {', '.join(without)} cannot be computed without 'target_column'",
+                code=Code.CONTRADICTION,
+            )
         for side in ("target", "response"):
             labels, claims = getattr(spec, f"{side}_labels_column"), getattr(spec, f"{side}_claims_column")
             if labels is not None and claims is None:
-                raise SpecError(f"rag_checker: '{side}_labels_column' needs '{side}_claims_column'")
+                raise SpecError(
+                    f"rag_checker: '{side}_labels_column' needs '{side}_claims_column'",
+                    code=Code.CONTRADICTION,
+                )
         self._wanted = tuple(dict.fromkeys(wanted))
         self._checks = [check for check in _PLACES if any(check in CHECKS[name] for name in self._wanted)]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, TemplateError, UnsupportedPlanError
 from aigo_bridge.models.protocol import Models
@@ -94,7 +95,7 @@ def _sentence_bleu() -> BLEU:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise UnsupportedPlanError(
-            f"scorer 'bleu' needs sacrebleu; run: {core_command('sacrebleu')}"
+            f"scorer 'bleu' needs sacrebleu; run: {core_command('sacrebleu')}", code=Code.MISSING_PACKAGE
         ) from error
     return BLEU(**SETTINGS)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.sharding.manifest import FILE, Manifest, ShardJob, digest_of, read_manifest
@@ -86,7 +87,7 @@ def find_shards(places: Sequence[Path], *, partial: bool = False) -> Shards:
         others = differing(found[0].manifest, one.manifest)
         if others:
             message = f"not a shard of the same run as {_name(found[0].folder)}: {'; '.join(others)}"
-            problems.append(Issue(message, file=str(one.folder)))
+            problems.append(Issue(message, file=str(one.folder), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
     problems += _doubled(found)
@@ -97,7 +98,9 @@ def find_shards(places: Sequence[Path], *, partial: bool = False) -> Shards:
     if not partial:
         problems += _incomplete(found, missing)
     elif not ended:
-        problems.append(Issue("no shard has come to an end, so there is nothing to merge"))
+        problems.append(
+            Issue("no shard has come to an end, so there is nothing to merge", code=Code.SHARDS_MISSING)
+        )
     problems += [issue for one in ended for issue in _changed(one)]
     if problems:
         raise EvidenceError(problems)
@@ -115,7 +118,8 @@ def _folders(place: Path) -> list[Path]:
     hint = f"; {', '.join(sorted(begun)[:_MOST_NAMED])} were never begun" if begun else ""
     raise UsageError(
         f"{str(place)!r} {what} ({FILE}){hint}; expected the --out of `aigo-bridge run --shard K/N`, or"
-        " folders of single shards"
+        " folders of single shards",
+        code=Code.NO_LOGS,
     )
 
 
@@ -127,6 +131,7 @@ def _doubled(found: Sequence[FoundShard]) -> list[Issue]:
         Issue(
             f"shard {number} is there {len(places)} times: {', '.join(map(str, places))}",
             hint="name the one that counts",
+            code=Code.SHARDS_APART,
         )
         for number, places in folders.items()
         if len(places) > 1
@@ -139,17 +144,17 @@ def _incomplete(found: Sequence[FoundShard], missing: Sequence[int]) -> list[Iss
     problems = []
     hint = "--partial merges what there is, and says what is missing"
     if never:
-        problems.append(Issue(f"missing: {named(never)} of {of}", hint=hint))
+        problems.append(Issue(f"missing: {named(never)} of {of}", hint=hint, code=Code.SHARDS_MISSING))
     for one in found:
         number, job = one.manifest.number, next((job for job in one.manifest.jobs if job.error), None)
         again = f"`run --shard {number}/{of} --resume` goes on with it; {hint}"
         if one.manifest.status == "started":
             message = f"shard {number} of {of} has not come to an end: it is running, or was killed"
-            problems.append(Issue(message, file=str(one.folder), hint=again))
+            problems.append(Issue(message, file=str(one.folder), hint=again, code=Code.SHARDS_MISSING))
         elif one.manifest.status == "stopped":
             reason = f" ({job.error})" if job is not None else ""
             message = f"shard {number} of {of} ended early{reason}"
-            problems.append(Issue(message, file=str(one.folder), hint=again))
+            problems.append(Issue(message, file=str(one.folder), hint=again, code=Code.SHARDS_MISSING))
     return problems
 
 
@@ -164,10 +169,14 @@ def _changed(one: FoundShard) -> list[Issue]:
             reason = "was cut off or changed since the shard ended"
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}"
-        problems.append(Issue(f"shard {one.shard}: {name} {reason}", file=str(path)))
+        problems.append(Issue(f"shard {one.shard}: {name} {reason}", file=str(path), code=Code.DAMAGED_LOG))
     unnamed = [job.log for job in one.manifest.jobs if job.log not in (None, *one.manifest.files)]
     return problems + [
-        Issue(f"shard {one.shard}: the manifest has no digest of {name}", file=str(one.folder / FILE))
+        Issue(
+            f"shard {one.shard}: the manifest has no digest of {name}",
+            file=str(one.folder / FILE),
+            code=Code.DAMAGED_LOG,
+        )
         for name in unnamed
     ]
 

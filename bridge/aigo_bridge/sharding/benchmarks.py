@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import (
     BenchmarkPart,
     BenchmarkRun,
@@ -55,7 +56,9 @@ def run_benchmark_shard(
         EvidenceError: the folder has something else.
     """
     if request.more_tasks:
-        raise UsageError("--shard: one benchmark at a time, each with an --out of its own")
+        raise UsageError(
+            "--shard: one benchmark at a time, each with an --out of its own", code=Code.OPTIONS_APART
+        )
     folder = request.out / shard.folder
     begun: Manifest | None = None
     complete: Manifest | None = None
@@ -158,23 +161,26 @@ def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
     for part, number in _numbered(parts):
         job = jobs.pop((None, part.name, number), None)
         if job is None:
-            problems.append(Issue(f"the shards have nothing of {part.name!r}"))
+            problems.append(Issue(f"the shards have nothing of {part.name!r}", code=Code.SHARDS_APART))
         elif (job.total, job.trials) != (part.total, part.num_trials):
             problems.append(
                 Issue(
                     f"{part.name!r}: {part.total} samples and {part.num_trials} trials were asked for, the"
-                    f" shards have {job.total} and {job.trials}: give the options that they were run with"
+                    f" shards have {job.total} and {job.trials}: give the options that they were run with",
+                    code=Code.SHARDS_APART,
                 )
             )
         elif job.digest != part.digest:
             problems.append(
                 Issue(
                     f"{part.name!r}: its data or arguments are others than those of the shards: its digest"
-                    f" is {part.digest:.12}, theirs is {job.digest:.12}"
+                    f" is {part.digest:.12}, theirs is {job.digest:.12}",
+                    code=Code.SHARDS_APART,
                 )
             )
     problems += [
-        Issue(f"nothing was asked for of {job.key!r}, which the shards have") for job in jobs.values()
+        Issue(f"nothing was asked for of {job.key!r}, which the shards have", code=Code.SHARDS_APART)
+        for job in jobs.values()
     ]
     if problems:
         raise EvidenceError(problems)
@@ -217,9 +223,13 @@ def refuse_other_kind(shards: Shards, benchmark: str | None) -> None:
         raise UsageError(
             f"these are shards of the benchmark {theirs}, whose own code computes its metrics, and no code is"
             f" run because a shard names it: give --task {theirs}, with the options that its shards were run"
-            " with"
+            " with",
+            code=Code.MISSING_ARGUMENT,
         )
     if benchmark is not None and theirs is None:
-        raise UsageError(f"--task {benchmark}: these are shards of AI GO tasks, and not of a benchmark")
+        raise UsageError(
+            f"--task {benchmark}: these are shards of AI GO tasks, and not of a benchmark",
+            code=Code.SHARDS_APART,
+        )
     if benchmark is not None and theirs is not None and not benchmark.startswith(f"{shards.first.engine}:"):
-        raise UsageError(f"--task {benchmark}: these are shards of {theirs}")
+        raise UsageError(f"--task {benchmark}: these are shards of {theirs}", code=Code.SHARDS_APART)

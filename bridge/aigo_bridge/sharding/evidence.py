@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 
 import anyio
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Capabilities, Engine
 from aigo_bridge.engine.protocol import Evidence, Execution, Gap, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, EvidenceError, Issue
@@ -61,7 +62,7 @@ def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple
             evidence = engine.read(log)
             _check(one, job, evidence)
         except EvidenceError as error:
-            problems += error.issues or (Issue(str(error), file=str(log)),)
+            problems += error.issues or (Issue(str(error), file=str(log), code=Code.DAMAGED_LOG),)
             continue
         parts.append(_Part(one, job, log, evidence.execution))
         plans, models = plans or [evidence.plan], models or evidence.models
@@ -71,7 +72,9 @@ def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple
     if problems:
         raise EvidenceError(problems)
     if not parts:
-        raise EvidenceError(f"no shard has a log of {identity[1]!r}, so there is nothing to merge")
+        raise EvidenceError(
+            f"no shard has a log of {identity[1]!r}, so there is nothing to merge", code=Code.SHARDS_MISSING
+        )
     # A log is opened when it is its turn: what an engine holds of one is not held of all.
     evidence = Evidence(
         replace(plans[0], shard=None), _execution(shards, parts), models, lambda: _trials(parts, engine)
@@ -83,17 +86,20 @@ def _check(shard: FoundShard, job: ShardJob, evidence: Evidence) -> None:
     """A log is that of the plan and of the rows that its shard says."""
     plan = evidence.plan
     if plan.damage:
-        raise EvidenceError("; ".join(plan.damage))
+        raise EvidenceError("; ".join(plan.damage), code=Code.DAMAGED_LOG)
     if plan.digest != job.digest:
         raise EvidenceError(
-            f"the log is of another plan ({plan.digest:.12}) than its shard ({job.digest:.12})"
+            f"the log is of another plan ({plan.digest:.12}) than its shard ({job.digest:.12})",
+            code=Code.SHARDS_APART,
         )
     if plan.shard != ShardRows(shard.shard, job.total):
         rows = "all rows" if plan.shard is None else f"shard {plan.shard.shard} of {plan.shard.total} rows"
-        raise EvidenceError(f"the log is of {rows}, and not of shard {shard.shard} of {job.total}")
+        raise EvidenceError(
+            f"the log is of {rows}, and not of shard {shard.shard} of {job.total}", code=Code.SHARDS_APART
+        )
     models = {key: name for key, name in evidence.models.items() if key in job.models}
     if set(models) != set(job.models):
-        raise EvidenceError("the log is of other models than its shard")
+        raise EvidenceError("the log is of other models than its shard", code=Code.SHARDS_APART)
 
 
 def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
@@ -108,7 +114,7 @@ def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
             message = (
                 f"shard {part.shard.shard} has {count} samples, and had {part.job.num_samples} when it ended"
             )
-            raise EvidenceError([Issue(message, file=str(part.log))])
+            raise EvidenceError([Issue(message, file=str(part.log), code=Code.SHARDS_APART)])
 
 
 def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:
@@ -153,7 +159,7 @@ class MergedEngine:
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
         """Nothing is run at a merge."""
-        return [EngineError("a merge runs nothing") for _ in jobs]
+        return [EngineError("a merge runs nothing", code=Code.FAILED_ENGINE) for _ in jobs]
 
     def read(self, log: Path) -> Evidence:
         """What was merged, by the first of its logs."""
@@ -214,7 +220,8 @@ async def _compare(scorers: Sequence[CompiledScorer], evidence: Evidence) -> Non
                 raise EvidenceError(
                     f"scorer {scorer.key!r} sees all samples, and gave sample {record.sample_id!r} other"
                     " scores in its shard than now over the same rows: its code gives something else every"
-                    " time (chance, time), so that its shards are no whole; fix its seed, or run it in one"
+                    " time (chance, time), so that its shards are no whole; fix its seed, or run it in one",
+                    code=Code.SHARDS_APART,
                 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Job, LogRef
@@ -85,7 +86,8 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
     if not shards.first.is_task:
         raise UsageError(
             "these are shards of a run file, whose policies judge all results: name it with --task RUN_FILE,"
-            " and with the options that its shards were run with"
+            " and with the options that its shards were run with",
+            code=Code.OPTIONS_APART,
         )
     (job,) = shards.first.jobs
     log, evidence = merged_evidence(shards, job.identity, engine)
@@ -94,7 +96,8 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
         raise UsageError(
             f"the numbers of {plan.name!r} depend on code over all samples ({why}), and no code of a log is"
             " run: name the task with --task TASK (--config is taken from the logs; files of --dataset are"
-            " given again)"
+            " given again)",
+            code=Code.OPTIONS_APART,
         )
     specification = specification_of(plan, model=evidence.models.get(""), engine=engine.name)
     others = {key: name for key, name in evidence.models.items() if key}
@@ -148,7 +151,9 @@ def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> O
     (job,) = shards.first.jobs
     log, evidence = merged_evidence(shards, job.identity, engine)
     if names_run_file(origin.task):
-        raise UsageError("--task: these are shards of a task by itself; give the task's own file")
+        raise UsageError(
+            "--task: these are shards of a task by itself; give the task's own file", code=Code.OPTIONS_APART
+        )
     # What was not given again is taken from the log, as data.
     given = (origin.config, origin.num_samples, origin.num_trials, origin.allow_bad_tasks or None)
     if any(value is not None and value != {} for value in given):
@@ -187,13 +192,21 @@ def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
         for plan in (plan for entry in evaluation.entries for plan in entry.plans):
             job = jobs.pop(_identity(evaluation, plan), None)
             if job is None:
-                problems.append(Issue(f"the shards have nothing of {plan.name!r} of {evaluation.key!r}"))
+                problems.append(
+                    Issue(
+                        f"the shards have nothing of {plan.name!r} of {evaluation.key!r}",
+                        code=Code.SHARDS_APART,
+                    )
+                )
                 continue
             try:
                 _check_digest(plan, job.digest)
             except EvidenceError as error:
-                problems.append(Issue(str(error)))
-    problems += [Issue(f"the run file has no {job.key!r}, and the shards have") for job in jobs.values()]
+                problems.append(Issue(str(error), code=Code.SHARDS_APART))
+    problems += [
+        Issue(f"the run file has no {job.key!r}, and the shards have", code=Code.SHARDS_APART)
+        for job in jobs.values()
+    ]
     if problems:
         raise EvidenceError(list(dict.fromkeys(problems)))
 
@@ -207,7 +220,8 @@ def _check_digest(plan: TaskPlan, digest: str) -> None:
     if plan.digest != digest:
         raise EvidenceError(
             f"{plan.name!r}: the task, its data or its options are others than those of the shards: its plan"
-            f" has the digest {plan.digest:.12}, theirs has {digest:.12}"
+            f" has the digest {plan.digest:.12}, theirs has {digest:.12}",
+            code=Code.SHARDS_APART,
         )
 
 
@@ -225,7 +239,7 @@ def _evaluation(
                 log, evidence = merged_evidence(shards, _identity(evaluation, plan), engine)
             except EvidenceError as error:
                 # What came to nothing in every shard is without a result, and touches no other.
-                logs.append(EngineError(str(error)))
+                logs.append(EngineError(str(error), code=Code.FAILED_ENGINE))
                 continue
             check_seen_together(evidence, plan)
             merged[log.path] = evidence

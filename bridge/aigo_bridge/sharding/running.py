@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
@@ -131,9 +132,12 @@ def _refuse_pending(evaluations: Sequence[ReadyEvaluation]) -> None:
         if entry.entry.pending is not None
     ]
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
     if not any(entry.jobs for one in evaluations for entry in one.entries):
-        raise UsageError("--shard: there is nothing to run, stored results stand in for every specification")
+        raise UsageError(
+            "--shard: there is nothing to run, stored results stand in for every specification",
+            code=Code.NOTHING_TO_RUN,
+        )
 
 
 def _begun(
@@ -187,12 +191,14 @@ def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | 
     if not resume:
         raise UsageError(
             f"--out: {str(folder)!r} has this shard already ({earlier.status}), and nothing is overwritten:"
-            " --resume goes on with it, or leaves it as it is when it is complete; another --out begins anew"
+            " --resume goes on with it, or leaves it as it is when it is complete; another --out begins anew",
+            code=Code.PLACE_IN_USE,
         )
     others = differing(begun, earlier)
     if others:
         raise UsageError(
-            f"--resume: {str(folder)!r} is a shard of another run ({'; '.join(others)}): take another --out"
+            f"--resume: {str(folder)!r} is a shard of another run ({'; '.join(others)}): take another --out",
+            code=Code.PLACE_IN_USE,
         )
     return earlier
 

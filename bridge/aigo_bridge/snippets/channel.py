@@ -21,6 +21,7 @@ import anyio
 import anyio.from_thread
 from anyio.abc import TaskGroup
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, SnippetError
 from aigo_bridge.snippets import protocol
 from aigo_bridge.snippets.process import MOST_PROCESSES, WorkerProcess, ready
@@ -174,28 +175,36 @@ class Channel(WorkerProcess):
                 mark("working")
             return _Call(self, number, seconds, callbacks, mark).run(request)
         except protocol.TooLargeReplyError as error:
-            raise SnippetError(f"{label}: {error}") from error
+            raise SnippetError(f"{label}: {error}", code=Code.FAILED_SNIPPET) from error
         except TooManyProcessesError as error:
             raise SnippetError(
-                f"{label}: started more than {MOST_PROCESSES} processes and was stopped"
+                f"{label}: started more than {MOST_PROCESSES} processes and was stopped",
+                code=Code.STOPPED_SNIPPET,
             ) from error
         except NotStartedError as error:
-            raise SnippetError(f"{label}: its process did not start within {STARTUP:g} s") from error
+            raise SnippetError(
+                f"{label}: its process did not start within {STARTUP:g} s", code=Code.STOPPED_SNIPPET
+            ) from error
         except TimeoutError as error:
-            raise SnippetError(f"{label}: took longer than {seconds:g} s and was stopped") from error
+            raise SnippetError(
+                f"{label}: took longer than {seconds:g} s and was stopped", code=Code.STOPPED_SNIPPET
+            ) from error
         except LineError as error:
             raise SnippetError(
-                f"{label}: wrote something else than its answer into the pipe for answers"
+                f"{label}: wrote something else than its answer into the pipe for answers",
+                code=Code.FAILED_SNIPPET,
             ) from error
         except (OSError, EOFError, ValueError) as error:
             if not self.end.alive:
                 # The interpreter is ending: it has ended the worker, and closed its pipes, under this thread.
                 problem = "was stopped, as the process that runs it is ending"
-                raise SnippetError(f"{label}: {problem}") from error
+                raise SnippetError(f"{label}: {problem}", code=Code.FAILED_SNIPPET) from error
             if isinstance(error, ValueError):
                 raise
             cause = self.cause_of_end()
-            raise SnippetError(f"{label}: its process ended without an answer ({cause})") from error
+            raise SnippetError(
+                f"{label}: its process ended without an answer ({cause})", code=Code.STOPPED_SNIPPET
+            ) from error
 
     def _begin(self) -> None:
         deadline = time.monotonic() + STARTUP

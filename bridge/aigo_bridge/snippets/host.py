@@ -26,6 +26,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SnippetError
 from aigo_bridge.snippets.channel import Callback, Callbacks, Channel
 from aigo_bridge.snippets.process import choose, chosen
@@ -118,7 +119,9 @@ class Pool:
             sound = True
         except SnippetError as error:
             if job.stopped:
-                raise SnippetError(f"{job.label}: was stopped, as its worker was closed") from error
+                raise SnippetError(
+                    f"{job.label}: was stopped, as its worker was closed", code=Code.STOPPED_SNIPPET
+                ) from error
             raise
         finally:
             is_kept = job.finish() and sound
@@ -172,7 +175,9 @@ class Pool:
             with self._changed:
                 while True:
                     if job.stopped:
-                        raise SnippetError(f"{job.label}: was stopped before it began")
+                        raise SnippetError(
+                            f"{job.label}: was stopped before it began", code=Code.STOPPED_SNIPPET
+                        )
                     while self._free:
                         worker = self._free.pop()
                         if worker.usable:
@@ -201,7 +206,9 @@ class Pool:
                 if generation == self._generation:
                     self._size -= 1
                 self._changed.notify()
-            raise SnippetError(f"{job.label}: cannot start a process for it: {error}") from error
+            raise SnippetError(
+                f"{job.label}: cannot start a process for it: {error}", code=Code.FAILED_SNIPPET
+            ) from error
 
 
 def run_in_process(enabled: bool = True) -> None:
@@ -336,7 +343,9 @@ class SnippetHost:
             }
             request = line("start", number, content)
         except (TypeError, ValueError, RecursionError) as error:
-            raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
+            raise SnippetError(
+                snippet.told(f"its input cannot be sent as JSON: {error}"), code=Code.FAILED_SNIPPET
+            ) from error
         with self._pool.worker(job, self.limits) as worker:
             end = worker.exchange(
                 number,
@@ -348,5 +357,5 @@ class SnippetHost:
             )
         if isinstance(end, Failure):
             cause = None if callbacks is None or end.question is None else callbacks.errors.get(end.question)
-            raise SnippetError(snippet.told(end.problem)) from cause
+            raise SnippetError(snippet.told(end.problem), code=Code.FAILED_SNIPPET) from cause
         return end.value

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, SnippetError
 from aigo_bridge.snippets.channel import Callback
 from aigo_bridge.snippets.protocol import InOut, Remote, decode, encode, plain
@@ -38,7 +39,9 @@ async def call_here(
         arguments = [_argument(value, callbacks, inout, failures) for value in args]
         named = {name: _argument(value, callbacks, inout, failures) for name, value in kwargs.items()}
     except (TypeError, ValueError, RecursionError) as error:
-        raise SnippetError(snippet.told(f"its input cannot be sent as JSON: {error}")) from error
+        raise SnippetError(
+            snippet.told(f"its input cannot be sent as JSON: {error}"), code=Code.FAILED_SNIPPET
+        ) from error
     try:
         if snippet not in functions:
             functions[snippet] = load(place, snippet.function)
@@ -52,7 +55,7 @@ async def call_here(
     except Exception as error:
         if error in failures and not isinstance(error, BridgeError):
             raise
-        raise SnippetError(snippet.told(describe(error, place))) from error
+        raise SnippetError(snippet.told(describe(error, place)), code=Code.FAILED_SNIPPET) from error
 
 
 def _argument(

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SnippetError, UsageError
 from aigo_bridge.process.temporary import make_folder, remove_folder
 from aigo_bridge.sandbox.levels import REFUSAL, REFUSED, keep_memory_private
@@ -47,6 +48,8 @@ _PATIENCE = 60.0
 
 class SnippetsRefusedError(SnippetError):
     """Snippets cannot be confined here as they have to be, so none runs."""
+
+    usual_code = Code.UNCONFINED_SNIPPETS
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,10 @@ def choose(level: str | None = None, tell: Callable[[str], None] | None = None) 
     """
     wish = next((known_level for known_level in LEVELS if known_level == level), None)
     if wish is None and level is not None:
-        raise UsageError(f"--snippets: found {level!r}, expected {', '.join(LEVELS[:-1])} or {LEVELS[-1]}")
+        raise UsageError(
+            f"--snippets: found {level!r}, expected {', '.join(LEVELS[:-1])} or {LEVELS[-1]}",
+            code=Code.WRONG_OPTION,
+        )
     with _CHOICE.lock:
         if wish != _CHOICE.asked:
             _CHOICE.found = None

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SolverTrace, TraceMetadata
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models.protocol import Model, Models
@@ -34,7 +35,9 @@ class AgentRun:
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
         if self._runner is None:
-            raise UnsupportedPlanError("agent_solver: this engine has no sandbox for the tools of agents")
+            raise UnsupportedPlanError(
+                "agent_solver: this engine has no sandbox for the tools of agents", code=Code.ENGINE_GAP
+            )
         spec = self._spec
         task = AgentTask(
             agent=Agent(spec.name, spec.tools),

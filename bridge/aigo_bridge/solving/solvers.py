@@ -22,6 +22,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import GroupedSolverTrace, ModelResponse, SolverTrace, Trace, make_explicit
 from aigo_bridge.dtypes.validation import problems
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
@@ -227,7 +228,8 @@ def _generate_message(builder: GenerateMessageBuilder) -> _Step:
         raise UnsupportedPlanError(
             "generate_message: a message of extra_input_messages has terminate_if, which means nothing for"
             " a message that"
-            " does not stay in the conversation (put it on the builder itself)"
+            " does not stay in the conversation (put it on the builder itself)",
+            code=Code.WRONG_CONVERSATION,
         )
     extra = [(message.role, SampleTemplate(message.content)) for message in builder.extra_input_messages]
 

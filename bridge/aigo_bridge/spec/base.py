@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 
 KEY_PATTERN = r"^[a-zA-Z0-9_\-]+$"
@@ -230,7 +231,9 @@ def duplicates(
             continue
         if key in seen:
             yield Issue(
-                f"{what} {key!r} is given twice; the other is [{seen[key]}]", path=(*path, index, name)
+                f"{what} {key!r} is given twice; the other is [{seen[key]}]",
+                path=(*path, index, name),
+                code=Code.REPEATED_ENTRY,
             )
         seen.setdefault(key, index)
 
@@ -238,7 +241,9 @@ def duplicates(
 def not_finite(value: Any, path: Path) -> Iterator[Issue]:
     """Infinity and not-a-number where a number is compared or added."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield Issue(f"{path[-1]!r}: found {value}, expected a finite number", path=path)
+        yield Issue(
+            f"{path[-1]!r}: found {value}, expected a finite number", path=path, code=Code.WRONG_VALUE
+        )
 
 
 def texts_of(part: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, str]]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.spec.base import OneOf, Path, Templated, has_marker, not_finite
 from aigo_bridge.spec.metric import METRICS, FieldMetric, MetricSpec, NamedMetric
@@ -120,7 +121,7 @@ class BinaryClassificationMetric(MetricSpec):
         positive, negative = document.get("positive_answer"), document.get("negative_answer")
         if isinstance(positive, str) and positive == negative and not has_marker(positive):
             message = "'positive_answer' and 'negative_answer' are the same"
-            yield Issue(message, path=(*path, "negative_answer"))
+            yield Issue(message, path=(*path, "negative_answer"), code=Code.CONTRADICTION)
 
 
 class MulticlassClassificationMetric(MetricSpec):

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.spec.base import DisplayName, JsonMap, Scalar, SpecModel
 
@@ -201,6 +202,7 @@ def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
                     path=("config", parameter.key),
                     hint=f"give it: --config {parameter.key}=…",
                     option="--config",
+                    code=Code.MISSING_PARAMETER,
                 )
             )
     keys = [parameter.key for parameter in parameters]
@@ -213,6 +215,7 @@ def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
                     f"unknown parameter {key!r}",
                     path=("config", key),
                     hint=f"did you mean {near[0]!r}?" if near else f"the task's parameters: {listed}",
+                    code=Code.UNKNOWN_PARAMETER,
                 )
             )
     if issues:
@@ -264,7 +267,9 @@ def parse_text(parameter: Parameter, text: str) -> Any:
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or "not YAML"
         message = f"parameter {parameter.key!r}: cannot read {text!r} as a value: {problem}"
-        raise SpecError([Issue(message, path=("config", parameter.key))]) from error
+        raise SpecError(
+            [Issue(message, path=("config", parameter.key), code=Code.WRONG_PARAMETER)]
+        ) from error
 
 
 def _typed_number(parameter: IntParameter | FloatParameter, text: str) -> int | float | str:
@@ -290,7 +295,7 @@ def _checked(parameter: Parameter, value: Any, issues: list[Issue]) -> Any:
         return _fitted(parameter, value)
     except _WrongValueError as error:
         message = f"parameter {parameter.key!r}: found {value!r}, expected {error}"
-        issues.append(Issue(message, path=("config", parameter.key)))
+        issues.append(Issue(message, path=("config", parameter.key), code=Code.WRONG_PARAMETER))
         return value
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.spec.base import (
     OneOf,
@@ -124,21 +125,30 @@ class StringEqualsMCQAScorer(ScorerSpec):
             for name, usual in (("continuations", None), ("length_normalisation", "none")):
                 if document.get(name) not in (None, usual):
                     message = f"{name!r} has no meaning here: answers are compared by their first character"
-                    yield Issue(message, path=(*path, name), hint="add 'method: loglikelihood'")
+                    yield Issue(
+                        message,
+                        path=(*path, name),
+                        hint="add 'method: loglikelihood'",
+                        code=Code.WRONG_CHOICES,
+                    )
             yield from _check_letters(document.get("choices"), (*path, "choices"))
             return
         choices, continuations = document.get("choices"), document.get("continuations")
         for name, listed in (("choices", choices), ("continuations", continuations)):
             for index, text in enumerate(listed) if isinstance(listed, list) else ():
                 if text == "":
-                    yield Issue(f"{name!r}: an empty text has no likelihood", path=(*path, name, index))
+                    yield Issue(
+                        f"{name!r}: an empty text has no likelihood",
+                        path=(*path, name, index),
+                        code=Code.WRONG_CHOICES,
+                    )
         if (
             isinstance(choices, list)
             and isinstance(continuations, list)
             and len(choices) != len(continuations)
         ):
             count = f"found {len(continuations)}, expected one for each of the {len(choices)} choices"
-            yield Issue(f"'continuations': {count}", path=(*path, "continuations"))
+            yield Issue(f"'continuations': {count}", path=(*path, "continuations"), code=Code.WRONG_CHOICES)
 
 
 class BleuScorer(ScorerSpec):
@@ -197,7 +207,11 @@ class ModelAsAJudgeClassifierScorer(_Judge):
         for label in dict.fromkeys(correct):
             if label in incorrect:
                 at = (*path, "incorrect_labels", incorrect.index(label))
-                yield Issue(f"label {label!r} is in 'correct_labels' and in 'incorrect_labels'", path=at)
+                yield Issue(
+                    f"label {label!r} is in 'correct_labels' and in 'incorrect_labels'",
+                    path=at,
+                    code=Code.LABELS_OVERLAP,
+                )
         for name, labels in (("correct_labels", correct), ("incorrect_labels", incorrect)):
             if document.get(name) == [] and not labels:
                 other = "0" if name == "correct_labels" else "1"
@@ -205,6 +219,7 @@ class ModelAsAJudgeClassifierScorer(_Judge):
                     f"{name!r} is empty, so every known label counts as {other}",
                     path=(*path, name),
                     severity="warning",
+                    code=Code.LABELS_OVERLAP,
                 )
 
     def problems(self) -> Iterator[tuple[Path, Issue]]:
@@ -217,7 +232,10 @@ class ModelAsAJudgeClassifierScorer(_Judge):
                 message = (
                     f"label {label!r} is among the correct and the incorrect labels, so it counts as correct"
                 )
-                yield ("incorrect_labels", number_of), Issue(message, severity="warning")
+                yield (
+                    ("incorrect_labels", number_of),
+                    Issue(message, severity="warning", code=Code.LABELS_OVERLAP),
+                )
 
 
 class ModelAsAJudgeScorer(_Judge):
@@ -241,12 +259,16 @@ class ModelAsAJudgeScorer(_Judge):
         low, high = number(document.get("score_min", 0.0)), number(document.get("score_max", 1.0))
         if low is not None and high is not None and low >= high:
             message = f"'score_min' is {low:g} and 'score_max' is {high:g}, expected less than that"
-            yield Issue(message, path=(*path, "score_min" if "score_min" in document else "score_max"))
+            yield Issue(
+                message,
+                path=(*path, "score_min" if "score_min" in document else "score_max"),
+                code=Code.WRONG_SCORE_RANGE,
+            )
 
     def problems(self) -> Iterator[tuple[Path, Issue]]:
         if not float(self.score_min) < float(self.score_max):
             message = f"score_min is {self.score_min}, expected a number below score_max ({self.score_max})"
-            yield ("score_min",), Issue(message)
+            yield ("score_min",), Issue(message, code=Code.WRONG_SCORE_RANGE)
 
 
 class LabelerViaModelScorer(_Judge):
@@ -401,12 +423,16 @@ def _check_letters(value: Any, path: Path) -> Iterator[Issue]:
             value = json.loads(value)
         except ValueError:
             if not value.lstrip().startswith("["):  # a Python list is allowed, and read when it is needed
-                yield Issue(f"'choices': found {value!r}, expected a list of single letters", path=path)
+                yield Issue(
+                    f"'choices': found {value!r}, expected a list of single letters",
+                    path=path,
+                    code=Code.WRONG_CHOICES,
+                )
             return
     for index, choice in enumerate(value) if isinstance(value, list) else ():
         if isinstance(choice, str) and len(choice) != 1 and "{" not in choice:
             message = f"choice {choice!r} can never be given: answers are compared by their first character"
-            yield Issue(message, path=(*path, index))
+            yield Issue(message, path=(*path, index), code=Code.WRONG_CHOICES)
 
 
 SCORERS |= {

@@ -9,6 +9,7 @@ import math
 from statistics import NormalDist
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.process import install_command
 
@@ -18,6 +19,8 @@ LEVEL = 0.95
 
 class MissingScipyError(UsageError):
     """Scipy is not installed."""
+
+    usual_code = Code.MISSING_PACKAGE
 
 
 def special_functions() -> Any:

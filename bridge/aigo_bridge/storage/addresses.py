@@ -6,6 +6,7 @@ import importlib.util
 import re
 from dataclasses import dataclass
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.process import install_command
 
@@ -95,17 +96,22 @@ def parse(text: str) -> Address:
     scheme = SCHEMES.get(match["scheme"].lower()) if match else None
     if match is None or scheme is None:
         schemes = ", ".join(f"{name}://" for name in SCHEMES)
-        raise UsageError(f"found {text!r}, expected a path, or an address that begins with {schemes}")
+        raise UsageError(
+            f"found {text!r}, expected a path, or an address that begins with {schemes}",
+            code=Code.WRONG_ADDRESS,
+        )
     if _PASSWORD.match(match["rest"]):
         raise UsageError(
             f"found an address {scheme.name}://…@… with a password; keys stand in the environment"
-            " or in its own configuration, never in an address"
+            " or in its own configuration, never in an address",
+            code=Code.WRONG_ADDRESS,
         )
     key = match["rest"].rstrip("/")
     parts = key.split("/")
     if not key or any(part in ("", ".", "..") for part in parts) or "\0" in key:
         raise UsageError(
-            f"found {text!r}, expected {scheme.name}://BUCKET/KEY without empty parts, '.' and '..'"
+            f"found {text!r}, expected {scheme.name}://BUCKET/KEY without empty parts, '.' and '..'",
+            code=Code.WRONG_ADDRESS,
         )
     return Address(scheme, key)
 
@@ -124,5 +130,6 @@ def require_package(scheme: Scheme) -> None:
         command = install_command(scheme.extra) or f"pip install {scheme.package}"
         raise UsageError(
             f"{scheme.name}:// needs {scheme.package}, which is not installed (extra {scheme.extra!r} of"
-            f" aigo-bridge); run: {command}"
+            f" aigo-bridge); run: {command}",
+            code=Code.MISSING_PACKAGE,
         )

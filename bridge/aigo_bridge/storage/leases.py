@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.storage.addresses import Address
 from aigo_bridge.storage.objects import Stored, find, look, put_bytes, remove
@@ -44,7 +45,7 @@ def lease_seconds() -> float:
     except ValueError:
         seconds = 0
     if not 1 <= seconds <= 3600:
-        raise UsageError(f"{SECONDS}: found {text!r}, expected 1 to 3600")
+        raise UsageError(f"{SECONDS}: found {text!r}, expected 1 to 3600", code=Code.WRONG_LIMIT)
     return seconds
 
 
@@ -80,7 +81,8 @@ class Lease:
             if any(earlier.get(key) != lease for key, lease in later.items()):
                 self.give_back()
                 raise UsageError(
-                    f"another process writes into {self.folder}: two would overwrite each other's files"
+                    f"another process writes into {self.folder}: two would overwrite each other's files",
+                    code=Code.PLACE_IN_USE,
                 )
         for key in earlier:
             remove(Address(self.folder.scheme, key))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed
 
@@ -61,5 +62,6 @@ def refuse_address(path: object, what: str) -> None:
     text = str(os.fspath(path))
     if is_address(text) or is_collapsed(text):
         raise UsageError(
-            f"{what}: found {text!r}, expected a path of this machine (the command line takes addresses)"
+            f"{what}: found {text!r}, expected a path of this machine (the command line takes addresses)",
+            code=Code.WRONG_ADDRESS,
         )

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.storage.addresses import Address, Scheme, require_package
@@ -38,6 +39,8 @@ _FINAL_NAMES = frozenset(
 
 class StorageError(BridgeError):
     """A storage refuses, cannot be reached, or holds what cannot be taken."""
+
+    usual_code = Code.FAILED_STORAGE
 
 
 @dataclass(frozen=True)

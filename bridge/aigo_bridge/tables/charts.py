@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.report.values import number_text
@@ -99,11 +100,15 @@ def chart(name: ChartName, results: Results) -> Chart:
     """
     drawn = _CHARTS[name](results)
     if not drawn.rows:
-        raise UsageError(f"the results have nothing for the chart {name!r}, expected {_NEEDED[name]}")
+        raise UsageError(
+            f"the results have nothing for the chart {name!r}, expected {_NEEDED[name]}",
+            code=Code.UNDRAWABLE_CHART,
+        )
     if len(drawn.rows) > _MOST_BARS:
         raise UsageError(
             f"the chart {name!r} would have {len(drawn.rows):,} marks, expected {_MOST_BARS} at most:"
-            " name fewer results"
+            " name fewer results",
+            code=Code.UNDRAWABLE_CHART,
         )
     return drawn
 
@@ -140,7 +145,9 @@ def format_of(out: Path) -> str:
     """
     kind = out.suffix.lower()
     if kind not in (".svg", ".png"):
-        raise UsageError(f"{out}: found the suffix {out.suffix!r}, expected .svg or .png")
+        raise UsageError(
+            f"{out}: found the suffix {out.suffix!r}, expected .svg or .png", code=Code.WRONG_OPTION
+        )
     return kind
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.process import install_command, pip_install
 
@@ -29,4 +30,6 @@ def package(module: str, purpose: str, extra: str | None = None) -> Any:
             raise
         name = _DISTRIBUTIONS.get(error.name, error.name)
         command = (None if extra is None else install_command(extra)) or pip_install(name)
-        raise UsageError(f"{purpose} needs {name}, which is not installed; run: {command}") from error
+        raise UsageError(
+            f"{purpose} needs {name}, which is not installed; run: {command}", code=Code.MISSING_PACKAGE
+        ) from error

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.report.values import json_line, number_text
@@ -99,7 +100,8 @@ def format_of(out: Path) -> str:
         return kind
     raise UsageError(
         f"{out}: found the suffix {out.suffix!r}, expected .csv, .jsonl (also with .gz, .zst), .parquet or"
-        " .xlsx"
+        " .xlsx",
+        code=Code.WRONG_OPTION,
     )
 
 
@@ -179,7 +181,8 @@ def _write_xlsx(file: BinaryIO, out: Path, sheets: Sequence[Sheet], written: Wri
                 if number >= SHEET_ROWS:
                     raise UsageError(
                         f"{out}: a sheet has {SHEET_ROWS - 1:,} rows at most, and {sheet.name!r} has more;"
-                        f" expected .csv, .jsonl or .parquet"
+                        f" expected .csv, .jsonl or .parquet",
+                        code=Code.UNUSABLE_OUTPUT,
                     )
                 for column, name in enumerate(sheet.columns):
                     _write_cell(page, number, column, row.get(name), written)

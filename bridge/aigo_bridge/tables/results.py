@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.importing.file_kinds import expanded
 from aigo_bridge.report.sources import EVALUATION, ResultSource, sources_of
@@ -151,7 +152,10 @@ class Results:
             UsageError: there is no such table.
         """
         if name not in SCHEMAS:
-            raise UsageError(f"there is no table {name!r}, expected one of {', '.join(map(repr, SCHEMAS))}")
+            raise UsageError(
+                f"there is no table {name!r}, expected one of {', '.join(map(repr, SCHEMAS))}",
+                code=Code.UNKNOWN_CHOICE,
+            )
         return Table(name, self)
 
     def results(self) -> Table:
@@ -240,5 +244,5 @@ def results_at(locations: Iterable[str | os.PathLike[str]]) -> Results:
     for source in sources:
         if source.path is not None and not source.path.is_file():
             named = "" if source.evaluation is None else f", which {source.path.with_name(EVALUATION)} names"
-            raise UsageError(f"there is no result log {str(source.path)!r}{named}")
+            raise UsageError(f"there is no result log {str(source.path)!r}{named}", code=Code.NOTHING_THERE)
     return Results(sources)

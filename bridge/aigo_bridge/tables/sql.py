@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.tables.extras import package
 from aigo_bridge.tables.results import BATCH_ROWS, Results
@@ -116,7 +117,10 @@ def _computed(duckdb: Any, batches: Any) -> Iterator[Any]:
 def _check_names(columns: tuple[str, ...]) -> None:
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
-        raise UsageError(f"the query gives several columns {twice[0]!r}, expected one of each name (… AS …)")
+        raise UsageError(
+            f"the query gives several columns {twice[0]!r}, expected one of each name (… AS …)",
+            code=Code.WRONG_QUERY,
+        )
 
 
 def tables_of(query: str) -> list[TableName]:
@@ -130,7 +134,7 @@ def tables_of(query: str) -> list[TableName]:
         kinds = [statement.type.name for statement in duckdb.extract_statements(query)]
         if kinds != ["SELECT"]:
             what = f"{len(kinds)} statements" if len(kinds) != 1 else kinds[0]
-            raise UsageError(f"the query: found {what}, expected one SELECT")
+            raise UsageError(f"the query: found {what}, expected one SELECT", code=Code.WRONG_QUERY)
         with duckdb.connect(":memory:") as connection:
             for name in SCHEMAS:
                 connection.execute(_definition(name))
@@ -165,7 +169,8 @@ def _fill(connection: Any, name: TableName, results: Results) -> None:
 def _wrong(error: BaseException) -> UsageError:
     names = ", ".join(SCHEMAS)
     return UsageError(
-        f"the query: {str(error).strip()}\n  expected tables: {names} (columns: aigo-bridge sql --schema)"
+        f"the query: {str(error).strip()}\n  expected tables: {names} (columns: aigo-bridge sql --schema)",
+        code=Code.WRONG_QUERY,
     )
 
 

@@ -21,7 +21,8 @@ from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.runtime import Undefined
 from markupsafe import Markup
 
-from aigo_bridge.errors import Issue, TemplateError
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import Issue, TemplateError, issue_from
 from aigo_bridge.templates import rendering
 from aigo_bridge.templates.budget import Budget, OverBudgetError
 from aigo_bridge.templates.names import MissingName, Reads, UnknownNameError, reads_of, whole_path
@@ -48,7 +49,8 @@ def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, 
     """The tree of a text, and the names that it reads. Raises `TemplateError`."""
     if len(source) > LONGEST_SOURCE:
         raise TemplateError(
-            f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}"
+            f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}",
+            code=Code.TEMPLATE_TOO_COSTLY,
         )
     try:
         tree = _bounded_tree(source, environment)
@@ -58,16 +60,20 @@ def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, 
     except TemplateError:
         raise
     except (RecursionError, MemoryError) as error:
-        raise TemplateError("the template is nested too deeply") from error
+        raise TemplateError("the template is nested too deeply", code=Code.TEMPLATE_TOO_COSTLY) from error
     except ValueError as error:
-        raise TemplateError(f"the template has a number that cannot be read: {error}") from error
+        raise TemplateError(
+            f"the template has a number that cannot be read: {error}", code=Code.TEMPLATE_SYNTAX
+        ) from error
 
 
 def _bounded_tree(source: str, environment: SampleEnvironment) -> nodes.Template:
     numbers: list[tuple[int, str]] = []
     for count, (line, kind, text) in enumerate(environment.lexer.tokeniter(source, None)):
         if count > MOST_TOKENS:
-            raise TemplateError(f"a template of more than {MOST_TOKENS:,} tokens of code")
+            raise TemplateError(
+                f"a template of more than {MOST_TOKENS:,} tokens of code", code=Code.TEMPLATE_TOO_COSTLY
+            )
         if kind in ("float", "integer") and not _is_finite(kind, text):
             numbers.append((line, text))
     if numbers:
@@ -76,7 +82,7 @@ def _bounded_tree(source: str, environment: SampleEnvironment) -> nodes.Template
     for node in tree.find_all(_OTHER_TEMPLATES):
         tag = type(node).__name__.lower().removeprefix("from")
         message = f"`{{% {tag} %}}` is not available: a template is one text"
-        raise TemplateError([Issue(message, line=node.lineno, column=1)])
+        raise TemplateError([Issue(message, line=node.lineno, column=1, code=Code.TEMPLATE_SYNTAX)])
     return tree
 
 
@@ -95,6 +101,7 @@ def _number_issues(source: str, numbers: Sequence[tuple[int, str]]) -> list[Issu
             line=line,
             column=lines[line - 1].find(text) + 1,
             source_line=lines[line - 1],
+            code=Code.TEMPLATE_SYNTAX,
         )
         for line, text in numbers[:_MOST_PROBLEMS]
     ]
@@ -109,6 +116,7 @@ def syntax_issue(source: str, line: int, message: str, environment: SampleEnviro
         line=line,
         column=_column(text, environment),
         source_line=text,
+        code=Code.TEMPLATE_SYNTAX,
     )
 
 
@@ -287,7 +295,7 @@ class Compiled:
         try:
             values = rendering.pickled(named)
         except TypeError as error:
-            raise TemplateError(str(error)) from error
+            raise TemplateError(str(error), code=Code.TEMPLATE_FAILED) from error
         if self._slow:
             self._refuse_slow(values)
         request = rendering.pickled((job, self._environment.name, self.source, tuple(variables), values))
@@ -296,14 +304,14 @@ class Compiled:
         except rendering.RenderingStoppedError as error:
             if error.slow:
                 self._slow[_digest(values)] = str(error)
-            raise TemplateError(str(error)) from error
+            raise TemplateError(str(error), code=Code.TEMPLATE_TOO_COSTLY) from error
         kind, content = answer[:1], answer[1:]
         if kind == b"t":
             return content.decode("utf-8", "surrogatepass")
         if kind == b"v":
             return rendering.read(content)
         slow, issues = json.loads(content)
-        problem = TemplateError([Issue(**{**issue, "path": tuple(issue["path"])}) for issue in issues])
+        problem = TemplateError(list(map(issue_from, issues)))
         if slow:
             self._slow[_digest(values)] = str(problem)
         raise problem
@@ -314,10 +322,13 @@ class Compiled:
         """
         message = self._slow.get(_digest(values))
         if message is not None:
-            raise TemplateError(message)
+            raise TemplateError(message, code=Code.TEMPLATE_TOO_COSTLY)
         if len(self._slow) >= _MOST_SLOW_ROWS:
             count = f"{_MOST_SLOW_ROWS} different rows"
-            raise TemplateError(f"the template took too long with {count}, and is not rendered again")
+            raise TemplateError(
+                f"the template took too long with {count}, and is not rendered again",
+                code=Code.TEMPLATE_TOO_COSTLY,
+            )
 
     def _value(self, variables: Mapping[str, Any], plain: bool) -> Any:
         expression = self._expression
@@ -339,12 +350,12 @@ class Compiled:
             text = error.message or "the template failed"
         else:
             text = f"{type(error).__name__}: {error}"
-        return Issue(text, line=line, source_line=self._line(line))
+        return Issue(text, line=line, source_line=self._line(line), code=Code.TEMPLATE_FAILED)
 
     def _unknown_name(self, missing: MissingName, variables: Mapping[str, Any], line: int | None) -> Issue:
         name = missing.name
         if name is None or missing.hint is not None:
-            return Issue(missing.explain(), line=line, source_line=self._line(line))
+            return Issue(missing.explain(), line=line, source_line=self._line(line), code=Code.UNKNOWN_NAME)
         is_variable = missing.owner_is_unknown
         known = list(variables) if is_variable else _names_in(missing.owner)
         expression = name if is_variable else self._expression_for(name)
@@ -352,7 +363,7 @@ class Compiled:
         close = difflib.get_close_matches(name, known, n=1)
         message = f"`{expression}` is undefined" + (f"; known: {listing}" if known else "")
         hint = f"did you mean `{expression.removesuffix(name)}{close[0]}`?" if close else None
-        return Issue(message, line=line, hint=hint, source_line=self._line(line))
+        return Issue(message, line=line, hint=hint, source_line=self._line(line), code=Code.UNKNOWN_NAME)
 
     def _expression_for(self, name: str) -> str:
         for path in sorted(self.lines, key=len):
@@ -383,9 +394,11 @@ def _generate(source: str, tree: nodes.Template, environment: SampleEnvironment)
     except TemplateSyntaxError as error:
         raise TemplateError([syntax_issue(source, error.lineno, error.message or "", environment)]) from error
     except SyntaxError as error:
-        raise TemplateError(f"the template is nested too deeply: {error.msg}") from error
+        raise TemplateError(
+            f"the template is nested too deeply: {error.msg}", code=Code.TEMPLATE_TOO_COSTLY
+        ) from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
-        raise TemplateError("the template is nested too deeply") from error
+        raise TemplateError("the template is nested too deeply", code=Code.TEMPLATE_TOO_COSTLY) from error
 
 
 def _constant_text(tree: nodes.Template) -> str | None:

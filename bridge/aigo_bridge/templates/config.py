@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, TemplateError
 from aigo_bridge.templates.budget import Budget, OverBudgetError
 
@@ -89,7 +90,7 @@ class _Binding:
             if not self.overdrawn:
                 self.overdrawn = True
                 message = f"config values make the document longer than {_LARGEST_DOCUMENT:,} characters"
-                self.issues.append(Issue(message, path=path))
+                self.issues.append(Issue(message, path=path, code=Code.TEMPLATE_TOO_COSTLY))
             return text
         pieces.append(text[end:])
         return "".join(pieces)
@@ -160,7 +161,9 @@ class _Binding:
         hint: str | None = None,
     ) -> None:
         line, column = position(text, match.start())
-        self.issues.append(Issue(message, line=line, column=column, path=path, hint=hint))
+        self.issues.append(
+            Issue(message, line=line, column=column, path=path, hint=hint, code=Code.UNKNOWN_PLACEHOLDER)
+        )
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

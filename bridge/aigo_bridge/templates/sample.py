@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2.runtime import ChainableUndefined
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.templates.compiling import compile_template
 from aigo_bridge.templates.names import MissingName, NamePath
@@ -135,11 +136,15 @@ def as_list(value: Any) -> list[Any]:
     if isinstance(value, tuple | range):
         return list(value)
     if not isinstance(value, str):
-        raise TemplateError(f"found a value of type {type(value).__name__!r}, expected a list")
+        raise TemplateError(
+            f"found a value of type {type(value).__name__!r}, expected a list", code=Code.NOT_A_LIST
+        )
     items = _parsed(value)
     if not isinstance(items, list | tuple):
         shown = value if len(value) <= 80 else value[:77] + "…"
-        raise TemplateError(f"found the text {shown!r}, expected a list in JSON or Python form")
+        raise TemplateError(
+            f"found the text {shown!r}, expected a list in JSON or Python form", code=Code.NOT_A_LIST
+        )
     return list(items)
 
 

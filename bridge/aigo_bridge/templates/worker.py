@@ -15,6 +15,7 @@ import signal
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.templates import rendering
 from aigo_bridge.templates.budget import OutOfTimeError
@@ -55,7 +56,10 @@ def _answer(request: bytes) -> bytes:
     # A type whose module cannot be found, or that does not let itself be made anew.
     except Exception as error:  # noqa: BLE001
         return _problem(
-            TemplateError(f"a value cannot be sent to the process that renders the template: {error}")
+            TemplateError(
+                f"a value cannot be sent to the process that renders the template: {error}",
+                code=Code.TEMPLATE_FAILED,
+            )
         )
     try:
         return _done(job, environment, source, variables)
@@ -63,9 +67,11 @@ def _answer(request: bytes) -> bytes:
         return _problem(error)
     except (MemoryError, RecursionError) as error:
         what = "takes too much memory" if isinstance(error, MemoryError) else "is nested too deeply"
-        return _problem(TemplateError(f"the template, or what it gives, {what}"))
+        return _problem(
+            TemplateError(f"the template, or what it gives, {what}", code=Code.TEMPLATE_TOO_COSTLY)
+        )
     except TypeError as error:  # a value that no field can hold
-        return _problem(TemplateError(str(error)))
+        return _problem(TemplateError(str(error), code=Code.TEMPLATE_FAILED))
 
 
 def _done(job: str, environment: str, source: str, variables: dict[str, Any]) -> bytes:

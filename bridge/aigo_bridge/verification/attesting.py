@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.provenance.envelope import signed
 from aigo_bridge.provenance.record import provenance_file, read_provenance, stem_of
@@ -61,7 +62,9 @@ def attest_with(sign: Sign, result: Path, target: Path) -> Path:
         findings = provenance_findings(texts, read_provenance(file))
         if findings:
             hint = "aigo-bridge verify tells all of it"
-            raise EvidenceError([Issue(str(findings[0]), file=str(result), hint=hint)])
+            raise EvidenceError(
+                [Issue(str(findings[0]), file=str(result), hint=hint, code=Code.BROKEN_ATTESTATION)]
+            )
         provenance = (file.name, file.read_bytes())
     _write(target, sign(payload(statement_of(texts, provenance))))
     return target
@@ -85,15 +88,26 @@ def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: boo
     file = bundle_file(result) if keyless else attestation_file(result)
     if not file.is_file():
         hint = f"aigo-bridge attest RESULT {'--keyless' if keyless else '--key FILE'}"
-        raise EvidenceError([Issue("there is no attestation of the result", file=str(file), hint=hint)])
+        raise EvidenceError(
+            [
+                Issue(
+                    "there is no attestation of the result",
+                    file=str(file),
+                    hint=hint,
+                    code=Code.BROKEN_ATTESTATION,
+                )
+            ]
+        )
     attestation = read_document(file)
     try:
         statement = statement_in(envelope_in(attestation))
     except ValueError as error:
-        raise EvidenceError([Issue(str(error), file=str(file))]) from error
+        raise EvidenceError([Issue(str(error), file=str(file), code=Code.BROKEN_ATTESTATION)]) from error
     expected = statement_of(texts, None)
     if subject_digest(statement) != subject_digest(expected):
-        raise EvidenceError([Issue("it is the attestation of another file", file=str(file))])
+        raise EvidenceError(
+            [Issue("it is the attestation of another file", file=str(file), code=Code.BROKEN_ATTESTATION)]
+        )
     disclosure = disclosure_of(texts, attestation, sample)
     name = _OTHER.sub("-", sample).strip("-")[:60] or "sample"
     target = out or result.with_name(f"{stem_of(result)}.sample-{name}.json")
@@ -103,7 +117,7 @@ def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: boo
 
 def _texts(result: Path) -> ResultTexts:
     if not result.is_file():
-        raise UsageError(f"there is no result {str(result)!r}")
+        raise UsageError(f"there is no result {str(result)!r}", code=Code.NOTHING_THERE)
     return read_texts(result)
 
 

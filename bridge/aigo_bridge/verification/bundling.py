@@ -24,6 +24,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.exporting.manifest import manifest_of
@@ -79,7 +80,7 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
         OSError: the bundle cannot be written.
     """
     if not contents.result.is_file():
-        raise UsageError(f"there is no result {str(contents.result)!r}")
+        raise UsageError(f"there is no result {str(contents.result)!r}", code=Code.NOTHING_THERE)
     frame = LogReader(contents.result).frame()
     with tempfile.TemporaryDirectory(prefix="aigo-bundle-") as folder:
         place = Path(folder)
@@ -113,19 +114,19 @@ def _cassette(contents: Contents) -> Path:
     cassette, file = contents.cassette, provenance_file(contents.result)
     assert cassette is not None
     if not cassette.is_file():
-        raise UsageError(f"there is no cassette {str(cassette)!r}")
+        raise UsageError(f"there is no cassette {str(cassette)!r}", code=Code.MISSING_FILE)
     check = check_cassette(cassette, read_provenance(file) if file.is_file() else None)
     if check.findings:
-        raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette))])
+        raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)])
     return cassette
 
 
 def _log_members(log: Path) -> dict[str, Path]:
     """The files of a native log, the one that names it first."""
     if not log.exists():
-        raise UsageError(f"there is no log {str(log)!r}")
+        raise UsageError(f"there is no log {str(log)!r}", code=Code.NOTHING_THERE)
     if log.is_dir():
-        raise UsageError(f"{str(log)!r} is a folder: name the log itself")
+        raise UsageError(f"{str(log)!r} is a folder: name the log itself", code=Code.NOTHING_THERE)
     names = logs_by_engine([str(log)])
     files = [file.absolute() for name in names for file in native_files(name, log)]
     files = list(dict.fromkeys(files)) or [log.absolute()]
@@ -240,10 +241,12 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
             manifest = _manifest(path, archive)
             findings = [*_unpacked(archive, entries, manifest["members"], folder)]
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise EvidenceError([Issue(f"cannot be read as a bundle: {error}", file=str(path))]) from error
+        raise EvidenceError(
+            [Issue(f"cannot be read as a bundle: {error}", file=str(path), code=Code.BROKEN_BUNDLE)]
+        ) from error
     result = _inside(folder, manifest.get("result"))
     if result is None or not result.is_file():
-        raise EvidenceError([Issue("the bundle has no result", file=str(path))])
+        raise EvidenceError([Issue("the bundle has no result", file=str(path), code=Code.BROKEN_BUNDLE)])
     task = _inside(folder, manifest.get("task"))
     rows_file = None if task is None else task / ROWS
     rows = None
@@ -283,7 +286,9 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         elif kind not in (0, 8) or entry.is_dir():
             problem = f"member {entry.filename!r:.80} is no regular file"
     if problem is not None:
-        raise EvidenceError([Issue(f"cannot be read as a bundle: {problem}", file=str(path))])
+        raise EvidenceError(
+            [Issue(f"cannot be read as a bundle: {problem}", file=str(path), code=Code.BROKEN_BUNDLE)]
+        )
     return entries
 
 
@@ -292,12 +297,24 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         with archive.open(MANIFEST) as file:
             manifest = read_json(file.read(LARGEST_MANIFEST))
     except KeyError as error:
-        raise EvidenceError([Issue(f"it has no {MANIFEST}: it is no bundle", file=str(path))]) from error
+        raise EvidenceError(
+            [Issue(f"it has no {MANIFEST}: it is no bundle", file=str(path), code=Code.BROKEN_BUNDLE)]
+        ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise EvidenceError([Issue(f"its {MANIFEST} is none of {FORMAT}", file=str(path))])
+        raise EvidenceError(
+            [Issue(f"its {MANIFEST} is none of {FORMAT}", file=str(path), code=Code.BROKEN_BUNDLE)]
+        )
     content = {name: value for name, value in manifest.items() if name != "digest"}
     if canonical_digest(content) != manifest.get("digest") or not isinstance(manifest.get("members"), dict):
-        raise EvidenceError([Issue(f"its {MANIFEST} was altered: its digest is another", file=str(path))])
+        raise EvidenceError(
+            [
+                Issue(
+                    f"its {MANIFEST} was altered: its digest is another",
+                    file=str(path),
+                    code=Code.BROKEN_BUNDLE,
+                )
+            ]
+        )
     return manifest
 
 

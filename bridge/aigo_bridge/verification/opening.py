@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exporting.manifest import read_manifest
@@ -46,7 +47,7 @@ def verify_any(path: Path, materials: Materials) -> Verification:
         SpecError, DatasetError: the user's own task cannot be planned.
     """
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}")
+        raise UsageError(f"there is no file {str(path)!r}", code=Code.NOTHING_THERE)
     if is_bundle(path):
         return _verify_bundle(path, materials)
     if _is_disclosure(path):

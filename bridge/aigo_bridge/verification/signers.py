@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.provenance.envelope import key_id, public_key, signature_problem
 from aigo_bridge.provenance.sigstore_bundles import Identity, identity_problem, is_bundle, logged_at
@@ -71,11 +72,13 @@ def identity_of(name: str | None, issuer: str | None, trust: Path | None) -> Ide
     if name is None and issuer is None:
         if trust is not None:
             raise UsageError(
-                "--trust-config is for signatures of an identity: name it with --identity and --issuer"
+                "--trust-config is for signatures of an identity: name it with --identity and --issuer",
+                code=Code.OPTIONS_APART,
             )
         return None
     if not name or not issuer:
         raise UsageError(
-            "--identity and --issuer go together: anybody can be of that name at another provider"
+            "--identity and --issuer go together: anybody can be of that name at another provider",
+            code=Code.OPTIONS_APART,
         )
     return Identity(name, issuer, trust)

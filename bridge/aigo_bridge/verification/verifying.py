@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.cassettes.playing import Cassette
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue, UsageError, dotted
 from aigo_bridge.evaluation.run_files import holds_evaluation, parse_reference
@@ -75,12 +76,14 @@ def verify(result: Path, materials: Materials) -> Verification:
         SpecError, DatasetError: the user's own task cannot be planned.
     """
     if materials.rerun_scorers and materials.task is None:
-        raise UsageError("--rerun-scorers runs the code of your own task: name it with --task")
+        raise UsageError(
+            "--rerun-scorers runs the code of your own task: name it with --task", code=Code.MISSING_ARGUMENT
+        )
     if materials.replay is not None and not materials.replay.is_file():
-        raise UsageError(f"--replay: there is no cassette {str(materials.replay)!r}")
+        raise UsageError(f"--replay: there is no cassette {str(materials.replay)!r}", code=Code.NOTHING_THERE)
     reader = LogReader(result)
     if not result.is_file():
-        raise UsageError(f"there is no result {str(result)!r}")
+        raise UsageError(f"there is no result {str(result)!r}", code=Code.NOTHING_THERE)
     issues = [issue for issue in validate_log(result) if issue.severity == "error"]
     if issues:
         return Verification(result, _without_log(issues, result, materials))
@@ -215,7 +218,9 @@ def own_plan(task: str, frame: TaskResultLog, materials: Materials) -> TaskPlan:
     """
     of_run_file = parse_reference(task) is not None
     if not of_run_file and holds_evaluation(task):
-        raise UsageError(f"{task!r} is a run file: name one of its tasks, as {task}#KEY")
+        raise UsageError(
+            f"{task!r} is a run file: name one of its tasks, as {task}#KEY", code=Code.OPTIONS_APART
+        )
     specification, run_config = frame.specification, frame.specification.run_config
     trials = getattr(run_config, "trials_config", None)
     num_samples = getattr(run_config, "num_samples", None)

@@ -23,6 +23,7 @@ from typing import Any
 import orjson
 
 from aigo_bridge.access.opening import is_below, open_regular, outside
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import engine_class, load_logs
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
@@ -48,6 +49,8 @@ _DEPTH = 12
 
 class ChangedError(BridgeError):
     """A file changed again and again while it was read."""
+
+    usual_code = Code.UNREADABLE_LOG
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
     files = [report.output for report in reports if report.output is not None]
     if not files:
         reasons = "; ".join(report.reason or "nothing could be read" for report in reports)
-        raise EvidenceError(reasons.replace(f"{mirror}{os.sep}", ""))
+        raise EvidenceError(reasons.replace(f"{mirror}{os.sep}", ""), code=Code.UNREADABLE_LOG)
     shutil.rmtree(folder / "log")
     sources = [replace(source, live=frozenset(live)) for source in sources_of(files)]
     state = None
@@ -219,7 +222,7 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
     for _ in range(_TRIES):
         stamps = {path: stamp_at(path) for path in (base, new)}
         if None in stamps.values():
-            raise UsageError("a result is gone")
+            raise UsageError("a result is gone", code=Code.NOTHING_THERE)
         comparison = compare(read_columns(base), read_columns(new))
         content = comparison_json(comparison, FLIPS)
         if not _changed(stamps):

@@ -30,6 +30,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.redaction.secrets import redact_json
 from aigo_bridge.report.pages import BUNDLE, STYLE, asset, policy
@@ -101,7 +102,7 @@ class ViewServer(ThreadingHTTPServer):
 
     def __init__(self, root: Path, port: int = 0):
         if not root.is_dir():
-            raise UsageError(f"{root}: there is no such folder")
+            raise UsageError(f"{root}: there is no such folder", code=Code.NOTHING_THERE)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         # Before the port: where that cannot be had, `server_close` is called.
         self.library = Library(root.resolve())
@@ -110,7 +111,9 @@ class ViewServer(ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             hint = "--port 0 takes any that is free"
-            raise UsageError(f"port {port} cannot be used: {reason} ({hint})") from error
+            raise UsageError(
+                f"port {port} cannot be used: {reason} ({hint})", code=Code.PORT_IN_USE
+            ) from error
         self.guard = Guard(self.server_address[1])
         self.page = _page()
 
@@ -283,7 +286,7 @@ def _ended(work: Work) -> Answer | None:
     if error is None:
         return None
     if isinstance(error, BrokenProcessPool):
-        error = UsageError("the process that read it was ended")
+        error = UsageError("the process that read it was ended", code=Code.FAILED_ENGINE)
     text = str(error) if isinstance(error, (BridgeError, OSError)) else f"{type(error).__name__}: {error}"
     return _json({"problem": text}, HTTPStatus.UNPROCESSABLE_ENTITY)
 

@@ -14,15 +14,26 @@ from tests.bridge.reading.reading_examples import DATASET, RUN_FILES, SINGLE_TUR
 
 from aigo_bridge.cli.failing import LONGEST_LINE, render_issues, wrapped
 from aigo_bridge.cli.terminal import colour_of, width_of
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading import validate_paths
 
-ISSUE = Issue("unknown key 'typ'", "t.yaml", 3, 5, ("a", 0), "did you mean 'type'?", "error", "  - typ: x")
+ISSUE = Issue(
+    "unknown key 'typ'",
+    "t.yaml",
+    3,
+    5,
+    ("a", 0),
+    "did you mean 'type'?",
+    "error",
+    "  - typ: x",
+    code=Code.UNKNOWN_KEY,
+)
 
 
 def test_the_form_for_people_shows_place_line_caret_and_hint() -> None:
     assert render_issues([ISSUE]) == (
-        "t.yaml:3:5: error: unknown key 'typ'\n3 |   - typ: x\n  |     ^\n  hint: did you mean 'type'?\n1 error\n"
+        "t.yaml:3:5: error: unknown key 'typ' [AB116]\n3 |   - typ: x\n  |     ^\n  hint: did you mean 'type'?\n1 error\n"
     )
 
 
@@ -51,6 +62,7 @@ def test_the_form_for_programs_has_every_key() -> None:
     assert json.loads(render_issues([ISSUE], "json")) == [
         {
             "severity": "error",
+            "code": "AB116",
             "message": "unknown key 'typ'",
             "file": "t.yaml",
             "line": 3,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import EarlierRuns, Job, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan
@@ -70,7 +71,7 @@ def start(
     def count(run: EarlierRun, plan: TaskPlan) -> int:
         found = counts[run.path]
         if found is None:
-            raise EvidenceError("it cannot be read")
+            raise EvidenceError("it cannot be read", code=Code.UNREADABLE_LOG)
         return found
 
     logs = EarlierLogs(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from aigo_bridge.codes import Code
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
@@ -54,7 +56,7 @@ def refuse_without_cluster(options: ClusterOptions) -> None:
     from aigo_bridge.errors import UsageError
 
     if options.on not in (None, "ray"):
-        raise UsageError(f"--on: found {options.on!r}, expected ray")
+        raise UsageError(f"--on: found {options.on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
     given = {
         "--ray-address": options.ray_address,
         "--workers": options.workers,
@@ -63,4 +65,4 @@ def refuse_without_cluster(options: ClusterOptions) -> None:
     }
     used = [name for name, value in given.items() if value is not None]
     if options.on is None and used:
-        raise UsageError(f"{', '.join(used)}: with --on ray only")
+        raise UsageError(f"{', '.join(used)}: with --on ray only", code=Code.OPTIONS_APART)

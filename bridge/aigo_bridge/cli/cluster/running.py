@@ -17,6 +17,7 @@ from aigo_bridge.cli.terminal import note
 from aigo_bridge.cluster.local import connected
 from aigo_bridge.cluster.pieces import FOLDER, PIECE_ROWS, Work
 from aigo_bridge.cluster.running import Wanted, run_pieces
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_engine, split_name
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
 from aigo_bridge.evaluation.running import ReadyEvaluation, ready
@@ -86,7 +87,8 @@ def _refuse(options: RunOptions) -> None:
     if split_name(options.task) is not None:
         raise UsageError(
             "--on ray: not for an engine's own benchmark, whose metrics the engine computes over one run; as"
-            " an AI GO task, where `aigo-bridge convert` makes one, it runs in pieces"
+            " an AI GO task, where `aigo-bridge convert` makes one, it runs in pieces",
+            code=Code.OPTIONS_APART,
         )
     refused = {
         "--shard": options.shard,
@@ -109,7 +111,7 @@ def _refuse(options: RunOptions) -> None:
             "addresses: not with --on ray, whose nodes share a folder; shards take them (--shard K/N)"
         )
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
 
 def _refuse_pending(prepared: list[ReadyEvaluation]) -> None:
@@ -119,10 +121,14 @@ def _refuse_pending(prepared: list[ReadyEvaluation]) -> None:
     if pending:
         raise UsageError(
             f"--on ray: the rows of {', '.join(map(repr, pending))} come from another specification's result,"
-            " which is there when the pieces have been merged: leave it to a run of its own"
+            " which is there when the pieces have been merged: leave it to a run of its own",
+            code=Code.NOTHING_TO_RUN,
         )
     if not _jobs(prepared):
-        raise UsageError("--on ray: there is nothing to run, stored results stand in for every specification")
+        raise UsageError(
+            "--on ray: there is nothing to run, stored results stand in for every specification",
+            code=Code.NOTHING_TO_RUN,
+        )
 
 
 def _jobs(prepared: list[ReadyEvaluation]) -> list[Any]:
@@ -135,7 +141,8 @@ def _number_of_pieces(options: RunOptions, folder: Path, rows: int) -> int:
     if earlier is not None and not options.resume:
         raise UsageError(
             f"--out: {str(folder)!r} has pieces of a run already, and nothing is overwritten: --resume goes"
-            " on with it; another --out begins anew"
+            " on with it; another --out begins anew",
+            code=Code.ALREADY_THERE,
         )
     wanted = options.pieces
     if wanted is None and (options.piece_rows is not None or earlier is None):
@@ -143,11 +150,14 @@ def _number_of_pieces(options: RunOptions, folder: Path, rows: int) -> int:
     if earlier is not None and wanted not in (None, earlier):
         raise UsageError(
             f"--resume: the run in {str(options.out)!r} has {earlier} pieces, not {wanted}: leave out"
-            " --pieces and --piece-rows"
+            " --pieces and --piece-rows",
+            code=Code.OPTIONS_APART,
         )
     number = earlier or wanted or 1
     if number > MOST_SHARDS:
-        raise UsageError(f"--pieces: found {number:,}, expected at most {MOST_SHARDS:,}")
+        raise UsageError(
+            f"--pieces: found {number:,}, expected at most {MOST_SHARDS:,}", code=Code.WRONG_OPTION
+        )
     return number
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from aigo_bridge.cli.numbers.statistics import read_result
 from aigo_bridge.cli.terminal import name_of, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.comparison.comparing import Comparison, compare
 from aigo_bridge.comparison.rules import Decision, Rule, Verdict, check_rule, parse_rule
 from aigo_bridge.errors import Issue, SpecError, UsageError
@@ -30,7 +31,10 @@ def read_rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
     if file is not None:
         rules += _rules_of(file)
     if not rules:
-        raise UsageError("there is no rule; give one with --rule, or a file of them with --rules")
+        raise UsageError(
+            "there is no rule; give one with --rule, or a file of them with --rules",
+            code=Code.MISSING_ARGUMENT,
+        )
     return rules
 
 
@@ -42,11 +46,20 @@ def _rules_of(file: Path) -> list[Rule]:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         raise SpecError(
-            [Issue(f"not YAML: {getattr(error, 'problem', error)}", file=str(file), line=line)]
+            [
+                Issue(
+                    f"not YAML: {getattr(error, 'problem', error)}",
+                    file=str(file),
+                    line=line,
+                    code=Code.NOT_YAML,
+                )
+            ]
         ) from error
     listed = document.get("rules") if isinstance(document, dict) else None
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        raise SpecError([Issue("found no list of texts `rules`, expected one", file=str(file))])
+        raise SpecError(
+            [Issue("found no list of texts `rules`, expected one", file=str(file), code=Code.WRONG_RULE)]
+        )
     lines = content.splitlines()
     rules: list[Rule] = []
     issues: list[Issue] = []
@@ -55,7 +68,7 @@ def _rules_of(file: Path) -> list[Rule]:
             rules.append(parse_rule(text))
         except UsageError as error:
             line = next((number for number, shown in enumerate(lines, 1) if text in shown), None)
-            issues.append(Issue(str(error), file=str(file), line=line))
+            issues.append(Issue(str(error), file=str(file), line=line, code=Code.WRONG_RULE))
     if issues:
         raise SpecError(issues)
     return rules

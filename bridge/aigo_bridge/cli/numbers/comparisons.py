@@ -12,6 +12,7 @@ import orjson
 
 from aigo_bridge.cli.numbers.statistics import console
 from aigo_bridge.cli.terminal import name_of, one_line, printable, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.comparison.as_json import comparison_json
 from aigo_bridge.comparison.comparing import Comparison, Flips, MetricComparison
 from aigo_bridge.comparison.flipped import flipped_samples
@@ -46,16 +47,20 @@ def result_sets(locations: Sequence[Path]) -> list[tuple[Path, ...]]:
     folders = [location.is_dir() for location in locations]
     if not any(folders):
         if len(set(locations)) < len(locations):
-            raise UsageError("one result is named twice; name different ones")
+            raise UsageError("one result is named twice; name different ones", code=Code.INCOMPARABLE_RESULTS)
         return [tuple(locations)]
     if not all(folders):
-        raise UsageError("found both files and folders, expected one kind: files are compared with files")
+        raise UsageError(
+            "found both files and folders, expected one kind: files are compared with files",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
     names = [{path.name for path in location.glob(f"*{SUFFIX}")} for location in locations]
     common = sorted(set.intersection(*names))
     if not common:
         file_names = ", ".join(sorted(set.union(*names))[:5]) or "none"
         raise UsageError(
-            f"no result has the same name in all folders (found: {file_names}); name the files one by one"
+            f"no result has the same name in all folders (found: {file_names}); name the files one by one",
+            code=Code.INCOMPARABLE_RESULTS,
         )
     return [tuple(location / name for location in locations) for name in common]
 
@@ -141,7 +146,10 @@ def refuse_other_reports(path: Path) -> None:
         UsageError: the file's name has another suffix.
     """
     if path.suffix not in (".json", ".html"):
-        raise UsageError(f"--report: found {str(path)!r}, expected a name that ends in .json or .html")
+        raise UsageError(
+            f"--report: found {str(path)!r}, expected a name that ends in .json or .html",
+            code=Code.WRONG_OPTION,
+        )
 
 
 def write_comparison(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aigo_bridge.cli.terminal import name_of, short_path
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ def read_result(path: Path, names: Sequence[str] = ()) -> Columns:
     columns = read_columns(existing(path), names)
     for name in names:
         if len(columns) and all(value is None for value in columns.values[name]):
-            raise UsageError(f"{path}: no sample has a value in the column {name!r}")
+            raise UsageError(
+                f"{path}: no sample has a value in the column {name!r}", code=Code.UNKNOWN_CHOICE
+            )
     return columns
 
 
@@ -46,7 +49,7 @@ def existing(path: Path) -> Path:
         UsageError: it is not.
     """
     if not path.is_file():
-        raise UsageError(f"there is no result log {str(path)!r}")
+        raise UsageError(f"there is no result log {str(path)!r}", code=Code.NOTHING_THERE)
     return path
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aigo_bridge.cli.storage.lakes import LAKE_MARK, imports_to_lake, is_lake, lake_part, take_lake
 from aigo_bridge.cli.storage.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, role_of
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed, parse
@@ -79,7 +80,7 @@ def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> 
         except UsageError as error:
             problems.append(str(error))
     if problems:
-        raise UsageError("\n".join(problems))
+        raise UsageError("\n".join(problems), code=Code.WRONG_ADDRESS)
     if places.words:
         invoke = command.invoke
 
@@ -134,7 +135,8 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
             return _of_lake(places, word)
         if parameter is not None and is_collapsed(word) and role_of(places.verb, parameter) is not None:
             raise UsageError(
-                f"found {word!r}, an address that was taken for a path; ./ in front names a path"
+                f"found {word!r}, an address that was taken for a path; ./ in front names a path",
+                code=Code.WRONG_ADDRESS,
             )
         return word
     front, text = _value(word, parameter)
@@ -149,7 +151,8 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
             if reason is not None or is_path(parameter):
                 raise UsageError(
                     f"{shown}found {text!r}, expected a path of this machine"
-                    + (f": {reason}" if reason else "")
+                    + (f": {reason}" if reason else ""),
+                    code=Code.WRONG_ADDRESS,
                 )
         return word
     if scheme not in SCHEMES and role not in OUTPUTS:
@@ -160,12 +163,12 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
     try:
         address = parse(text)
     except UsageError as error:
-        raise UsageError(f"{shown}{error}") from error
+        raise UsageError(f"{shown}{error}", code=Code.WRONG_ADDRESS) from error
     if _stays(places, parameter.name, role):
         _check_package(address)
         return word
     if address.is_pattern and role not in ("results", "any"):
-        raise UsageError(f"{shown}found the pattern {text!r}, expected one address")
+        raise UsageError(f"{shown}found the pattern {text!r}, expected one address", code=Code.WRONG_ADDRESS)
     _check_package(address)
     taken = _of_far_lake(places, address) if role == "results" else None
     if taken is not None:
@@ -178,7 +181,8 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
 def _refuse_script(text: str, shown: str) -> None:
     if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
         raise UsageError(
-            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here"
+            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here",
+            code=Code.WRONG_ADDRESS,
         )
 
 
@@ -371,7 +375,8 @@ def _end(places: Places) -> None:
         try:
             if not all(lease.is_sole for lease in places.leases):
                 raise UsageError(
-                    "another process has begun to write to the same place: nothing was put there"
+                    "another process has begun to write to the same place: nothing was put there",
+                    code=Code.PLACE_IN_USE,
                 )
             mirror.publish()
         except (BridgeError, KeyboardInterrupt) as error:
@@ -381,7 +386,8 @@ def _end(places: Places) -> None:
             reason = "it was stopped" if isinstance(error, KeyboardInterrupt) else str(error)
             raise UsageError(
                 f"not everything is in the storage: {reason}; the rest is kept in {str(rescue)!r}, below the"
-                " names of buckets: put it where it belongs, e.g. with the storage's own tool"
+                " names of buckets: put it where it belongs, e.g. with the storage's own tool",
+                code=Code.FAILED_STORAGE,
             ) from error
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.cli.terminal import note
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
@@ -120,7 +121,7 @@ def refuse_with_lake(**given: object) -> None:
 
     names = [f"--{_OPTIONS.get(name, name)}" for name, value in given.items() if value]
     if names:
-        raise UsageError(f"{', '.join(names)}: not for an import into a lake")
+        raise UsageError(f"{', '.join(names)}: not for an import into a lake", code=Code.OPTIONS_APART)
 
 
 def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results | None:
@@ -136,7 +137,9 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results
     if not any(found):
         return None
     if len(found) > 1:
-        raise UsageError("a lake is asked alone: name it, or results, but not several of them")
+        raise UsageError(
+            "a lake is asked alone: name it, or results, but not several of them", code=Code.OPTIONS_APART
+        )
     (one,) = found
     assert one is not None
     return LakeTables(*one)

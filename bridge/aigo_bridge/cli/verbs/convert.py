@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB, AllowUrlOption, ConfigOption, EnvOption, NetworkOption, RootOption
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -80,7 +81,7 @@ def convert(
 
     with reported():
         if to not in (None, "aigo"):
-            raise UsageError(f"--to: found {to!r}, expected aigo")
+            raise UsageError(f"--to: found {to!r}, expected aigo", code=Code.WRONG_OPTION)
         benchmark = split_name(source)
         if benchmark is not None:
             converted = _benchmark(
@@ -94,7 +95,9 @@ def convert(
             )
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
         if task_args or data_dir is not None or custom_tasks is not None:
-            raise UsageError("-T, --data-dir, --custom-tasks: for an engine's own benchmark only")
+            raise UsageError(
+                "-T, --data-dir, --custom-tasks: for an engine's own benchmark only", code=Code.OPTIONS_APART
+            )
         if is_record_file(Path(source)):
             complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
             code = ExitCode.DONE if complete else ExitCode.PARTIAL
@@ -114,7 +117,9 @@ def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool,
 
     records = read_task_file(source, key=key, allow_bad_tasks=allow_bad_tasks)
     if (out / "task.yaml").exists() and not force:
-        raise UsageError(f"{str(out / 'task.yaml')!r} is there already (--force replaces it)")
+        raise UsageError(
+            f"{str(out / 'task.yaml')!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+        )
     path = write_aigo(records.converted, out)
     show_issues(records.issues)
     for gap in records.converted.gaps:
@@ -141,9 +146,9 @@ def _to_records(
     from aigo_bridge.plan.plan import document_of
 
     if not out.name.lower().endswith(".jsonl"):
-        raise UsageError(f"--out: found {str(out)!r}, expected a .jsonl file")
+        raise UsageError(f"--out: found {str(out)!r}, expected a .jsonl file", code=Code.WRONG_OPTION)
     if out.exists() and not force:
-        raise UsageError(f"{str(out)!r} is there already (--force replaces it)")
+        raise UsageError(f"{str(out)!r} is there already (--force replaces it)", code=Code.ALREADY_THERE)
     task_plan = plan(origin_of(source, config=config, dataset=dataset, root=root))
     # Config values are bound in the definition, so the parameters are no obstacle.
     definition = task_plan.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -172,20 +177,23 @@ def _benchmark(
     custom_tasks: Path | None = None,
 ) -> bool:
     """Write a benchmark as an AI GO task with its rows; whether it could be said in AI GO."""
-    from aigo_bridge.cli.terminal import name_of, printable, short_path
+    from aigo_bridge.cli.failing import show_message
+    from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.engine.registry import load_benchmarks, refuse_local_rows
     from aigo_bridge.errors import UnsupportedPlanError, UsageError
     from aigo_bridge.jsonl_spec import write_aigo
     from aigo_bridge.jsonl_spec.conversion import Converted
 
     if (out / "task.yaml").exists() and not force:
-        raise UsageError(f"{str(out / 'task.yaml')!r} is there already (--force replaces it)")
+        raise UsageError(
+            f"{str(out / 'task.yaml')!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+        )
     try:
         runner = load_benchmarks(engine)
         refuse_local_rows(engine, data_dir, custom_tasks)
         converted = runner.converted(task, arguments, key, data_dir=data_dir, custom_tasks=custom_tasks)
     except UnsupportedPlanError as error:
-        typer.echo(f"error: {printable(str(error))}", err=True)
+        show_message(str(error), error.code)
         return False
     path = write_aigo(Converted(dict(converted.task), converted.rows, ()), out)
     for gap in converted.gaps:

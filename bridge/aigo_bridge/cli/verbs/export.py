@@ -17,6 +17,7 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     RootOption,
 )
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Exported
@@ -107,16 +108,22 @@ def export(
                 ("--root", root), ("--allow-bad-tasks", allow_bad_tasks),
             ):  # fmt: skip
                 if value:
-                    raise UsageError(f"{option} is for tasks; --to {to} takes result logs alone")
+                    raise UsageError(
+                        f"{option} is for tasks; --to {to} takes result logs alone", code=Code.OPTIONS_APART
+                    )
             _export_logs([Path(source) for source in sources], to, out, force=force, as_json=as_json)
             return
         if len(sources) > 1:
-            raise UsageError(f"--to {to} takes one task, found {len(sources)}: {', '.join(sources)}")
+            raise UsageError(
+                f"--to {to} takes one task, found {len(sources)}: {', '.join(sources)}",
+                code=Code.OPTIONS_APART,
+            )
         (source,) = sources
         if source.endswith(RESULTS):
             raise UsageError(
                 f"{source!r} looks like a result log, --to {to} takes a task; did you mean --to "
-                f"{to}{LOG_SUFFIX}?"
+                f"{to}{LOG_SUFFIX}?",
+                code=Code.OPTIONS_APART,
             )
         exporter = task_exporter(to)
         task_plan = plan(

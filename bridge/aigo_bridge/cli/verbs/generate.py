@@ -16,6 +16,7 @@ from aigo_bridge.cli.options import (
     SnippetsOption,
     choose_confinement,
 )
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -69,7 +70,7 @@ def generate(
     with reported():
         choose_confinement(snippets)
         if not dataset_file.is_file():
-            raise UsageError(f"there is no file {str(dataset_file)!r}")
+            raise UsageError(f"there is no file {str(dataset_file)!r}", code=Code.NOTHING_THERE)
         sources = Sources(
             load_engine(engine), pairs("--model-map", model_map), pairs("--dataset", dataset), root
         )

@@ -11,6 +11,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement
 from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
@@ -204,7 +205,10 @@ def _check_choices(values: Mapping[str, str]) -> None:
 
     for option, value in values.items():
         if value not in CHOICES[option]:
-            raise UsageError(f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}")
+            raise UsageError(
+                f"{option}: found {value!r}, expected one of {', '.join(CHOICES[option])}",
+                code=Code.WRONG_OPTION,
+            )
 
 
 def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> str | None:
@@ -216,7 +220,7 @@ def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> st
 
         lake = _lake_out(out) if names_lake(out) else None
     if lake is None and watch:
-        raise UsageError("--watch: for an import into a lake (--lake LAKE)")
+        raise UsageError("--watch: for an import into a lake (--lake LAKE)", code=Code.OPTIONS_APART)
     return lake
 
 
@@ -238,7 +242,7 @@ def _traces(
     from aigo_bridge.interchange.traces.evidence import import_traces
 
     if engine is not None:
-        raise UsageError("--engine: not with --from")
+        raise UsageError("--engine: not with --from", code=Code.OPTIONS_APART)
     return import_traces(locations, source, out, options, tell)
 
 
@@ -250,7 +254,7 @@ def _recompute(
 
     if task is None:
         if dataset or root is not None:
-            raise UsageError("--dataset, --root: for --recompute only")
+            raise UsageError("--dataset, --root: for --recompute only", code=Code.OPTIONS_APART)
         return None
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.evaluation.own_logs import check_task, own_plan
@@ -310,4 +314,6 @@ def _numbers(texts: list[str] | None) -> dict[str, float]:
     try:
         return {name: float(text) for name, text in pairs("--bound", texts).items()}
     except ValueError as error:
-        raise UsageError(f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9") from error
+        raise UsageError(
+            f"--bound: {error}; expected NAME=NUMBER, e.g. member_bytes=1e9", code=Code.WRONG_OPTION
+        ) from error

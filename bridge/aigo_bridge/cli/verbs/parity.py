@@ -19,6 +19,7 @@ from aigo_bridge.cli.options import (
     RootOption,
     SnippetsOption,
 )
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.cassettes.playing import Cassette
@@ -113,7 +114,10 @@ def parity(
     with reported(), ExitStack() as stack:
         names = [name.strip() for name in engine.split(",")]
         if len(names) < 2 or len(set(names)) < len(names) or "" in names:
-            raise UsageError(f"--engine: found {engine!r}, expected several engines, e.g. inspect,lighteval")
+            raise UsageError(
+                f"--engine: found {engine!r}, expected several engines, e.g. inspect,lighteval",
+                code=Code.WRONG_OPTION,
+            )
         choose_confinement(snippets, allow)
         origin = origin_of(
             task,

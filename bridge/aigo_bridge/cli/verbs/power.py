@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.cli.terminal import name_of, print_json
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.statistics.intervals import NoInterval
@@ -67,7 +68,9 @@ def power(
 
     with reported():
         if bool(results) == (rates is not None):
-            raise UsageError("expected past results or --rates BASE,NEW, one of the two")
+            raise UsageError(
+                "expected past results or --rates BASE,NEW, one of the two", code=Code.MISSING_ARGUMENT
+            )
         spreads = (
             _from_rates(str(rates), correlation, samples)
             if rates is not None
@@ -100,16 +103,22 @@ def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
     try:
         base, new = (float(part) for part in text.split(","))
     except ValueError as error:
-        raise UsageError(f"--rates: found {text!r}, expected two shares, e.g. 0.80,0.83") from error
+        raise UsageError(
+            f"--rates: found {text!r}, expected two shares, e.g. 0.80,0.83", code=Code.WRONG_OPTION
+        ) from error
     if not (0 <= base <= 1 and 0 <= new <= 1):
-        raise UsageError(f"--rates: found {text!r}, expected shares between 0 and 1")
+        raise UsageError(f"--rates: found {text!r}, expected shares between 0 and 1", code=Code.WRONG_OPTION)
     try:
         spread = spread_of_shares(base, new, correlation)
     except ValueError as error:
-        raise UsageError(f"--correlation: with shares of {base:g} and {new:g}: {error}") from error
+        raise UsageError(
+            f"--correlation: with shares of {base:g} and {new:g}: {error}", code=Code.WRONG_OPTION
+        ) from error
     if not spread.total(1):
         raise UsageError(
-            f"--rates: with {text!r} the difference is the same in every sample; a plan needs one that varies"
+            f"--rates: with {text!r} the difference is the same in every sample;"
+            " a plan needs one that varies",
+            code=Code.WRONG_OPTION,
         )
     return [("assumed shares", (spread, samples), False)]
 
@@ -120,11 +129,17 @@ def _from_results(results: list[Path]) -> _Spreads:
     from aigo_bridge.errors import UsageError
 
     if len(results) > 2:
-        raise UsageError(f"found {len(results)} results, expected one, or two of the same task")
+        raise UsageError(
+            f"found {len(results)} results, expected one, or two of the same task",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
     read = [read_result(path) for path in results]
     quantities = means(read[0])
     if not quantities:
-        raise UsageError(f"{results[0]}: no number is a mean over samples; power is known for these alone")
+        raise UsageError(
+            f"{results[0]}: no number is a mean over samples; power is known for these alone",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
     from_trials = all(columns.num_trials > 1 for columns in read)
     if len(read) == 1:
         return [(mean.name, spread_of_one(read[0], mean), from_trials) for mean in quantities]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -32,7 +33,7 @@ def schema(
         if kind not in KINDS:
             near = difflib.get_close_matches(kind, KINDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"kinds: {', '.join(KINDS)}"
-            raise UsageError(f"there is no schema for {kind!r} ({hint})")
+            raise UsageError(f"there is no schema for {kind!r} ({hint})", code=Code.UNKNOWN_CHOICE)
         document = _schema(kind)
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 

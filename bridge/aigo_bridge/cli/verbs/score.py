@@ -21,6 +21,7 @@ from aigo_bridge.cli.options import (
     choose_confinement,
 )
 from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Engine
@@ -112,7 +113,8 @@ def score(
         names = [path.name for path in stored]
         if len(set(names)) < len(names):
             raise UsageError(
-                "two of the logs have the same name; score them into folders of their own (--out)"
+                "two of the logs have the same name; score them into folders of their own (--out)",
+                code=Code.OPTIONS_APART,
             )
     outcomes = []
     passed = True
@@ -168,7 +170,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
     path = Path(location)
     if path.name.endswith(RESULT_SUFFIXES):
         if not path.is_file():
-            raise UsageError(f"there is no result log {location!r}")
+            raise UsageError(f"there is no result log {location!r}", code=Code.NOTHING_THERE)
         return path
     head = None if "://" in location else head_of(path)
     if head is not None and is_result_log(head):
@@ -178,15 +180,21 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
         refuse_other(location)
         engines = [name for name in logs_at(location) if name != engine.name]
         if engines:
-            raise UsageError(f"{location!r} is a log of {engines[0]}: score it with --engine {engines[0]}")
+            raise UsageError(
+                f"{location!r} is a log of {engines[0]}: score it with --engine {engines[0]}",
+                code=Code.OPTIONS_APART,
+            )
     reports: list[ImportReport] = []
     # Nothing is taken out: scorers have to see what was said.
     code = importer.import_logs([location], folder, ImportOptions(redact=False), reports.append)
     if len(reports) != 1:
-        raise UsageError(f"{location!r} names {len(reports)} logs, expected one; name them one by one")
+        raise UsageError(
+            f"{location!r} names {len(reports)} logs, expected one; name them one by one",
+            code=Code.OPTIONS_APART,
+        )
     report = reports[0]
     if report.output is None or code:
-        raise EvidenceError(_reason(location, report.lines))
+        raise EvidenceError(_reason(location, report.lines), code=Code.UNREADABLE_LOG)
     return report.output
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -36,14 +37,16 @@ def upgrade(
     if len(files) > 1:
         with reported():
             if not write:
-                raise UsageError(f"found {len(files)} files, expected one, or --write")
+                raise UsageError(
+                    f"found {len(files)} files, expected one, or --write", code=Code.OPTIONS_APART
+                )
         for path in files:
             upgrade([path], write=True, root=root)
         return
     (file,) = files
     with reported():
         if not file.is_file():
-            raise UsageError(f"there is no file {str(file)!r}")
+            raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
         text = upgrade_text(file, root=root)
     if not write:
         typer.echo(text, nl=False)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB, EnvOption
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -53,9 +54,13 @@ def validate(
 
     with reported():
         if output not in ("rich", "json", "github"):
-            raise UsageError(f"--format: found {output!r}, expected rich, json or github")
+            raise UsageError(
+                f"--format: found {output!r}, expected rich, json or github", code=Code.WRONG_OPTION
+            )
         if dialect not in ("default", "aigo-3.17"):
-            raise UsageError(f"--dialect: found {dialect!r}, expected default or aigo-3.17")
+            raise UsageError(
+                f"--dialect: found {dialect!r}, expected default or aigo-3.17", code=Code.WRONG_OPTION
+            )
         reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
     valid = all(report.is_valid(strict=strict) for report in reports)
     # A data set's mistakes are those of every task that runs on it, and told once.

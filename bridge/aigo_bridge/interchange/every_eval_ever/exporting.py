@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import MetricData, ModelProviderConnectionConfig, StoredModel, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.importing.log_import import LossReport
@@ -71,11 +72,13 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     entity = log.specification.evaluated_entity
     if not isinstance(entity, StoredModel):
         raise EvidenceError(
-            f"{str(result)!r} evaluates no model, and Every Eval Ever has results of models alone"
+            f"{str(result)!r} evaluates no model, and Every Eval Ever has results of models alone",
+            code=Code.UNFIT_RESULT,
         )
     if log.evidence is None or log.evidence.runs:
         raise EvidenceError(
-            f"{str(result)!r} has {'several runs' if log.evidence else 'no evidence'}, expected one run"
+            f"{str(result)!r} has {'several runs' if log.evidence else 'no evidence'}, expected one run",
+            code=Code.UNFIT_RESULT,
         )
     loss = LossReport()
     model = _model_id(entity)
@@ -84,14 +87,15 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     numbers = list(_numbers(log, loss))
     if not numbers:
         raise EvidenceError(
-            f"{str(result)!r} has no metric, and Every Eval Ever asks for at least one number"
+            f"{str(result)!r} has no metric, and Every Eval Ever asks for at least one number",
+            code=Code.UNFIT_RESULT,
         )
     identifier = _identifier(result)
     developer, _, name = model.rpartition("/")
     folder = "/".join(["data", _section(task), _section(developer or "unknown"), _section(name)])
     path = out / folder / f"{identifier}.json"
     if path.exists() and not force:
-        raise UsageError(f"{str(path)!r} is there already (--force replaces it)")
+        raise UsageError(f"{str(path)!r} is there already (--force replaces it)", code=Code.ALREADY_THERE)
     path.parent.mkdir(parents=True, exist_ok=True)
     instances = Instances(
         evaluation,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.cleaning import redacted
@@ -123,11 +124,14 @@ def find_pairs(locations: Sequence[str]) -> list[Pair]:
         except remote_errors() as error:
             if place.fs is None:
                 raise
-            raise UsageError(f"cannot look for records at {location!r}: {error}") from error
+            raise UsageError(
+                f"cannot look for records at {location!r}: {error}", code=Code.UNREADABLE_LOG
+            ) from error
         if not kinds:
             raise UsageError(
                 f"no records of Every Eval Ever at {location!r} (expected <uuid>.json, <uuid>{_INSTANCES}, or"
-                " a folder with them)"
+                " a folder with them)",
+                code=Code.NO_LOGS,
             )
         for path, kind in kinds.items():
             stem = path.removesuffix(_INSTANCES) if kind == "instances" else path.removesuffix(".json")
@@ -179,7 +183,7 @@ def _import_pair(pair: Pair, out: Path, options: ImportOptions, taken: set[str])
         try:
             report = _write(pair, record, name, index.get(name, {}), target, options, redaction, damage)
         except OSError as error:
-            raise UsageError(f"cannot write to {str(out)!r}: {error}") from error
+            raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
         yield report
 
 

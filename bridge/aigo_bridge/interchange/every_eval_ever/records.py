@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds
@@ -108,16 +109,18 @@ def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
     try:
         data = place.read(bounds.member_bytes)
     except OSError as error:
-        raise EvidenceError(f"cannot read the file: {error}") from error
+        raise EvidenceError(f"cannot read the file: {error}", code=Code.UNREADABLE_LOG) from error
     bounds.check_document(location, data)
     try:
         content = read_json_once(redaction.apply(data))
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"no JSON: {error}") from error
+        raise EvidenceError(f"no JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("evaluation_results"), list):
-        raise EvidenceError("there is no list 'evaluation_results': it is none of Every Eval Ever")
+        raise EvidenceError(
+            "there is no list 'evaluation_results': it is none of Every Eval Ever", code=Code.NOT_A_LOG
+        )
     if without_depths(content):
-        raise EvidenceError(f"nested more than {DEEPEST} levels deep")
+        raise EvidenceError(f"nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG)
     return Record(without_secrets(content, redaction.found) if redact else content)
 
 

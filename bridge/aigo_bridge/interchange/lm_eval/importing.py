@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.cleaning import redacted
@@ -111,7 +112,7 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
         try:
             yield _write_task(run, header, task, samples, out / stem, options, own_secrets, damage)
         except OSError as error:
-            raise UsageError(f"cannot write to {str(out)!r}: {error}") from error
+            raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
 
 
 def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:

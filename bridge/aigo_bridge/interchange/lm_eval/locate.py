@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.file_kinds import is_lm_eval_results, is_lm_eval_samples, remote_errors
 from aigo_bridge.importing.places import Place
@@ -109,11 +110,14 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
         except remote_errors() as error:
             if place.fs is None:
                 raise
-            raise UsageError(f"cannot look for results at {location!r}: {error}") from error
+            raise UsageError(
+                f"cannot look for results at {location!r}: {error}", code=Code.UNREADABLE_LOG
+            ) from error
         if not runs_here:
             raise UsageError(
                 f"no results of lm-evaluation-harness at {location!r} (expected results_<date>.json,"
-                " samples_<task>_<date>.jsonl, or a folder with them)"
+                " samples_<task>_<date>.jsonl, or a folder with them)",
+                code=Code.NO_LOGS,
             )
         for run in runs_here:
             key = place.absolute(run.location)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import Damage
@@ -76,7 +77,7 @@ class SamplesFile:
                 file.seek(0)
                 yield from self._of_lines(file)
         except OSError as error:
-            raise EvidenceError(f"cannot read the samples: {error}") from error
+            raise EvidenceError(f"cannot read the samples: {error}", code=Code.UNREADABLE_LOG) from error
 
     def _of_lines(self, file: Any) -> Iterator[Document]:
         """Two passes: where the lines of each document are, then the documents."""
@@ -138,7 +139,7 @@ class SamplesFile:
         try:
             content = read_json_once(data)
         except (ValueError, RecursionError) as error:
-            raise EvidenceError(f"the samples are no JSON: {error}") from error
+            raise EvidenceError(f"the samples are no JSON: {error}", code=Code.DAMAGED_LOG) from error
         self._all_hashed = False
         documents: dict[str, list[Json]] = {}
         for number, row in enumerate(content if isinstance(content, list) else []):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.interchange.traces.assembling import (
     Event,
@@ -71,12 +72,15 @@ def find_sessions(location: Path) -> list[SessionFiles]:
         return [SessionFiles(location, (*_own_agents(location), *_by_session(beside).get(location.stem, ())))]
     if not location.is_dir():
         raise EvidenceError(
-            f"{str(location)!r} is not there, expected a transcript (.jsonl) or a folder of them"
+            f"{str(location)!r} is not there, expected a transcript (.jsonl) or a folder of them",
+            code=Code.NO_LOGS,
         )
     files = sorted(location.rglob("*.jsonl"))
     sessions = [path for path in files if not _is_agent(path, location)]
     if not sessions:
-        raise EvidenceError(f"{str(location)!r} has no transcripts of Claude Code (<session id>.jsonl)")
+        raise EvidenceError(
+            f"{str(location)!r} has no transcripts of Claude Code (<session id>.jsonl)", code=Code.NO_LOGS
+        )
     by_session = _by_session(
         path for path in files if path.name.startswith("agent-") and not _is_inside(path, location)
     )

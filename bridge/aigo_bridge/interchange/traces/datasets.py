@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue
 from aigo_bridge.interchange.traces.documents import Reading
 from aigo_bridge.interchange.traces.sources import Wanted, read_traces, row_of
@@ -24,10 +25,12 @@ def missing_path(source: TraceSource) -> Issue:
         return Issue(
             "'path' is missing: sessions in the home folder are not read unless the data set names it",
             hint="copy the sessions that you mean into the project and name their folder: path: sessions",
+            code=Code.WRONG_TRACE_SOURCE,
         )
     return Issue(
         f"'path' is missing: {source.type!r} is read from exported files, its service is not asked",
         hint="export the traces and name the file: path: traces.jsonl",
+        code=Code.WRONG_TRACE_SOURCE,
     )
 
 
@@ -49,7 +52,12 @@ def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> It
         raise DatasetError(error.issues) from error
     if reading.damage:
         # A data set that lacks rows, or traces that lack a part, would give other numbers.
-        raise DatasetError([Issue(part.reason, file=part.member) for part in reading.damage[:20]])
+        raise DatasetError(
+            [
+                Issue(part.reason, file=part.member, code=Code.WRONG_TRACE_SOURCE)
+                for part in reading.damage[:20]
+            ]
+        )
 
 
 def _wanted(source: TraceSource) -> Wanted:
@@ -64,7 +72,10 @@ def _wanted(source: TraceSource) -> Wanted:
         case LangSmithSource():
             for name in ("filter", "dataset"):
                 if getattr(source, name) is not None:
-                    raise DatasetError(f"{name!r} is for the service to answer, and cannot be asked of files")
+                    raise DatasetError(
+                        f"{name!r} is for the service to answer, and cannot be asked of files",
+                        code=Code.WRONG_TRACE_SOURCE,
+                    )
             return Wanted(
                 start=source.from_time, end=source.to_time, tags=source.tags or (), project=source.project
             )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.access.opening import IrregularFileError, OutsideRootError, open_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage, LossReport
@@ -49,7 +50,10 @@ class Reading:
         """
         self.damage.append(Damage(str(file), offset, reason))
         if len(self.damage) > self.bounds.damaged:
-            raise EvidenceError(f"{str(file)!r}: more than {self.bounds.damaged:,} parts cannot be read")
+            raise EvidenceError(
+                f"{str(file)!r}: more than {self.bounds.damaged:,} parts cannot be read",
+                code=Code.DAMAGED_LOG,
+            )
 
     def value(self, data: bytes, file: Path) -> Any:
         """One JSON value, without secrets; numbers that are not finite are spelled out.
@@ -81,9 +85,11 @@ class Reading:
             with open_regular(file, self.root) as stream:
                 data = stream.read(largest + 1)
         except (OutsideRootError, IrregularFileError) as error:
-            raise EvidenceError(f"{str(file)!r}: {error}") from error
+            raise EvidenceError(f"{str(file)!r}: {error}", code=Code.NOT_A_LOG) from error
         except OSError as error:
-            raise EvidenceError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
+            raise EvidenceError(
+                f"{str(file)!r} cannot be read: {error.strerror or error}", code=Code.UNREADABLE_LOG
+            ) from error
         if len(data) > largest:
             raise TooLargeError(f"{str(file)!r} has more than {largest:,} bytes (bound 'member_bytes')")
         return data.removeprefix(b"\xef\xbb\xbf")
@@ -132,7 +138,7 @@ def values_of(file: Path, reading: Reading) -> list[Any]:
     data = reading.data(file)
     start = data.lstrip()
     if not start:
-        raise EvidenceError(f"{str(file)!r} is empty")
+        raise EvidenceError(f"{str(file)!r} is empty", code=Code.NOT_A_LOG)
     head, _, tail = start.partition(b"\n")
     if tail.strip() and start[:1] == b"{" and _is_object(head):
         return [line.value for line in lines_of(file, reading)]

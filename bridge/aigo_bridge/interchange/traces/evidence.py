@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.file_kinds import expanded
@@ -56,16 +57,19 @@ def import_traces(
 
 def _check(source: str, options: ImportOptions) -> None:
     if source not in SOURCES:
-        raise UsageError(f"--from: found {source!r}, expected one of {', '.join(SOURCES)}")
+        raise UsageError(
+            f"--from: found {source!r}, expected one of {', '.join(SOURCES)}", code=Code.WRONG_OPTION
+        )
     if options.output_format == "parquet":
         raise UsageError(
             "traces are not written as parquet: found --format parquet, expected json, json.gz or json.zst"
-            " (the tables of a result log: `aigo-bridge import RESULT --format parquet`)"
+            " (the tables of a result log: `aigo-bridge import RESULT --format parquet`)",
+            code=Code.WRONG_OPTION,
         )
     if options.context == "delta":
-        raise UsageError("--context: found 'delta', expected full or none for traces")
+        raise UsageError("--context: found 'delta', expected full or none for traces", code=Code.WRONG_OPTION)
     if options.recompute is not None or options.provenance:
-        raise UsageError("--recompute, --provenance: not for traces")
+        raise UsageError("--recompute, --provenance: not for traces", code=Code.OPTIONS_APART)
 
 
 def _import(location: Path, source: str, target: Path, options: ImportOptions) -> ImportReport:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, EvidenceError
 from aigo_bridge.interchange.traces import genai, openinference
 from aigo_bridge.interchange.traces.documents import Reading, values_of
@@ -27,10 +28,15 @@ def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]
     if location.is_file():
         return [location]
     if not location.is_dir():
-        raise EvidenceError(f"{str(location)!r} is not there, expected a file of traces or a folder of them")
+        raise EvidenceError(
+            f"{str(location)!r} is not there, expected a file of traces or a folder of them",
+            code=Code.NO_LOGS,
+        )
     files = sorted(path for path in location.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
     if not files:
-        raise EvidenceError(f"{str(location)!r} has no files of traces ({', '.join(suffixes)})")
+        raise EvidenceError(
+            f"{str(location)!r} has no files of traces ({', '.join(suffixes)})", code=Code.NO_LOGS
+        )
     return files
 
 

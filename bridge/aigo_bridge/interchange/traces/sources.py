@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.interchange.traces import claude_code, langsmith, recordings
 from aigo_bridge.interchange.traces.assembling import nanoseconds
@@ -102,7 +103,9 @@ def read_traces(location: Path, source: str, reading: Reading | None = None) -> 
     """
     kind = SOURCES.get(source)
     if kind is None:
-        raise EvidenceError(f"found the source {source!r}, expected one of {', '.join(SOURCES)}")
+        raise EvidenceError(
+            f"found the source {source!r}, expected one of {', '.join(SOURCES)}", code=Code.UNKNOWN_CHOICE
+        )
     reading = reading or Reading()
     for trace in kind.read(location, reading):
         yield _without_secrets(trace, reading)
@@ -165,7 +168,8 @@ class Wanted:
         time = nanoseconds(about.get("created_at"))
         if time is None:
             raise EvidenceError(
-                f"the trace {about['trace_id']!r} has no time to compare with 'from_time' and 'to_time'"
+                f"the trace {about['trace_id']!r} has no time to compare with 'from_time' and 'to_time'",
+                code=Code.DAMAGED_LOG,
             )
         return not (
             (self.start is not None and time < _moment(self.start))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, TemplateError
 from aigo_bridge.models.connections.streaming import condensed
 from aigo_bridge.spec.base import MLTask
@@ -40,6 +41,8 @@ class Exchange:
 
 class CallError(BridgeError, RuntimeError):
     """A model was called and gave no answer that can be used."""
+
+    usual_code = Code.FAILED_MODEL
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ import httpx
 from pydantic import BaseModel
 
 from aigo_bridge.access.presence import is_file
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.models.connections.calls import Adapter, ModelInfo, TemplateAdapter
 from aigo_bridge.models.connections.connection import Connection
@@ -113,7 +114,13 @@ def connect(
     kind = spec.config.connection_type
     hint = "connect it through its HTTP address (custom_connection) or your own code (custom_inference)"
     message = f"a model with connection_type {kind!r} cannot be called from here"
-    raise SpecError([document.place(Issue(message, path=("config", "connection_type"), hint=hint))])
+    raise SpecError(
+        [
+            document.place(
+                Issue(message, path=("config", "connection_type"), hint=hint, code=Code.WRONG_CONNECTION)
+            )
+        ]
+    )
 
 
 class _Making:
@@ -168,7 +175,7 @@ class _Making:
         )
 
     def _problem(self, message: str, *path: str, hint: str | None = None) -> None:
-        self._values.issues.append(Issue(message, path=path, hint=hint))
+        self._values.issues.append(Issue(message, path=path, hint=hint, code=Code.WRONG_CONNECTION))
 
     def _adapter(self, named: AdapterRef | AdapterSpec, declared: tuple[AdapterSpec, ...]) -> Adapter | None:
         if isinstance(named, AdapterSpec):
@@ -311,16 +318,21 @@ def load_model(
     written, key = split_name(name)
     path = Path(written)
     if not is_file(path):
-        raise UsageError(f"there is no model file {written!r}")
+        raise UsageError(f"there is no model file {written!r}", code=Code.UNKNOWN_MODEL_ENTITY)
     env = environment() if env is None else env
     document = read(BaseModel, path, root=root, env=env)
     if isinstance(document.spec, ModelSpec):
         if key is not None and key != document.spec.key:
-            raise UsageError(f"{written!r} holds the model {document.spec.key!r}, not {key!r}")
+            raise UsageError(
+                f"{written!r} holds the model {document.spec.key!r}, not {key!r}",
+                code=Code.UNKNOWN_MODEL_ENTITY,
+            )
         model = cast("Document[ModelSpec]", document)
         return connect(model, settings=settings, env=env)
     if not isinstance(document.spec, RunSpec | AssessmentPlanSpec):
-        raise SpecError([Issue("expected a model or a run file", file=str(path), line=1, column=1)])
+        raise SpecError(
+            [Issue("expected a model or a run file", file=str(path), line=1, column=1, code=Code.OTHER_KIND)]
+        )
     return _of_runs(_runs(document), written, key, settings, env)
 
 
@@ -345,14 +357,21 @@ def _of_runs(
     if key is None and len(keys) == 1:
         (key,) = keys
     if key is None:
-        raise UsageError(f"{written!r} holds {len(keys)} models: name one as {written}#KEY (keys: {listed})")
+        raise UsageError(
+            f"{written!r} holds {len(keys)} models: name one as {written}#KEY (keys: {listed})",
+            code=Code.UNKNOWN_MODEL_ENTITY,
+        )
     matches = [(run, number) for model_key, run, number in models if model_key in (key, provider_key(key))]
     if not matches:
-        raise UsageError(f"{written!r} holds no model {key!r} (keys: {listed})")
+        raise UsageError(
+            f"{written!r} holds no model {key!r} (keys: {listed})", code=Code.UNKNOWN_MODEL_ENTITY
+        )
     if any(
         run.spec.models[number] != matches[0][0].spec.models[matches[0][1]] for run, number in matches[1:]
     ):
-        raise UsageError(f"{written!r} holds several models {key!r} that differ")
+        raise UsageError(
+            f"{written!r} holds several models {key!r} that differ", code=Code.UNKNOWN_MODEL_ENTITY
+        )
     return _of_run(*matches[0], settings, env)
 
 
@@ -364,7 +383,7 @@ def _of_run(
         provider, _, name = model.provider.partition("/")
         if not name:
             message = f"'$provider': found {model.provider!r}, expected provider/model"
-            raise SpecError([run.place(Issue(message, path=("models", number)))])
+            raise SpecError([run.place(Issue(message, path=("models", number), code=Code.WRONG_VALUE))])
         return ProviderTarget(provider_key(model.provider), provider, name)
     return connect(
         run.part(("models", number), model),

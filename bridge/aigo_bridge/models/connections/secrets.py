@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.nodes import VariableNode, child
@@ -125,7 +126,7 @@ class Values:
                 text = checked(value)
                 secret = secret or self._from_sensitive_variable(path)
         except MissingSecretError as error:
-            self.issues.append(Issue(f"{path[-1]!r}: {error}", path=path))
+            self.issues.append(Issue(f"{path[-1]!r}: {error}", path=path, code=Code.MISSING_SECRET))
             return ""
         if secret:
             self.hidden.add(text)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.access.opening import read_regular
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, TemplateError
 from aigo_bridge.models.connections.calls import (
     Adapter,
@@ -262,7 +263,9 @@ def adapter_of(spec: AdapterSpec) -> Adapter:
     try:
         return TemplateAdapter(spec.key, spec.process_input.source_code, spec.process_output.source_code)
     except TemplateError as error:
-        raise SpecError([Issue(f"adapter {spec.key!r}: {issue}") for issue in error.issues]) from error
+        raise SpecError(
+            [Issue(f"adapter {spec.key!r}: {issue}", code=issue.code) for issue in error.issues]
+        ) from error
 
 
 def find_adapter(
@@ -290,7 +293,9 @@ def find_adapter(
     specs = [spec for spec in (read(AdapterSpec, path, env=env).spec for path in files) if spec.key == key]
     if len(specs) > 1:
         names = ", ".join(path.name for path in files)
-        raise SpecError([Issue(f"adapter {key!r} is declared by several files: {names}")])
+        raise SpecError(
+            [Issue(f"adapter {key!r} is declared by several files: {names}", code=Code.SEVERAL_DECLARATIONS)]
+        )
     return adapter_of(specs[0]) if specs else None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.checks.scoring import check_constant, meant_expression
 from aigo_bridge.reading.checks.snippets import call_of
@@ -28,12 +29,17 @@ def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
     """A data set needs rows from somewhere, and filters that can be evaluated."""
     source, generated = dataset.get("source"), dataset.get("generator_specification")
     if source is None and generated is None:
-        yield Issue("expected 'source' or 'generator_specification', found neither", path=path)
+        yield Issue(
+            "expected 'source' or 'generator_specification', found neither",
+            path=path,
+            code=Code.CONTRADICTION,
+        )
     if source is not None and generated is not None:
         yield Issue(
             "'source' and 'generator_specification' are both given",
             path=(*path, "generator_specification"),
             hint="a data set is read or generated; remove one",
+            code=Code.CONTRADICTION,
         )
     for index, entry in mappings(mapping(source).get("filters")):
         place = (*path, "source", "filters", index)
@@ -84,7 +90,9 @@ def check_model(model: dict[str, Any], path: Path) -> Iterator[Issue]:
 def _at_least_one(part: dict[str, Any], name: str, least: str, path: Path) -> Iterator[Issue]:
     value = part.get(name)
     if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-        yield Issue(f"{name!r}: found {value}, expected {least} or more", path=(*path, name))
+        yield Issue(
+            f"{name!r}: found {value}, expected {least} or more", path=(*path, name), code=Code.WRONG_VALUE
+        )
 
 
 def check_adapter(adapter: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -147,7 +155,9 @@ def check_plan(plan: dict[str, Any], path: Path) -> Iterator[Issue]:
     if (runs is None) == (specified is None):
         number_of = "neither" if runs is None else "both"
         yield Issue(
-            f"expected one of 'evaluation_specifications' and 'evaluations', found {number_of}", path=path
+            f"expected one of 'evaluation_specifications' and 'evaluations', found {number_of}",
+            path=path,
+            code=Code.CONTRADICTION,
         )
     for index, run in mappings(runs):
         yield from check_run(run, (*path, "evaluations", index))
@@ -168,6 +178,7 @@ def _specification(
             f"no task {key!r} in this run file",
             path=(*path, "task_key"),
             hint=nearest(key, tasks) or "list its file under 'tasks'",
+            code=Code.UNKNOWN_ENTITY,
         )
         return
     config = dict(mapping(specification.get("task_config")))
@@ -177,14 +188,18 @@ def _specification(
     yield from _values(config, task.get("config_spec"), (*path, "task_config"), f"task {key!r}", True)
     definition = mapping(task.get("definition"))
     if definition.get("solver") is not None and specification.get("model_key") is None:
-        yield Issue(f"'model_key' is missing: task {key!r} evaluates a model", path=path)
+        yield Issue(
+            f"'model_key' is missing: task {key!r} evaluates a model", path=path, code=Code.MISSING_KEY
+        )
     if (
         definition.get("type") != "system_task"
         and definition.get("dataset") is None
         and definition.get("solver") is None
         and specification.get("dataset_key") is None
     ):
-        yield Issue(f"'dataset_key' is missing: task {key!r} evaluates a data set", path=path)
+        yield Issue(
+            f"'dataset_key' is missing: task {key!r} evaluates a data set", path=path, code=Code.MISSING_KEY
+        )
 
 
 def _values(config: dict[str, Any], parameters: Any, path: Path, owner: str, used: bool) -> Iterator[Issue]:
@@ -197,12 +212,17 @@ def _values(config: dict[str, Any], parameters: Any, path: Path, owner: str, use
                 path=(*path, key),
                 hint=nearest(str(key), keys),
                 severity="warning",
+                code=Code.UNKNOWN_PARAMETER,
             )
     for _, parameter in mappings(parameters) if used else ():
         name = parameter.get("key")
         needed = parameter.get("default_value") is None and parameter.get("nullable") is not True
         if isinstance(name, str) and needed and name not in config:
-            yield Issue(f"no value for parameter {name!r} of {owner}, which has no default", path=path)
+            yield Issue(
+                f"no value for parameter {name!r} of {owner}, which has no default",
+                path=path,
+                code=Code.MISSING_PARAMETER,
+            )
 
 
 def _providers(run: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -213,6 +233,7 @@ def _providers(run: dict[str, Any], path: Path) -> Iterator[Issue]:
                 f"'$provider': found {declared!r}, expected '<provider>/<model>'",
                 path=(*path, "models", index, "$provider"),
                 hint="for example 'openai/gpt-4.1-nano'",
+                code=Code.WRONG_VALUE,
             )
 
 
@@ -226,6 +247,7 @@ def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
                 f"no data set generator {key!r} in this run file",
                 path=(*path, "datasets", index, "generator_specification", "dataset_generator_key"),
                 hint=nearest(key, generators) or "list its file under 'dataset_generators'",
+                code=Code.UNKNOWN_ENTITY,
             )
     adapters = keys_of(run.get("model_adapters"))
     for index, model in mappings(run.get("models")):
@@ -238,4 +260,5 @@ def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
                 path=(*path, "models", index, "config", "adapter", "key"),
                 hint=nearest(adapter, adapters) or "list its file under 'model_adapters'",
                 severity="warning",
+                code=Code.UNKNOWN_ENTITY,
             )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity
 from aigo_bridge.reading.checks.texts import column_of, compiled_template
 from aigo_bridge.reading.messages import nearest
@@ -47,6 +48,7 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
                 "choices are weighed",
                 path=(*place, "length_normalisation"),
                 hint='add it to the solver\'s input_builder, e.g. unconditioned_query: "Answer:"',
+                code=Code.CONTRADICTION,
             )
         if grouped and spec is not None:
             yield from _of_a_group(scorer, spec, place)
@@ -77,19 +79,27 @@ def _of_a_group(scorer: dict[str, Any], spec: type[ScorerSpec], path: Path) -> I
         message = (
             f"{kind!r} needs 'value' here: the solver gives a group of answers, and no single one to compare"
         )
-        yield Issue(message, path=path, hint=hint)
+        yield Issue(message, path=path, hint=hint, code=Code.NO_ANSWER_TO_SCORE)
     if not spec.takes_group:
         hint = "take the group apart with a post-processor, or use a python scorer"
         message = f"{kind!r} cannot be used here: the solver gives a group of answers, and no single one"
-        yield Issue(message, path=(*path, "type"), hint=hint)
+        yield Issue(message, path=(*path, "type"), hint=hint, code=Code.NO_ANSWER_TO_SCORE)
 
 
 def _scorer(scorer: dict[str, Any], spec: type[ScorerSpec], path: Path, *, solved: bool) -> Iterator[Issue]:
     kind = scorer["type"]
     if spec.answer == "unless_value" and not solved and scorer.get("value") is None:
-        yield Issue(f"{kind!r} needs 'value' here: without a solver there is no answer to compare", path=path)
+        yield Issue(
+            f"{kind!r} needs 'value' here: without a solver there is no answer to compare",
+            path=path,
+            code=Code.NO_ANSWER_TO_SCORE,
+        )
     if spec.answer == "needed" and not solved:
-        yield Issue(f"{kind!r} needs a solver: it looks at the model's answer", path=(*path, "type"))
+        yield Issue(
+            f"{kind!r} needs a solver: it looks at the model's answer",
+            path=(*path, "type"),
+            code=Code.NO_ANSWER_TO_SCORE,
+        )
     yield from spec.check(scorer, path)
 
 
@@ -111,6 +121,7 @@ def _metric(
             f"{name!r}: the scorer has no score {score!r}",
             path=(*path, name),
             hint=nearest(score, names) or f"its scores: {', '.join(sorted(names))}",
+            code=Code.UNKNOWN_SCORE,
         )
 
 
@@ -138,6 +149,7 @@ def _trials(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
                 f"no scorer of this task has a score {score!r}",
                 path=(*path, "trials", "score_aggregators", index, "score_name"),
                 hint=nearest(score, names),
+                code=Code.UNKNOWN_SCORE,
             )
 
 
@@ -177,7 +189,7 @@ def check_constant(expression: str, path: Path, rows: str, example: str | None) 
     if template is not None and template.is_constant and not has_marker(expression):
         hint = f"write {example}" if example is not None else "write an expression, such as {{ sample.x }}"
         message = f"'expression': found {expression!r}, plain text, the same for every {rows}"
-        yield Issue(message, line=1, column=1, path=path, hint=hint)
+        yield Issue(message, line=1, column=1, path=path, hint=hint, code=Code.CONSTANT_EXPRESSION)
 
 
 def meant_expression(text: str, columns: Sequence[str] | None = None) -> str | None:
@@ -207,7 +219,7 @@ class _Known:
             more = (name for score in scores or () for name in aggregated.get(score, ()))
             self.scores[key] = None if scores is None else scores.union(more)
 
-    def unknown(self, name: NamePath) -> tuple[str, str | None] | None:
+    def unknown(self, name: NamePath) -> tuple[Code, str, str | None] | None:
         """What is wrong with a name that an expression reads, and what could have been meant; `None`:
         nothing.
         """
@@ -215,23 +227,35 @@ class _Known:
             return None
         match name[0]:
             case "sample" if self.columns is not None and name[1] not in self.columns:
-                return f"`sample.{name[1]}` is not a column of the data set", _choice(
-                    name[1], self.columns, "columns"
+                return (
+                    Code.UNKNOWN_COLUMN,
+                    f"`sample.{name[1]}` is not a column of the data set",
+                    _choice(name[1], self.columns, "columns"),
                 )
             case "scores" if not self.is_certain:
                 return None
             case "scores" if name[1] not in self.scores:
-                return f"the task has no scorer {name[1]!r}", _choice(name[1], self.scores, "its scorers")
+                return (
+                    Code.UNKNOWN_SCORE,
+                    f"the task has no scorer {name[1]!r}",
+                    _choice(name[1], self.scores, "its scorers"),
+                )
             case "scores" if len(name) > 2:
                 scores = self.scores[name[1]]
                 if scores is not None and name[2] not in scores and name[2].split(".")[0] not in scores:
-                    return f"scorer {name[1]!r} has no score {name[2]!r}", _choice(
-                        name[2], scores, "its scores"
+                    return (
+                        Code.UNKNOWN_SCORE,
+                        f"scorer {name[1]!r} has no score {name[2]!r}",
+                        _choice(name[2], scores, "its scores"),
                     )
             case "solver_output" if self.solver is not None:
                 views = _views(self.solver)
                 if name[1] not in views:
-                    return f"the solver's output has no {name[1]!r}", _choice(name[1], views, "it has")
+                    return (
+                        Code.UNKNOWN_NAME,
+                        f"the solver's output has no {name[1]!r}",
+                        _choice(name[1], views, "it has"),
+                    )
         return None
 
     def whole(self, name: NamePath) -> tuple[str, str] | None:
@@ -277,7 +301,14 @@ def _filter(rule: dict[str, Any], path: Path, names: _Known) -> Iterator[Issue]:
         return
     if (collection := names.whole(template.lone_path)) is not None:
         message = f"{expression.strip()} is {collection[0]}, expected one value"
-        yield _of_name(template, template.lone_path, at, message, f"write {{{{ {collection[1]} }}}}")
+        yield _of_name(
+            template,
+            template.lone_path,
+            at,
+            Code.WHOLE_COLLECTION,
+            message,
+            f"write {{{{ {collection[1]} }}}}",
+        )
     yield from _constants(rule, path, template.lone_path, names)
 
 
@@ -285,6 +316,7 @@ def _of_name(
     template: SampleTemplate,
     name: NamePath,
     path: Path,
+    code: Code,
     message: str,
     hint: str | None,
     *,
@@ -293,7 +325,7 @@ def _of_name(
     line = template.line_of(name) or 1
     column = column_of(template.source, line, name[0])
     severity: Severity = "error" if severe else "warning"
-    return Issue(message, line=line, column=column, path=path, hint=hint, severity=severity)
+    return Issue(message, line=line, column=column, path=path, hint=hint, severity=severity, code=code)
 
 
 def _values(rule: Mapping[str, Any], path: Path) -> Iterator[Issue]:
@@ -302,10 +334,17 @@ def _values(rule: Mapping[str, Any], path: Path) -> Iterator[Issue]:
     if rule.get("values") == [] and op in ("in", "not_in"):
         number_of = "no sample" if op == "in" else "every sample"
         yield Issue(
-            f"'values' is empty, so the rule selects {number_of}", path=(*path, "values"), severity="warning"
+            f"'values' is empty, so the rule selects {number_of}",
+            path=(*path, "values"),
+            severity="warning",
+            code=Code.NEVER_EQUAL,
         )
     if op in _ORDERING and isinstance(value, str) and number(value) is None and not has_marker(value):
-        yield Issue(f"'value': found {value!r}, expected a number for {op!r}", path=(*path, "value"))
+        yield Issue(
+            f"'value': found {value!r}, expected a number for {op!r}",
+            path=(*path, "value"),
+            code=Code.WRONG_COMPARISON,
+        )
 
 
 def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Known) -> Iterator[Issue]:
@@ -329,10 +368,17 @@ def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Know
                     path=at,
                     hint=hint,
                     severity="warning",
+                    code=Code.NEVER_EQUAL,
                 )
         elif rule.get("op") not in _ORDERING and (wrong := _no_number(text)) is not None:
             message = f"score {name[2]!r} is a number, and {text!r} is {wrong}, so they are never equal"
-            yield Issue(message, path=at, hint="write the number without quotes", severity="warning")
+            yield Issue(
+                message,
+                path=at,
+                hint="write the number without quotes",
+                severity="warning",
+                code=Code.NEVER_EQUAL,
+            )
 
 
 def _no_number(text: str) -> str | None:

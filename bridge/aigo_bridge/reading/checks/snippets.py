@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.snippets.snippet import MODULES, OLD_SCORES, PACKAGES, is_installed, offered_names
 from aigo_bridge.spec.base import Path
@@ -43,7 +44,9 @@ def check_imports(tree: ast.Module, text: str, path: Path) -> Iterator[Issue]:
         for place, message, hint in _problems(node, modules):
             offset = place.col_offset  # in bytes
             column = len(lines[place.lineno - 1].encode()[:offset].decode("utf-8", "ignore")) + 1
-            yield Issue(message, line=place.lineno, column=column, path=path, hint=hint)
+            yield Issue(
+                message, line=place.lineno, column=column, path=path, hint=hint, code=Code.UNKNOWN_IMPORT
+            )
 
 
 _Problem = tuple[ast.alias | ast.expr | ast.stmt, str, str]
@@ -254,7 +257,15 @@ def check_signature(text: str, path: Path, function: str, call: Call) -> Iterato
 def _issue(node: Definition, path: Path, function: str, call: Call, hint: str | None, severity: Any) -> Issue:
     message = f"found {function}({ast.unparse(node.args)}), expected {function}({', '.join(call.arguments)})"
     place = (node.lineno, node.col_offset + 1)
-    return Issue(message, line=place[0], column=place[1], path=path, hint=hint, severity=severity)
+    return Issue(
+        message,
+        line=place[0],
+        column=place[1],
+        path=path,
+        hint=hint,
+        severity=severity,
+        code=Code.WRONG_SIGNATURE,
+    )
 
 
 def _definitions(text: str, function: str) -> tuple[Definition, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.checks.scoring import check_actions, check_scorers
 from aigo_bridge.reading.checks.snippets import call_of
@@ -119,7 +120,12 @@ def _unused(parameters: Any, definition: dict[str, Any], path: Path) -> Iterator
     for index, parameter in declared:
         key = parameter.get("key")
         if isinstance(key, str) and key and key not in used:
-            yield Issue(f"parameter {key!r} is never used", path=(*path, index, "key"), severity="warning")
+            yield Issue(
+                f"parameter {key!r} is never used",
+                path=(*path, index, "key"),
+                severity="warning",
+                code=Code.UNUSED_PARAMETER,
+            )
 
 
 def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -131,11 +137,21 @@ def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
     builders = list(walk(solver["message_builders"], place))
     if not any(builder.get("type") in ("generate", "load_trace") for _, builder in builders):
         message = "there is no 'generate', so the evaluated model is never asked"
-        yield Issue(message, path=place, hint="add '- {type: generate}' where it is to answer")
+        yield Issue(
+            message,
+            path=place,
+            hint="add '- {type: generate}' where it is to answer",
+            code=Code.WRONG_CONVERSATION,
+        )
     for at, builder in builders:
         if "extra_input_messages" in at and builder.get("terminate_if") is not None:
             message = "'terminate_if' means nothing for a message that does not stay in the conversation"
-            yield Issue(message, path=(*at, "terminate_if"), hint="put it on the 'generate_message' itself")
+            yield Issue(
+                message,
+                path=(*at, "terminate_if"),
+                hint="put it on the 'generate_message' itself",
+                code=Code.WRONG_CONVERSATION,
+            )
 
 
 def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
@@ -149,6 +165,7 @@ def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
                 path=place,
                 hint="write 'on_max_iterations: continue', or a 'terminate_if' in one of its builders",
                 severity="warning",
+                code=Code.WRONG_CONVERSATION,
             )
 
 
@@ -159,11 +176,19 @@ def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
         choices, role, content = message.get("choices"), message.get("role"), message.get("content")
         place = (*path, "solver", "input_builder", "input_messages", index, "choices")
         if choices is not None and role in ("user", "system"):
-            yield Issue(f"'choices' are those of an answer, and this message is the {role}'s", path=place)
+            yield Issue(
+                f"'choices' are those of an answer, and this message is the {role}'s",
+                path=place,
+                code=Code.WRONG_CHOICES,
+            )
         elif isinstance(choices, list) and isinstance(content, str) and "{" not in content:
             plain = all(isinstance(choice, str) and not has_marker(choice) for choice in choices)
             if plain and not has_marker(content) and content not in choices:
-                yield Issue(f"'choices': found {choices!r}, expected {content!r} among them", path=place)
+                yield Issue(
+                    f"'choices': found {choices!r}, expected {content!r} among them",
+                    path=place,
+                    code=Code.WRONG_CHOICES,
+                )
 
 
 def relation_issues(kind: Kind, data: dict[str, Any]) -> Iterator[Issue]:
@@ -180,11 +205,11 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
     place = (*path, "definition")
     dataset = definition.get("dataset")
     if definition.get("solver") is not None and dataset is None and definition.get("type") != "system_task":
-        yield Issue(SOLVER_WITHOUT_DATASET, path=place)
+        yield Issue(SOLVER_WITHOUT_DATASET, path=place, code=Code.NO_ANSWER_TO_SCORE)
     if isinstance(dataset, dict):
         problem = dataset_ref_problem(dataset.get("source"), dataset.get("key"), dataset.get("keys"))
         if problem is not None:
-            yield Issue(problem, path=(*place, "dataset"))
+            yield Issue(problem, path=(*place, "dataset"), code=Code.CONTRADICTION)
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -202,7 +227,9 @@ def check_parameters(value: Any, path: Path) -> Iterator[Issue]:
     for index, parameter in parameters:
         place = (*path, index)
         if parameter.get("key") == "":
-            yield Issue("'key' is empty, so the parameter cannot be used", path=(*place, "key"))
+            yield Issue(
+                "'key' is empty, so the parameter cannot be used", path=(*place, "key"), code=Code.WRONG_VALUE
+            )
         match parameter.get("type"):
             case "int" | "float":
                 yield from _range(parameter, place)
@@ -225,13 +252,18 @@ def _range(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
     low, high = number(parameter.get("min")), number(parameter.get("max"))
     default = number(parameter.get("default_value"))
     if low is not None and high is not None and low > high:
-        yield Issue(f"'min' is {low:g} and 'max' is {high:g}: no value fits", path=(*path, "min"))
+        yield Issue(
+            f"'min' is {low:g} and 'max' is {high:g}: no value fits",
+            path=(*path, "min"),
+            code=Code.WRONG_DECLARATION,
+        )
     if default is not None and ((low is not None and default < low) or (high is not None and default > high)):
         limits = f"from {low:g}" if low is not None else ""
         limits += f" up to {high:g}" if high is not None else ""
         yield Issue(
             f"'default_value': found {default:g}, expected a number {limits.strip()}",
             path=(*path, "default_value"),
+            code=Code.WRONG_DECLARATION,
         )
 
 
@@ -244,6 +276,7 @@ def _categories(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
             "'default_value': found a list, expected one of the allowed values",
             path=(*path, "default_value"),
             hint="write 'multiple: true' if several may be chosen",
+            code=Code.WRONG_DECLARATION,
         )
     for value in chosen:
         if value not in allowed:
@@ -252,6 +285,7 @@ def _categories(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
                 f"{', '.join(map(repr, allowed)) or 'nothing'}",
                 path=(*path, "default_value"),
                 hint=nearest(value, allowed),
+                code=Code.WRONG_DECLARATION,
             )
     mapped = parameter.get("values_mapping")
     for value in mapped if isinstance(mapped, dict) else ():
@@ -260,6 +294,7 @@ def _categories(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
                 f"'values_mapping' has {value!r}, which is not an allowed value",
                 path=(*path, "values_mapping", value),
                 hint=nearest(str(value), allowed),
+                code=Code.WRONG_DECLARATION,
             )
 
 
@@ -279,6 +314,7 @@ def _items(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
             yield Issue(
                 f"'default_value' [{key}]: found {found_words(value)}, expected {wanted} as {name!r} says",
                 path=(*path, "default_value", key),
+                code=Code.WRONG_DECLARATION,
             )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, TemplateError
 from aigo_bridge.reading.checks.snippets import (
     Call,
@@ -43,7 +44,14 @@ def check_markers(text: str, path: Path, known: Collection[str], root: str = "co
         listed = ", ".join(sorted(known)) if known else "none"
         what = "parameter" if root == "config" else "secret"
         hint = f"did you mean '<< {root}.{close[0]} >>'?" if close else f"declared: {listed}"
-        yield Issue(f"unknown {what} {match[2]!r}", line=line, column=column, path=path, hint=hint)
+        yield Issue(
+            f"unknown {what} {match[2]!r}",
+            line=line,
+            column=column,
+            path=path,
+            hint=hint,
+            code=Code.UNKNOWN_PLACEHOLDER,
+        )
 
 
 def marker_names(text: str) -> set[str]:
@@ -129,7 +137,12 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
     """
     if _PATH_OF_CODE.fullmatch(text.strip()):
         message = f"found the path {shown(text.strip())}, expected Python code"
-        yield Issue(message, path=path, hint=f"to take the text of that file: !include {text.strip()}")
+        yield Issue(
+            message,
+            path=path,
+            hint=f"to take the text of that file: !include {text.strip()}",
+            code=Code.PATH_FOR_TEXT,
+        )
         return
     marked = _MARKER.search(text) is not None
     code = _bound(text)
@@ -144,17 +157,21 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
             path=path,
             hint="write compute_metrics(scores: list[SampleScore])",
             severity="warning",
+            code=Code.OLD_FORM,
         )
     elif function not in names and not marked:
         close = difflib.get_close_matches(function, names, n=1)
         hint = f"{close[0]!r} looks like it" if close else None
-        yield Issue(f"the snippet does not define {function!r}", path=path, hint=hint)
+        yield Issue(
+            f"the snippet does not define {function!r}", path=path, hint=hint, code=Code.MISSING_FUNCTION
+        )
     elif function == "compute_scores" and has_old_scores(code):
         yield Issue(
             f"{function}({', '.join(_arguments(names[function][-1]))}) is an old form",
             path=path,
             hint=f"write {function}(sample, solver_output)",
             severity="warning",
+            code=Code.OLD_FORM,
         )
     if call is not None:
         yield from check_signature(code, path, function, call)
@@ -169,7 +186,7 @@ def check_no_path(text: str, path: Path) -> Iterator[Issue]:
     if _PATH_OF_TEXT.fullmatch(text.strip()):
         message = f"the text is the path {shown(text.strip())}, and that is what will be sent"
         hint = f"to take the text of that file: !include {text.strip()}"
-        yield Issue(message, path=path, hint=hint, severity="warning")
+        yield Issue(message, path=path, hint=hint, severity="warning", code=Code.PATH_FOR_TEXT)
 
 
 def check_snippet_syntax(text: str, path: Path) -> Iterator[Issue]:
@@ -209,9 +226,14 @@ def _names(text: str) -> dict[str, tuple[Definition | None, ...]] | Issue:
     try:
         return top_level(text)
     except SyntaxError as error:
-        return Issue(f"not Python: {error.msg}", line=error.lineno or 1, column=max(error.offset or 1, 1))
+        return Issue(
+            f"not Python: {error.msg}",
+            line=error.lineno or 1,
+            column=max(error.offset or 1, 1),
+            code=Code.NOT_PYTHON,
+        )
     except (ValueError, RecursionError, MemoryError) as error:
-        return Issue(f"not Python: {str(error) or 'nested too deep'}", line=1, column=1)
+        return Issue(f"not Python: {str(error) or 'nested too deep'}", line=1, column=1, code=Code.NOT_PYTHON)
 
 
 def _at(issue: Issue, path: Path, marked: bool) -> Issue:
@@ -219,14 +241,24 @@ def _at(issue: Issue, path: Path, marked: bool) -> Issue:
     known.
     """
     place = (issue.line or 1, issue.column or 1)
-    return Issue(issue.message, None, *place, path, issue.hint, severity="warning" if marked else "error")
+    return Issue(
+        issue.message,
+        None,
+        *place,
+        path,
+        issue.hint,
+        severity="warning" if marked else "error",
+        code=issue.code,
+    )
 
 
 def _unknown_name(
     name: str, line: int | None, column: int | None, path: Path, visible: frozenset[str]
 ) -> Issue:
     message = f"unknown name {name!r} in a template"
-    return Issue(message, line=line, column=column, path=path, hint=_name_hint(name, visible))
+    return Issue(
+        message, line=line, column=column, path=path, hint=_name_hint(name, visible), code=Code.UNKNOWN_NAME
+    )
 
 
 def column_of(text: str, line: int | None, name: str) -> int | None:

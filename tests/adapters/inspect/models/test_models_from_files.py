@@ -502,7 +502,7 @@ def test_what_is_wrong_with_a_model_file_is_told_before_anything_runs(
 
 def test_files_that_are_not_there(aigo: Run, folder: Path) -> None:
     done = aigo("run", "task.yaml", "--model", "nothing.yaml")
-    assert (done.code, done.err) == (2, "error: there is no model file 'nothing.yaml'\n")
+    assert (done.code, done.err) == (2, "error: there is no model file 'nothing.yaml' [AB403]\n")
 
 
 def test_models_of_a_run_file_are_named_by_key(aigo: Run, folder: Path, endpoint: Endpoint) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.lake.manifest import State
@@ -44,9 +45,11 @@ def lake(
 
     with reported():
         if action not in ACTIONS:
-            raise UsageError(f"found {action!r}, expected one of {', '.join(ACTIONS)}")
+            raise UsageError(
+                f"found {action!r}, expected one of {', '.join(ACTIONS)}", code=Code.UNKNOWN_CHOICE
+            )
         if files is not None and (action != "list" or files not in TABLES):
-            raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}")
+            raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
         code = _DO[action](location, files, as_json)
     if code:
         raise typer.Exit(code)

@@ -8,6 +8,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -44,7 +45,10 @@ def plot(
 
     with reported():
         if name not in get_args(ChartName):
-            raise UsageError(f"there is no chart {name!r}, expected {', '.join(get_args(ChartName))}")
+            raise UsageError(
+                f"there is no chart {name!r}, expected {', '.join(get_args(ChartName))}",
+                code=Code.UNKNOWN_CHOICE,
+            )
         format_of(out)
         results = results_at(locations)
         drawn = chart(cast("ChartName", name), results)

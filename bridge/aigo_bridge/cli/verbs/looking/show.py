@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,11 +64,15 @@ def show(
 
     with reported():
         if sample is not None and (failed or worst is not None):
-            raise UsageError("--sample takes neither --failed nor --worst, expected one of them")
+            raise UsageError(
+                "--sample takes neither --failed nor --worst, expected one of them", code=Code.OPTIONS_APART
+            )
         if score is not None and worst is None:
-            raise UsageError("--score says which samples are worst, expected --worst N beside it")
+            raise UsageError(
+                "--score says which samples are worst, expected --worst N beside it", code=Code.OPTIONS_APART
+            )
         if not result.is_file():
-            raise UsageError(f"there is no result log {short_path(result)!r}")
+            raise UsageError(f"there is no result log {short_path(result)!r}", code=Code.NOTHING_THERE)
         reader = LogReader(result)
         screen = Console(highlight=False, markup=False, emoji=False)
         parts = Selection(sample, failed=failed, worst=worst, score=score).samples(reader)

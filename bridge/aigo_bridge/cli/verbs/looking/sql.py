@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -56,7 +57,9 @@ def sql(
         return
     with reported():
         if query is None:
-            raise UsageError("no query was given, expected one SELECT, or --schema")
+            raise UsageError(
+                "no query was given, expected one SELECT, or --schema", code=Code.MISSING_ARGUMENT
+            )
         if out is not None:
             format_of(out)
         asked = lake_of(locations or ["out"])

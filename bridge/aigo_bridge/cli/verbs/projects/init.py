@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -36,7 +37,10 @@ def init(
 
     with reported():
         if template not in TEMPLATES:
-            raise UsageError(f"--template: found {template!r}, expected one of {', '.join(TEMPLATES)}")
+            raise UsageError(
+                f"--template: found {template!r}, expected one of {', '.join(TEMPLATES)}",
+                code=Code.WRONG_OPTION,
+            )
         written = create_files(folder, project_files(template))
     for path in written:
         typer.echo(name_of(short_path(path)))

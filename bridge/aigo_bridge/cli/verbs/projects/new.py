@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -44,14 +45,18 @@ def new(
 
     with reported():
         if part not in PARTS:
-            raise UsageError(f"new: found {part!r}, expected {', '.join(PARTS[:-1])} or {PARTS[-1]}")
+            raise UsageError(
+                f"new: found {part!r}, expected {', '.join(PARTS[:-1])} or {PARTS[-1]}",
+                code=Code.WRONG_OPTION,
+            )
         if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
             message = "expected letters, digits, - and _ (it is a key, and a name of files)"
-            raise UsageError(f"new {part}: found {name!r}, {message}")
+            raise UsageError(f"new {part}: found {name!r}, {message}", code=Code.WRONG_OPTION)
         project = project_of(Path.cwd())
         if project is None:
             raise UsageError(
-                f"new {part}: {name_of(str(Path.cwd()))} is in no project (`aigo-bridge init` begins one)"
+                f"new {part}: {name_of(str(Path.cwd()))} is in no project (`aigo-bridge init` begins one)",
+                code=Code.NOTHING_THERE,
             )
         written = create_files(project, part_files(part, name))
     for path in written:

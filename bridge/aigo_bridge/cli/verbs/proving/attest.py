@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB, JsonOption
 from aigo_bridge.cli.terminal import print_json, printable, short_path
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
@@ -79,18 +80,23 @@ def attest(
             written.append({"key": str(new_key), "public_key": str(public)})
         if disclose is not None:
             if key is not None or trust_config is not None or not results or len(results) != 1:
-                raise UsageError("--disclose takes one attested result, and no key")
+                raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
             file = disclose_sample(results[0], disclose, out, keyless=keyless)
             written.append({"result": str(results[0]), "disclosure": str(file)})
         elif results:
             if out is not None:
-                raise UsageError("--out is for --disclose: an attestation stands beside its result")
+                raise UsageError(
+                    "--out is for --disclose: an attestation stands beside its result",
+                    code=Code.OPTIONS_APART,
+                )
             if trust_config is not None and not keyless:
-                raise UsageError("--trust-config is for --keyless: a key needs no services")
+                raise UsageError(
+                    "--trust-config is for --keyless: a key needs no services", code=Code.OPTIONS_APART
+                )
             signing = key or new_key
             written += _by_identity(results, signing, trust_config) if keyless else _by_key(results, signing)
         elif new_key is None:
-            raise UsageError("name the results to attest, or --new-key FILE")
+            raise UsageError("name the results to attest, or --new-key FILE", code=Code.MISSING_ARGUMENT)
     if as_json:
         print_json(written)
         return
@@ -107,7 +113,8 @@ def _by_key(results: list[Path], key: Path | None) -> list[dict[str, str]]:
 
     if key is None:
         raise UsageError(
-            "a signature needs a key, --key FILE, or --new-key FILE for a new one; or an identity: --keyless"
+            "a signature needs a key, --key FILE, or --new-key FILE for a new one; or an identity: --keyless",
+            code=Code.UNUSABLE_KEY,
         )
     signer = private_key(key)
     return [{"result": str(result), "attestation": str(attest_result(result, signer))} for result in results]
@@ -119,7 +126,10 @@ def _by_identity(results: list[Path], key: Path | None, trust: Path | None) -> l
     from aigo_bridge.verification.attesting import attest_with
 
     if key is not None:
-        raise UsageError("--keyless signs without a key: attest once more with --key for both signatures")
+        raise UsageError(
+            "--keyless signs without a key: attest once more with --key for both signatures",
+            code=Code.OPTIONS_APART,
+        )
     with identity_signer(trust) as sign:
         return [
             {"result": str(result), "attestation": str(attest_with(sign, result, bundle_file(result)))}

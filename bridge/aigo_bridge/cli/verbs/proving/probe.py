@@ -20,6 +20,7 @@ from aigo_bridge.cli.options import (
     RootOption,
     SnippetsOption,
 )
+from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.cassettes import RunTape
@@ -138,7 +139,7 @@ def probe(
     with reported():
         choose_confinement(snippets, allow)
         if not result.is_file():
-            raise UsageError(f"there is no result log {str(result)!r}")
+            raise UsageError(f"there is no result log {str(result)!r}", code=Code.NOTHING_THERE)
         if out is not None:
             probe_path(out)
         settings = ProbeSettings(
@@ -199,10 +200,16 @@ def _judges(
     unknown = [key for key in model_map if key not in keys]
     if unknown:
         judge_keys = ", ".join(map(repr, keys)) or "none"
-        raise UsageError(f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {judge_keys}")
+        raise UsageError(
+            f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {judge_keys}",
+            code=Code.SURPLUS_ARGUMENT,
+        )
     if replay is not None:
         if record is not None or model_map:
-            raise UsageError("--replay: what is answered from a cassette is neither asked nor recorded")
+            raise UsageError(
+                "--replay: what is answered from a cassette is neither asked nor recorded",
+                code=Code.OPTIONS_APART,
+            )
         with opened(replay) as cassette:
             names = {key: name for key, name in cassette.models().items() if key in keys}
             player = cassette.player()
@@ -210,7 +217,9 @@ def _judges(
             yield judges, RunTape(cassette=cassette, players={engine: player})
         return
     if record is not None and not model_map:
-        raise UsageError("--record: no judge is asked, name its model with --model-map")
+        raise UsageError(
+            "--record: no judge is asked, name its model with --model-map", code=Code.OPTIONS_APART
+        )
     make = None
     if model_map:
         chosen = load_engine(engine)

@@ -62,4 +62,4 @@ def test_a_port_that_is_taken_and_a_folder_that_is_none_are_told(aigo: Run, tmp_
         assert (done.code, done.out) == (2, "")
         assert done.err.startswith(f"error: port {port} cannot be used: Address already in use")
     done = aigo("view", "gone")
-    assert (done.code, done.err) == (2, "error: gone: there is no such folder\n")
+    assert (done.code, done.err) == (2, "error: gone: there is no such folder [AB803]\n")

@@ -52,7 +52,10 @@ def test_a_name_that_is_no_key_is_refused(aigo: Run, project: Path, name: str) -
 def test_what_cannot_be_added_is_told(aigo: Run, project: Path) -> None:
     done = aigo("new", "metric", "mine")
 
-    assert (done.code, done.err) == (2, "error: new: found 'metric', expected task, scorer or dataset\n")
+    assert (done.code, done.err) == (
+        2,
+        "error: new: found 'metric', expected task, scorer or dataset [AB801]\n",
+    )
 
 
 def test_a_part_that_exists_is_left_alone(aigo: Run, project: Path) -> None:

@@ -1,0 +1,167 @@
+"""Every error has a code, every code is explained, and no number is given twice."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.architecture.sources import SOURCES
+from tests.support.commands import REPOSITORY, Run
+
+import aigo_bridge.errors
+from aigo_bridge.catalogue import CATALOGUE, FAMILIES, family_of
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import BridgeError, Issue, SampleError, UsageError, code_of_kind
+
+EVER = REPOSITORY / "tests" / "bridge" / "catalogue" / "codes.txt"
+"""All codes that were ever given, `AB116 UNKNOWN_KEY`; behind a retired one stands `retired`."""
+WITH_MESSAGES = {
+    "UsageError",
+    "UnsupportedPlanError",
+    "EngineError",
+    "SnippetError",
+    "Issue",
+}
+"""What has a message and no list of issues: none without a code."""
+WITH_ISSUES = {"SpecError", "TemplateError", "DatasetError", "EvidenceError"}
+"""What has a message with a code, or issues that have theirs; mypy tells the two apart."""
+
+
+def made_without_code(tree: ast.AST) -> Iterator[int]:
+    """Lines where an error or issue is made that has none."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            continue
+        names = {keyword.arg for keyword in node.keywords}
+        if "code" in names or None in names:  # `Issue(**values)`, which `issue_from` makes
+            continue
+        is_text = bool(node.args) and isinstance(node.args[0], (ast.Constant, ast.JoinedStr, ast.BinOp))
+        if node.func.id in WITH_MESSAGES or (node.func.id in WITH_ISSUES and is_text):
+            yield node.lineno
+
+
+def test_every_error_of_ours_has_a_code() -> None:
+    without = [
+        f"{name}:{line}" for name, source in SOURCES.items() for line in made_without_code(source.tree)
+    ]
+    assert without == []
+
+
+def test_an_error_without_one_is_noticed() -> None:
+    text = "raise UsageError('a')\nIssue(message)\nSpecError(f'{a}')\nSpecError(issues)\nUsageError('a', code=Code.NO_LOGS)\n"
+    assert [*made_without_code(ast.parse(text))] == [1, 2, 3]
+
+
+def test_every_code_is_used_and_explained() -> None:
+    used = {
+        node.attr
+        for source in SOURCES.values()
+        if ".catalogue" not in source.name
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Code"
+    }
+    assert {code.name for code in Code} == used
+    assert set(CATALOGUE) == set(Code)
+    assert {code for code, entry in CATALOGUE.items() if entry.code != code} == set()
+
+
+def test_every_kind_of_error_of_samples_has_a_code() -> None:
+    kinds = {
+        keyword.value.value
+        for source in SOURCES.values()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"SampleError", "JudgeError"}
+        for keyword in node.keywords
+        if keyword.arg == "kind" and isinstance(keyword.value, ast.Constant)
+    }
+    assert len(kinds) > 30
+    assert {kind for kind in kinds if code_of_kind(str(kind)) == Code.FAILED_SAMPLE} == set()
+
+
+def test_numbers_are_given_once() -> None:
+    rows = [line.split() for line in EVER.read_text("utf-8").splitlines()]
+    assert [number for number, times in Counter(row[0] for row in rows).items() if times > 1] == []
+    living = {row[0]: row[1] for row in rows if "retired" not in row}
+    assert living == {code.value: code.name for code in Code}
+    assert all(re.fullmatch(r"AB\d{3}", code) and family_of(code) in FAMILIES.values() for code in Code)
+
+
+NEITHER = frozenset(
+    {
+        Code.BROKEN_PROVENANCE,
+        Code.CHANGED_ROWS,
+        Code.CHANGED_SINCE,
+        Code.ENGINE_GAP,
+        Code.EXCEEDED_LIMIT,
+        Code.FAILED_MODEL_LOAD,
+        Code.FAILED_SANDBOX,
+        Code.LOG_WITHOUT_PLAN,
+        Code.MISSING_LIKELIHOODS,
+        Code.NOT_A_LIST,
+        Code.NO_SANDBOX,
+        Code.OLD_PACKAGE,
+        Code.OTHER_PLAN,
+        Code.OTHER_RELEASE,
+        Code.OUTCOME_NOT_SHOWN,
+        Code.PORT_IN_USE,
+        Code.SHARDS_MISSING,
+        Code.SYSTEM_ERROR,
+        Code.TOO_MANY_FAILURES,
+        Code.TOO_MUCH,
+        Code.UNEQUAL_LENGTHS,
+        Code.UNFIT_BENCHMARK,
+        Code.UNMAPPED_LOG,
+        Code.UNPINNED_SOURCE,
+        Code.UNREADABLE_LOG,
+        Code.UNSENDABLE_CONTENT,
+        Code.UNSET_VARIABLE,
+        Code.UNUSED_OPTION,
+        Code.WRONG_BENCHMARK_OPTION,
+        Code.WRONG_MODEL_ARGUMENT,
+        Code.WRONG_TRACE,
+    }
+)
+"""Codes that neither an example nor a named test makes so far; the others stay out of here."""
+
+
+def test_what_no_page_can_show_a_test_does() -> None:
+    silent = {code: entry.test for code, entry in CATALOGUE.items() if entry.example is None}
+    assert {code for code, test in silent.items() if test is None} == NEITHER
+    for test in filter(None, silent.values()):
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (REPOSITORY / file).read_text("utf-8"), test
+
+
+def test_errors_have_the_code_of_their_first_issue() -> None:
+    issues = [Issue("a", code=Code.NO_LOGS), Issue("b", code=Code.NO_ROWS)]
+    assert aigo_bridge.errors.SpecError(issues).code == Code.NO_LOGS
+    assert aigo_bridge.errors.SpecError("a", code=Code.NO_ROWS).issues[0].code == Code.NO_ROWS
+    assert SampleError("a", stage="solver", kind="NotRecorded").code == Code.NOT_RECORDED
+
+
+def test_an_error_of_others_is_raised_and_shown_without_one() -> None:
+    assert UsageError("an addition of others raises this").code == Code.UNCODED
+    assert BridgeError().code == Code.UNCODED
+
+
+def test_the_command_explains_a_code(aigo: Run) -> None:
+    done = aigo("error", "ab116")
+    assert done.code == 0
+    assert done.out.startswith("# AB116: A key is not known at this place\n")
+    assert "+ ground_thruth:" in done.out
+
+
+def test_the_command_lists_all_codes(aigo: Run) -> None:
+    listed = aigo("error").out
+    assert sorted(re.findall(r"^  (AB\d{3})  \S", listed, re.MULTILINE)) == sorted(Code)
+
+
+def test_a_code_that_is_none_is_refused(aigo: Run) -> None:
+    done = aigo("error", "AB999")
+    assert done.code == 2
+    assert "there is no error 'AB999'" in done.err
+    assert "[AB805]" in done.err
