@@ -85,7 +85,7 @@ def test_a_limit_ends_its_sample_only(
     assert "limit" in text.lower()
 
 
-def test_a_scorer_that_takes_too_long_fails_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_a_snippet_that_scores_too_long_fails_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """At stage score, with the time that scoring has; what other scorers said stays."""
     write(tmp_path, "", [{"q": "x"}, {"q": "y"}])
     (tmp_path / "t.yaml").write_text("""key: t

@@ -160,6 +160,9 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
     if "parquet" in has:
         yield Check("aigo-bridge import out --lake lake", writes="lake/lake.json")
         yield Check("aigo-bridge lake verify lake", ("whole",))
+    else:
+        yield Check("aigo-bridge import out --lake lake", code=2, asks_for=PYARROW)
+        yield Check("aigo-bridge lake list lake", ("is no lake",), 2)
     yield Check("aigo-bridge score examples/capitals out/capitals.tasklog.json --out again", (_ACCURACY,))
     yield Check(
         "aigo-bridge generate inputs/generated.yaml --model-map w=scripted/inputs/writer.jsonl --out made.jsonl",

@@ -102,9 +102,7 @@ class EchoEngine:
             trials = partial(_records, plan, stored["trials"])
             return Evidence(plan, Execution("success", *times), stored["models"], trials)
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise EvidenceError(
-                f"{str(log)!r} is no log of the echo engine: {error}", code=Code.NOT_A_LOG
-            ) from error
+            raise EvidenceError(f"{str(log)!r} is no log of echo: {error}", code=Code.NOT_A_LOG) from error
 
 
 def _run(plan: TaskPlan, models: Models, out: Path) -> LogRef:

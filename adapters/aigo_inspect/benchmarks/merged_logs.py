@@ -115,8 +115,10 @@ def _headers(run: TaskRun, logs: Sequence[PartLog]) -> list[EvalLog]:
         if list(header.eval.dataset.sample_ids or ()) != ids[slice(*one.rows)]:
             message = f"shard {one.shard}: the log has other samples than the shard's"
             problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
-        if others := _others(headers[0], header):
-            message = f"shard {one.shard}: {', '.join(others)}: others than those of shard {logs[0].shard}"
+        if differences := _others(headers[0], header):
+            message = (
+                f"shard {one.shard}: {', '.join(differences)}: others than those of shard {logs[0].shard}"
+            )
             problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
@@ -125,7 +127,7 @@ def _headers(run: TaskRun, logs: Sequence[PartLog]) -> list[EvalLog]:
 
 def _others(first: EvalLog, other: EvalLog) -> list[str]:
     """In what two logs are not of one run."""
-    here, there = (
+    settings, other_settings = (
         {
             "task": log.eval.task,
             "arguments": log.eval.task_args,
@@ -136,7 +138,7 @@ def _others(first: EvalLog, other: EvalLog) -> list[str]:
         }
         for log in (first, other)
     )
-    return [name for name, value in here.items() if there[name] != value]
+    return [name for name, value in settings.items() if other_settings[name] != value]
 
 
 def _describe(log: EvalLog, run: TaskRun, chosen: Mapping[str, Any]) -> None:
@@ -152,7 +154,7 @@ def _describe(log: EvalLog, run: TaskRun, chosen: Mapping[str, Any]) -> None:
 
 def _members(one: PartLog, header: EvalLog, run: TaskRun, gathered: _Gathered) -> Iterator[tuple[str, bytes]]:
     """The samples of a shard's log as they are; what the numbers need of them is gathered."""
-    own = {str(sample_id) for sample_id in header.eval.dataset.sample_ids or ()}
+    ids = {str(sample_id) for sample_id in header.eval.dataset.sample_ids or ()}
     names = scorer_names(run)
     seen: set[Trial] = set()
     try:
@@ -171,13 +173,15 @@ def _members(one: PartLog, header: EvalLog, run: TaskRun, gathered: _Gathered) -
         for summary in summaries:
             trial = (str(summary["id"]), int(summary["epoch"]))
             if trial not in seen:
-                whole = read_eval_log_sample(str(one.path), summary["id"], trial[1], exclude_fields=_LARGE)
-                seen.add(_gather(_plain(whole), names, gathered))
+                large_sample = read_eval_log_sample(
+                    str(one.path), summary["id"], trial[1], exclude_fields=_LARGE
+                )
+                seen.add(_gather(_plain(large_sample), names, gathered))
         problems = [*archive.damage]
     except (OSError, ValueError, KeyError, TypeError, BridgeError) as error:
         message = f"shard {one.shard}: the log cannot be read: {error}"
         raise EvidenceError([Issue(message, file=str(one.path), code=Code.UNREADABLE_LOG)]) from error
-    foreign = {trial for trial in seen if trial[0] not in own or trial[1] > run.num_trials}
+    foreign = {trial for trial in seen if trial[0] not in ids or trial[1] > run.num_trials}
     if problems or foreign:
         reason = str(problems[0].reason) if problems else f"it has samples of others: {sorted(foreign)[:3]}"
         raise EvidenceError(
@@ -247,8 +251,8 @@ def _conclude(
     if failed is not None:
         log.status, log.error = failed.status, failed.error
     if part.missing is not None:
-        there = len({summary["id"] for summary in gathered.summaries})
-        message = f"{part.missing}; {there} of {len(run.samples)} samples are there"
+        number = len({summary["id"] for summary in gathered.summaries})
+        message = f"{part.missing}; {number} of {len(run.samples)} samples are there"
         log.status, log.error = "error", EvalError(message=message, traceback="", traceback_ansi="")
 
 

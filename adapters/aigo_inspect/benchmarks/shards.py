@@ -42,12 +42,12 @@ def run(
         if not begin([_part(run, settings) for run in runs]):
             return []
         parameters = {name: settings.parameters[name] for name in settings.parameters.keys() - _CHOOSING}
-        own = replace(settings, parameters=parameters)
+        shard_settings = replace(settings, parameters=parameters)
         shares = [_share(run, shard) for run in runs]
         if request.resume:
-            shares = [replace(run, earlier=earlier_log(run, own, request.out)) for run in shares]
+            shares = [replace(run, earlier=earlier_log(run, shard_settings, request.out)) for run in shares]
         todo = [run for run in shares if len(run.samples)]
-        logs = {_name(log.eval.task): log for log in evaluated(todo, own, request)} if todo else {}
+        logs = {_name(log.eval.task): log for log in evaluated(todo, shard_settings, request)} if todo else {}
         return [_outcome(logs.get(_name(run.task.name)), run, request) for run in shares]
 
 
@@ -121,8 +121,8 @@ def _json(value: Any) -> bytes:
 
 def _share(run: TaskRun, shard: Shard) -> TaskRun:
     """A task with the samples of a shard alone; they have their ids already."""
-    first, last = shard.bounds(len(run.samples))
-    samples = run.samples[first:last]
+    begin, end = shard.bounds(len(run.samples))
+    samples = run.samples[begin:end]
     run.task.dataset = samples
     return replace(run, samples=samples)
 

@@ -64,7 +64,7 @@ def run(
         refuse_tasks(tasks, caller)
         pipelines = _pipelines(tasks, request)
         models = {"": caller.name}
-        parts = [_part(each, task, models) for each, task in zip(pipelines, tasks, strict=True)]
+        parts = [_part(pipeline, task, models) for pipeline, task in zip(pipelines, tasks, strict=True)]
         for pipeline, task in zip(pipelines, tasks, strict=True):
             settle(_share(pipeline, task, shard), task, caller)
         if not begin(parts):
@@ -117,29 +117,29 @@ def _asked(
     documents = pipeline.documents_dict[task.name]
     if not documents:
         return PartRun()
-    told = Told()
+    notes = Told()
     started = steady_time()
-    pipeline.ask_of(model_of(caller, request, portal, told), told)
+    pipeline.ask_of(model_of(caller, request, portal, notes), notes)
     journal = journal_of(task, request)
     try:
-        watch(documents, task, request, told, journal)
+        watch(documents, task, request, notes, journal)
         responses = _responses(pipeline, task)
         settings = {name: caller.settings[name] for name in _SETTINGS if name in caller.settings}
         config = plain(pipeline.model.config.model_dump())
-        asked = Asked(task.name, caller.name, config, settings, started, steady_time(), told.stopped)
+        head = Asked(task.name, caller.name, config, settings, started, steady_time(), notes.stopped)
         path = request.out / f"answers-{folder_name(task.name)}.jsonl"
-        write_answers(path, asked, pipeline.sampling_docs, responses, told)
-        if told.stopped is None:
+        write_answers(path, head, pipeline.sampling_docs, responses, notes)
+        if notes.stopped is None:
             journal.remove()
     finally:
         journal.close()
-    failures = [(name, told.failures[name].message) for name in sorted(told.failures, key=int)]
+    failures = [(name, notes.failures[name].message) for name in sorted(notes.failures, key=int)]
     return PartRun(
         path,
         num_samples=len(documents),
         num_failed=len(failures),
-        status="success" if told.stopped is None else "error",
-        error=told.stopped,
+        status="success" if notes.stopped is None else "error",
+        error=notes.stopped,
         num_reused=journal.num_given,
         first_errors=tuple(errors_by_kind(failures, MAX_ERRORS)),
     )
@@ -148,13 +148,13 @@ def _asked(
 def _share(pipeline: NativePipeline, task: Selected, shard: Shard) -> list[Doc]:
     """Leave the documents of a shard only."""
     documents = pipeline.documents_dict[task.name]
-    first, last = shard.bounds(len(documents))
-    own: list[Doc] = documents[first:last]
-    names = {doc.id for doc in own}
-    pipeline.documents_dict[task.name] = own
-    for method, asked in pipeline.sampling_docs.items():
-        pipeline.sampling_docs[method] = [doc for doc in asked if doc.id in names]
-    return own
+    begin, end = shard.bounds(len(documents))
+    share: list[Doc] = documents[begin:end]
+    names = {doc.id for doc in share}
+    pipeline.documents_dict[task.name] = share
+    for method, documents_of_method in pipeline.sampling_docs.items():
+        pipeline.sampling_docs[method] = [doc for doc in documents_of_method if doc.id in names]
+    return share
 
 
 def _responses(pipeline: NativePipeline, task: Selected) -> Mapping[SamplingMethod, Sequence[ModelResponse]]:
@@ -179,7 +179,7 @@ def merge(
     with stdout_for_people():
         tasks = tasks_of(request)
         pipelines = _pipelines(tasks, request)
-        parts = logs([_part(each, task, {}) for each, task in zip(pipelines, tasks, strict=True)])
+        parts = logs([_part(pipeline, task, {}) for pipeline, task in zip(pipelines, tasks, strict=True)])
         shards = [_answers(task, part) for task, part in zip(tasks, parts, strict=True)]
         return [
             _merged(pipeline, task, request, answers, part.missing)
@@ -198,13 +198,12 @@ def _answers(task: Selected, part: PartLogs) -> list[Answers]:
             problems += error.issues
             continue
         shards.append(shard)
-        first = shards[0].asked
+        head = shards[0].asked
         alike = ("task", "model", "config", "settings")
-        others = [name for name in alike if getattr(shard.asked, name) != getattr(first, name)]
-        if others:
-            message = (
-                f"shard {log.shard}: {', '.join(others)}: others than those of shard {part.logs[0].shard}"
-            )
+        differences = [name for name in alike if getattr(shard.asked, name) != getattr(head, name)]
+        if differences:
+            where = f"others than those of shard {part.logs[0].shard}"
+            message = f"shard {log.shard}: {', '.join(differences)}: {where}"
             problems.append(Issue(message, file=str(log.path), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
@@ -222,12 +221,12 @@ def _merged(
     shards: Sequence[Answers],
     missing: str | None,
 ) -> Outcome:
-    told = Told(stopped=missing)
-    pipeline.ask_of(AnsweredModel(shards, told, missing), told)
+    notes = Told(stopped=missing)
+    pipeline.ask_of(AnsweredModel(shards, notes, missing), notes)
     apply_settings(pipeline.documents_dict[task.name], shards[0].asked.settings)
     finished = finish(pipeline, task, request.out)
     times = (
         min(shard.asked.started for shard in shards),
         max(shard.asked.ended for shard in shards),
     )
-    return concluded(task, finished, told, request.out, shards[0].asked.model, times)
+    return concluded(task, finished, notes, request.out, shards[0].asked.model, times)

@@ -224,11 +224,11 @@ def refuse_without_use(task: str | None, options: MergeOptions, *, is_benchmark:
         raise UsageError(
             f"{names}: with --task only; without it, all is taken from the logs", code=Code.OPTIONS_APART
         )
-    others = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
-    if others:
+    unfit = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
+    if unfit:
         kind = "a task" if is_benchmark else "an engine's own benchmark"
         raise UsageError(
-            f"{', '.join(map(_option, others))}: with shards of {kind} only", code=Code.OPTIONS_APART
+            f"{', '.join(map(_option, unfit))}: with shards of {kind} only", code=Code.OPTIONS_APART
         )
 
 

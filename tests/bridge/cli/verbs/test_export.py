@@ -126,7 +126,7 @@ def test_native_refusal_lists_every_part(aigo: Run, author: Any, tmp_path: Path)
 
     assert done.code == 1
     assert done.err.splitlines() == [
-        "error: task 'qa' cannot be exported as plain Inspect code: 3 of its 7 parts have no exact form there",
+        "error: task 'qa' cannot be exported as plain Inspect code: 3 of its 7 parts have no exact form there [AB508]",
         "  solver (single_turn_solver)           exact",
         "  scorers[0] (string_equals)            exact",
         "  scorers[0].metrics[0] (mean)          exact",
