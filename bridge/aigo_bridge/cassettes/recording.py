@@ -122,7 +122,7 @@ class Recorder:
             if len(self.reasons) < MOST_REASONS:
                 self.reasons[reason] = None
         try:
-            line = orjson.dumps({"lost": asked.place, "reason": reason[:1000]})
+            line = orjson.dumps({"lost": asked.place.to_json(), "reason": reason[:1000]})
         except TypeError:  # an id that is no text in UTF-8
             self._file.write(orjson.dumps({"lost": None, "reason": "the id of its sample is no text"}))
             return
@@ -140,9 +140,14 @@ def _call_line(asked: AskedCall, outcome: CallOutcome, started: float, seconds: 
         ValueError: JSON cannot say the answer.
         TypeError: nor the id of its sample.
     """
-    line = {"call": asked.place, "model": asked.model, "request": orjson.Fragment(asked.content)}
-    line |= outcome.members()
-    line["started_at"], line["seconds"] = round(started, 3), round(seconds, 6)
+    line = {
+        "call": asked.place.to_json(),
+        "model": asked.model,
+        "request": orjson.Fragment(asked.content),
+        **outcome.members(),
+        "started_at": round(started, 3),
+        "seconds": round(seconds, 6),
+    }
     try:
         return orjson.dumps(line)
     except TypeError:

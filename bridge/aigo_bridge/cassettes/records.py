@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -27,9 +27,11 @@ _NOTES = frozenset({"id", "inspect"})
 """Keys of items that are an engine's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a run a model is called."""
+class Place(NamedTuple):
+    """Where in a run a model is called.
+
+    A named tuple, for one is made and written at each call: the share of a run in `make bench` (cassettes).
+    """
 
     task: str
     """The plan: its key, in an evaluation with that of the evaluation."""
@@ -42,6 +44,18 @@ class Place:
     """AI GO's key of the model; empty for the evaluated one."""
     number: int
     """How many times the same was asked before, here."""
+
+    def to_json(self) -> Json:
+        """As a line has it."""
+        task, sample, trial, by, model_key, number = self
+        return {
+            "task": task,
+            "sample": sample,
+            "trial": trial,
+            "by": by,
+            "model_key": model_key,
+            "number": number,
+        }
 
     def __str__(self) -> str:
         trial = f", trial {self.trial + 1}" if self.trial else ""
@@ -137,13 +151,17 @@ def _is_plain(outcome: CallOutcome) -> bool:
     said = outcome.said
     if isinstance(said, Failed):
         return True
-    return (
-        isinstance(said, Reply)
-        and outcome.native is None
-        and said.raw is None
-        and said.value is None
-        and not any(choice.logprobs for choice in said.choices)
-    )
+    if (
+        not isinstance(said, Reply)
+        or outcome.native is not None
+        or said.raw is not None
+        or said.value is not None
+    ):
+        return False
+    for choice in said.choices:
+        if choice.logprobs:
+            return False
+    return True
 
 
 def _reply(fields: Mapping[str, Any]) -> Reply:

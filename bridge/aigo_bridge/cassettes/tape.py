@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from aigo_bridge.cassettes.records import CallOutcome, Place, request_json
 from aigo_bridge.errors import Stage
@@ -31,8 +30,7 @@ CANCELLED = "the call was stopped before there was an answer"
 """Why a call of a sample that ran into a limit of time, say, is not in a cassette."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedCall:
+class AskedCall(NamedTuple):
     """A call with its place."""
 
     place: Place

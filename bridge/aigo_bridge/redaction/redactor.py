@@ -80,7 +80,8 @@ class Redactor:
 
     def json(self, data: bytes) -> bytes:
         """A document of JSON without secrets, still valid; `data` itself where there is none."""
-        data = self._without_coloured(data)
+        if b"traceback_ansi" in data:
+            data = self._without_coloured(data)
         if self._json.finds_nothing(data) and self._words.finds_nothing(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
@@ -99,7 +100,7 @@ class Redactor:
 
     def _without_coloured(self, data: bytes) -> bytes:
         """Without coloured tracebacks that hold a secret, which are broken in the midst of words."""
-        if b"traceback_ansi" not in data or not self._closed:
+        if not self._closed:
             return data
 
         def clean(match: re.Match[bytes]) -> bytes:

@@ -34,11 +34,13 @@ def canonical_json(value: Any) -> bytes:
             Pointer.
     """
     try:
-        if _is_simple(value):
-            try:
-                return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-            except (TypeError, ValueError):
-                pass  # a lone surrogate, say: the other way says where
+        try:
+            text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        except (TypeError, ValueError):
+            pass  # a lone surrogate, or one that holds itself: the other way says where
+        else:
+            if _is_simple(value):
+                return text
         return "".join(_parts(value, "")).encode("utf-8")
     except RecursionError:
         raise ValueError("values are nested too deeply for canonical JSON") from None
@@ -54,24 +56,31 @@ def canonical_digest(value: Any) -> str:
 
 
 def _is_simple(value: Any) -> bool:
-    """Whether orjson writes a value canonically: it writes some numbers otherwise, orders keys by
+    """Whether orjson, which has taken a value, writes it canonically: it writes some numbers otherwise, orders keys by
     their bytes, which is another order only beyond the basic plane, and takes more types.
     """
-    kind = type(value)
-    if kind in _PLAIN:
-        return True
-    if kind is int:
-        return bool(-MOST_INTEGER <= value <= MOST_INTEGER)
-    if kind is float:
-        # Both write these with a point and the fewest digits.
-        return bool(_LEAST_PLAIN <= abs(value) < _MOST_PLAIN and not value.is_integer())
-    if kind is dict:
-        # No generator, and no call for a text: a recorded run asks this at every call of a model.
-        for key, part in value.items():
-            if type(key) is not str or not key.isascii() or (type(part) is not str and not _is_simple(part)):
+    # No generator and no call of itself: a recorded run asks this at every call of a model.
+    parts = [value]
+    for part in parts:
+        kind = type(part)
+        if kind is dict:
+            for key, inner in part.items():
+                if type(key) is not str or not key.isascii():
+                    return False
+                if type(inner) is not str:
+                    parts.append(inner)
+        elif kind is list or kind is tuple:
+            parts += part
+        elif kind is int:
+            if not -MOST_INTEGER <= part <= MOST_INTEGER:
                 return False
-        return True
-    return kind in (list, tuple) and all(map(_is_simple, value))
+        elif kind is float:
+            # Both write these with a point and the fewest digits.
+            if not _LEAST_PLAIN <= abs(part) < _MOST_PLAIN or part.is_integer():
+                return False
+        elif kind not in _PLAIN:
+            return False
+    return True
 
 
 def _parts(value: Any, place: str) -> Iterator[str]:
