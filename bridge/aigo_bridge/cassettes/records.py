@@ -158,10 +158,7 @@ def _is_plain(outcome: CallOutcome) -> bool:
         or said.value is not None
     ):
         return False
-    for choice in said.choices:
-        if choice.logprobs:
-            return False
-    return True
+    return all(not choice.logprobs for choice in said.choices)
 
 
 def _reply(fields: Mapping[str, Any]) -> Reply:

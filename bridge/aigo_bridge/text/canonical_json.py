@@ -56,8 +56,8 @@ def canonical_digest(value: Any) -> str:
 
 
 def _is_simple(value: Any) -> bool:
-    """Whether orjson, which has taken a value, writes it canonically: it writes some numbers otherwise, orders keys by
-    their bytes, which is another order only beyond the basic plane, and takes more types.
+    """Whether orjson, which has taken a value, writes it canonically: it writes some numbers otherwise,
+    orders keys by their bytes, which is another order only beyond the basic plane, and takes more types.
     """
     # No generator and no call of itself: a recorded run asks this at every call of a model.
     parts = [value]
