@@ -50,10 +50,16 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
 
 def interrupted() -> typer.Exit:
     """Say that somebody has stopped the command, and how to end it."""
-    typer.echo(
-        "interrupted; what a run had finished is in its log, and `run --resume` goes on from there", err=True
-    )
+    typer.echo(f"interrupted; {_what_remains()}", err=True)
     return typer.Exit(exit_code())
+
+
+def _what_remains() -> str:
+    """What a command that was stopped leaves behind."""
+    verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+    if verb == "run":
+        return "what the run had finished is in its log, and `run --resume` goes on from there"
+    return "what was complete is written, and nothing by half"
 
 
 def shown(out: Path, work: Callable[[], None]) -> bool:
@@ -374,7 +380,6 @@ def _watch(heard: frozenset[int]) -> None:
 
 def _end_at_once() -> None:
     """End without another word: nothing that is written in its place when complete is there by half."""
-    line = "\nstopped at once; what a run had finished is in its log, and `run --resume` goes on from there\n"
     with suppress(OSError):  # the terminal may be gone
-        os.write(2, line.encode())
+        os.write(2, f"\nstopped at once; {_what_remains()}\n".encode())
     os._exit(exit_code())
