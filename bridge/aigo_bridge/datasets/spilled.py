@@ -6,11 +6,15 @@ import pickle
 import tempfile
 import weakref
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_BLOCK = 1 << 16
+"""Bytes that are read at once, or one value."""
 
 
 class Spilled:
@@ -31,11 +35,18 @@ class Spilled:
         return len(self._starts)
 
     def read(self, start: int, stop: int) -> Iterator[Any]:
-        """Those from one number on, up to another; one reader at a time."""
-        for number in range(start, stop):
-            # Each by its place: between two of them somebody else may have read.
-            self._file.seek(self._starts[number])
-            yield pickle.load(self._file)  # noqa: S301  # written above, into a file that nobody else has
+        """Those from one number on, up to another."""
+        while start < stop:
+            # Many at once: a shard looks at all rows several times before its first call.
+            begin = self._starts[start]
+            beyond = min(stop, max(start + 1, bisect_right(self._starts, begin + _BLOCK) - 1))
+            end = self._starts[beyond] if beyond < len(self._starts) else self._end
+            self._file.seek(begin)
+            block = memoryview(self._file.read(end - begin))
+            for number in range(start, beyond):
+                # Written above, into a file that nobody else has.
+                yield pickle.loads(block[self._starts[number] - begin :])  # noqa: S301
+            start = beyond
 
 
 class Mapped(Sequence[T], Generic[T]):

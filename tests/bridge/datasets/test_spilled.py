@@ -22,6 +22,18 @@ def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:
     assert list(zip(spilled.read(0, 5), spilled.read(0, 5), strict=True)) == [(v, v) for v in values]
 
 
+@pytest.mark.parametrize("size", [1, 1000, 20_000, 65_536, 200_000])
+def test_values_of_any_size_come_back_from_any_place(size: int) -> None:
+    spilled = Spilled()
+    values = [f"{number:03}" * (size // 3 + number % 3) for number in range(40)]
+    for value in values:
+        spilled.append(value)
+    assert list(spilled.read(0, 40)) == values
+    assert list(spilled.read(7, 39)) == values[7:39]
+    assert list(spilled.read(39, 40)) == values[39:]
+    assert list(spilled.read(5, 5)) == []
+
+
 def test_a_mapped_sequence_is_indexed_as_a_list() -> None:
     numbers = Mapped(5, lambda start, stop: iter(range(start, stop)))
     listed = list(range(5))
