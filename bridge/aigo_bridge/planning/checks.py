@@ -175,16 +175,21 @@ def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> I
         definition: config bound; its templates are known to compile.
         samples: all that will be run.
     """
-    cells: dict[Place, _Cells] = {}
     beside = (definition.dataset.keys if definition.dataset is not None else None) or ()
-    for field in template_fields(definition):
-        if not field.sees_columns:
-            continue
-        template = SampleTemplate(field.text)
+    templates = [
+        (field, SampleTemplate(field.text)) for field in template_fields(definition) if field.sees_columns
+    ]
+    # One pass for all places: rows may be on disk.
+    missing: dict[Place, list[Sample]] = {
+        place: [] for _, template in templates for place in places_of(template, beside)
+    }
+    for sample in samples if missing else ():
+        for place, without in missing.items():
+            if is_missing(cell_of(sample.data, place)):
+                without.append(sample)
+    for field, template in templates:
         for place in places_of(template, beside):
-            if place not in cells:
-                cells[place] = _Cells.of(place, samples)
-            yield from _issues(field, template, cells[place], len(samples))
+            yield from _issues(field, template, _Cells(place, missing[place]), len(samples))
 
 
 Place = tuple[str, ...]
@@ -218,10 +223,6 @@ class _Cells:
 
     place: Place
     missing: Sequence[Sample]
-
-    @classmethod
-    def of(cls, place: Place, samples: Sequence[Sample]) -> _Cells:
-        return cls(place, [sample for sample in samples if is_missing(cell_of(sample.data, place))])
 
 
 def _issues(field: TemplateField, template: SampleTemplate, cells: _Cells, total: int) -> Iterator[Issue]:

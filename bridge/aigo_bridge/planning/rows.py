@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets import DatasetTools, Row, Rows, Selection, load_file
@@ -127,6 +129,12 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
     """
     issues: list[Issue] = []
     for row in rows.rows:
+        try:
+            # What it refuses also has other reasons, such as large integers.
+            orjson.dumps(row.data, default=str)
+            continue
+        except TypeError:
+            pass
         try:
             json.dumps(row.data, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError as error:
