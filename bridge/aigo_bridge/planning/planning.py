@@ -200,7 +200,8 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         definition=definition,
         config=config,
         dataset=dataset,
-        samples=tuple(samples),
+        # A shard's are put in below: the others stay on the disk.
+        samples=tuple(samples) if origin.shard is None else (),
         num_trials=num_trials,
         num_samples=origin.num_samples,
         subsampling=origin.subsampling or "head",
@@ -213,18 +214,22 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         warnings=tuple(dict.fromkeys((*document.issues, *issues))),
         snippet_places=snippet_places(document, definition),
     )
-    return plan if origin.shard is None else part_of(plan, parse_shard(origin.shard))
+    return plan if origin.shard is None else _part_of(plan, samples, parse_shard(origin.shard))
 
 
 def part_of(plan: TaskPlan, shard: Shard) -> TaskPlan:
     """The part of a whole plan that is a shard's."""
-    rows = ShardRows(shard, len(plan.samples))
+    return _part_of(plan, plan.samples, shard)
+
+
+def _part_of(plan: TaskPlan, samples: Sequence[Sample], shard: Shard) -> TaskPlan:
+    rows = ShardRows(shard, len(samples))
     return replace(
         plan,
-        samples=plan.samples[slice(*rows.bounds)],
+        samples=tuple(samples[slice(*rows.bounds)]),
         origin=None if plan.origin is None else replace(plan.origin, shard=str(shard)),
         shard=rows,
-        every_sample=plan.samples if _are_seen_together(plan.definition) else None,
+        every_sample=tuple(samples) if _are_seen_together(plan.definition) else None,
     )
 
 
