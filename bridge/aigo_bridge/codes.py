@@ -131,6 +131,7 @@ class Code(StrEnum):
     NOT_EXPORTABLE = "AB508"
     NOT_ALLOWED = "AB509"
     OTHER_EXPORT = "AB510"
+    UNTRANSLATED = "AB511"
 
     # Running
     FAILED_ENGINE = "AB601"

@@ -76,6 +76,7 @@ _JUDGE = near_form(
     "lighteval's judge asks otherwise, reads replies otherwise, and ends the run where one fails"
 )
 _BY_TOKENS = near_form("lighteval's backends count padding with a text's tokens")
+_BY_CHOICE = no_form("lighteval divides by the text that it weighs, which begins with the delimiter")
 _UNCONDITIONED = no_form("lighteval 0.13 asks no model the unconditioned query")
 _RECORDS = Form(f'record_score(FILES / "{_RECORD_SCORES}")')
 
@@ -191,6 +192,8 @@ def _form(scorer: Any) -> Form:
     divided = getattr(scorer, "length_normalisation", "none")
     if divided in ("pmi", "tokens"):
         return _UNCONDITIONED if divided == "pmi" else _BY_TOKENS
+    if divided in ("choice_characters", "choice_bytes"):
+        return _BY_CHOICE
     form = SCORERS.get(scorer.type, UNKNOWN)
     if getattr(scorer, "method", None) != "loglikelihood":
         return form

@@ -95,4 +95,19 @@ ENTRIES = (
         "Export the task again into an empty folder.",
         test="tests/bridge/exporting/test_packing.py::test_another_data_set_is_not_in_the_export",
     ),
+    Entry(
+        Code.UNTRANSLATED,
+        "A task of another project has no form in AI GO",
+        "What the message names would be lost, or cannot be said: a function in Python, which is not run; numbers"
+        " over all answers; examples that are drawn.",
+        "Write that part as a template or a column; what may be left out is left out with `--allow-gaps`, and the"
+        " task says so.",
+        Example(
+            "convert lm-eval:quiz.yaml --out out",
+            files={
+                "quiz.yaml": "task: quiz\ndataset_path: owner/rows\ntest_split: test\n"
+                'doc_to_text: !function utils.prompt\ndoc_to_target: "{{answer}}"\n'
+            },
+        ),
+    ),
 )

@@ -118,8 +118,16 @@ class MostLikelyChoice:
                 stage="score",
                 kind="InvalidChoices",
             )
+        if self._normalisation.startswith("choice_") and "" in choices:
+            raise SampleError(
+                f"choices: found {choices!r}, of which one is empty and divides nothing",
+                stage="score",
+                kind="InvalidChoices",
+            )
         likelihoods = _likelihoods(output, continuations)
-        scores = [self._score(likelihood) for likelihood in likelihoods]
+        scores = [
+            self._score(likelihood, choice) for likelihood, choice in zip(likelihoods, choices, strict=True)
+        ]
         listed = [
             {"choice": choice, **likelihood.to_json()}
             for choice, likelihood in zip(choices, likelihoods, strict=True)
@@ -145,13 +153,17 @@ class MostLikelyChoice:
         }
         return Outcome({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
 
-    def _score(self, likelihood: Likelihood) -> float:
+    def _score(self, likelihood: Likelihood, choice: str) -> float:
         """What is compared; lighteval divides in the same way (`LogProbCharNorm`, `LogProbTokenNorm`), but
-        counts padding as tokens.
+        counts padding as tokens; lm-evaluation-harness by the choice (`acc_norm`, `acc_bytes`).
         """
         match self._normalisation:
             case "characters":
                 return likelihood.log_likelihood / len(likelihood.continuation)
+            case "choice_characters":
+                return likelihood.log_likelihood / len(choice)
+            case "choice_bytes":
+                return likelihood.log_likelihood / len(choice.encode())
             case "tokens":
                 return likelihood.log_likelihood / likelihood.num_tokens
         return likelihood.log_likelihood

@@ -15,6 +15,9 @@ from aigo_bridge.spec.base import Key, Path, TypedSpec
 from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import Metric
 
+Normalisation = Literal["none", "characters", "tokens", "choice_characters", "choice_bytes", "pmi"]
+"""How likelihoods of texts of different length are made comparable."""
+
 SCORERS: dict[str, type[ScorerSpec]] = {}
 """Scorer type → its specification; filled by `spec.scorers`, and by `scoring.registry` with what is specified
 elsewhere.
@@ -121,7 +124,7 @@ class ScorerSpec(TypedSpec):
         return False
 
     @property
-    def normalisation(self) -> Literal["none", "characters", "tokens", "pmi"]:
+    def normalisation(self) -> Normalisation:
         """How these likelihoods are made comparable."""
         return "none"
 

@@ -20,7 +20,7 @@ from aigo_bridge.spec.base import (
     texts,
 )
 from aigo_bridge.spec.metrics import FrequencyMetric, MeanMetric
-from aigo_bridge.spec.scorer import SCORERS, ScorerSpec
+from aigo_bridge.spec.scorer import SCORERS, Normalisation, ScorerSpec
 
 RagScore = Literal[
     "recall",
@@ -96,10 +96,11 @@ class StringEqualsMCQAScorer(ScorerSpec):
     `sample` that gives it. Given to the model as they are, right behind the prompt. `None`: the choices
     themselves.
     """
-    length_normalisation: Literal["none", "characters", "tokens", "pmi"] = "none"
+    length_normalisation: Normalisation = "none"
     """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of
-    characters, of tokens. With `pmi` (pointwise mutual information) its log-likelihood behind the input's
-    `unconditioned_query` is taken from it instead.
+    characters, of tokens; the number of characters of its choice, or of their bytes in UTF-8. With `pmi`
+    (pointwise mutual information) its log-likelihood behind the input's `unconditioned_query` is taken from
+    it instead.
     """
 
     @property
@@ -115,7 +116,7 @@ class StringEqualsMCQAScorer(ScorerSpec):
         return self.method == "loglikelihood"
 
     @property
-    def normalisation(self) -> Literal["none", "characters", "tokens", "pmi"]:
+    def normalisation(self) -> Normalisation:
         return self.length_normalisation if self.compares_likelihoods else "none"
 
     @classmethod

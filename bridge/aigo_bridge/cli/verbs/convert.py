@@ -1,4 +1,4 @@
-"""`aigo-bridge convert`: JSONL task records to an AI GO task, and back."""
+"""`aigo-bridge convert`: tasks of other forms to AI GO tasks, and AI GO tasks to JSONL records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def convert(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK` or `lighteval:TASK`.",
+            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK`, `lighteval:TASK`, or"
+            " `lm-eval:PATH`, a task or group of lm-evaluation-harness.",
         ),
     ],
     out: Annotated[
@@ -57,6 +58,12 @@ def convert(
         Path | None,
         typer.Option("--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks."),
     ] = None,
+    allow_gaps: Annotated[
+        bool,
+        typer.Option(
+            "--allow-gaps", help="Of `lm-eval:PATH`, leave out what AI GO has no form for; the task says so."
+        ),
+    ] = False,
     to: Annotated[
         str | None, typer.Option("--to", metavar="aigo", help="What a benchmark becomes: an AI GO task.")
     ] = None,
@@ -65,8 +72,8 @@ def convert(
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
 ) -> None:
-    """Convert JSONL task records or a benchmark to an AI GO task with its data set, or an AI GO task to
-    records.
+    """Convert JSONL task records, a benchmark or a task of lm-evaluation-harness to an AI GO task with its
+    data set, or an AI GO task to records.
 
     The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all
     reasons are listed.
@@ -77,11 +84,17 @@ def convert(
     from aigo_bridge.engine.registry import split_name
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.interchange.lm_eval.tasks.files import PREFIX
     from aigo_bridge.jsonl_spec import is_record_file
 
     with reported():
         if to not in (None, "aigo"):
             raise UsageError(f"--to: found {to!r}, expected aigo", code=Code.WRONG_OPTION)
+        if source.startswith(PREFIX):
+            converted = _lm_eval(source.removeprefix(PREFIX), out, key, root, allow=allow_gaps, force=force)
+            raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
+        if allow_gaps:
+            raise UsageError(f"--allow-gaps: for {PREFIX}PATH only", code=Code.OPTIONS_APART)
         benchmark = split_name(source)
         if benchmark is not None:
             converted = _benchmark(
@@ -162,6 +175,31 @@ def _to_records(
     out.parent.mkdir(parents=True, exist_ok=True)
     write_records(recovered.tasks, out)
     typer.echo(f"{len(recovered.tasks)} tasks  {name_of(short_path(out))}")
+    return True
+
+
+def _lm_eval(source: str, out: Path, key: str | None, root: Path | None, *, allow: bool, force: bool) -> bool:
+    """Write tasks of lm-evaluation-harness as AI GO tasks; whether they could be said in AI GO."""
+    from aigo_bridge.cli.failing import show_issues, show_message
+    from aigo_bridge.cli.terminal import name_of, short_path
+    from aigo_bridge.errors import UnsupportedPlanError, UsageError
+    from aigo_bridge.interchange.lm_eval.tasks.files import converted_tasks, planned_files, write_tasks
+
+    try:
+        tasks = converted_tasks(Path(source), root=root, key=key, allow=allow)
+    except UnsupportedPlanError as error:
+        show_message(str(error), error.code)
+        return False
+    there = [file for file in planned_files(tasks, out) if file.exists()]
+    if there and not force:
+        raise UsageError(f"{str(there[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE)
+    path = write_tasks(tasks, out)
+    show_issues([issue for task in tasks for issue in task.issues])
+    typer.echo(f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}  {name_of(short_path(path))}")
+    for task in tasks:
+        if task.dataset is None:
+            rows = task.task["definition"]["dataset"]["key"]
+            typer.echo(f"the rows of {task.key} have to be given: --dataset {rows}=FILE", err=True)
     return True
 
 

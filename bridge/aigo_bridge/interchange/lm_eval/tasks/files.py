@@ -1,0 +1,181 @@
+"""Files of tasks and groups of lm-evaluation-harness: what is asked for, converted and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.opening import is_below
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import Issue, SpecError, UnsupportedPlanError, UsageError
+from aigo_bridge.interchange.lm_eval.tasks.conversion import ConvertedTask, Refusal, convert, name_of
+from aigo_bridge.interchange.lm_eval.tasks.definition import Definition, read_definition
+from aigo_bridge.jsonl_spec.conversion import task_yaml
+from aigo_bridge.redaction.secrets import open_clean
+from aigo_bridge.text.json_text import key_of
+
+PREFIX = "lm-eval:"
+"""In front of a path that is to be converted."""
+
+MOST_FILES = 5_000
+"""Files of a folder that are looked at for the tasks of a group."""
+ENDINGS = frozenset({".yaml", ".yml"})
+
+
+def converted_tasks(
+    path: Path, *, root: Path | None = None, key: str | None = None, allow: bool = False
+) -> tuple[ConvertedTask, ...]:
+    """The tasks of a file, a group or a folder as AI GO tasks.
+
+    Args:
+        path: a task, a group, or a folder with tasks.
+        root: folder that no include leaves; `None`: the one of the path.
+        key: key of the AI GO task, where it is one.
+        allow: convert also what would lose parts.
+
+    Raises:
+        SpecError: a file cannot be read, or is none of the harness.
+        UnsupportedPlanError: tasks have no form in AI GO, or would lose parts; all reasons are listed.
+        UsageError: there is no task, or a key for several.
+    """
+    around = root or (path if path.is_dir() else path.parent)
+    definitions = list(_definitions(path, around))
+    if not definitions:
+        raise UsageError(f"{str(path)!r} has no task of lm-evaluation-harness", code=Code.NOTHING_THERE)
+    if key is not None and len(definitions) > 1:
+        raise UsageError(f"--key: there are {len(definitions)} tasks", code=Code.OPTIONS_APART)
+    tasks: list[ConvertedTask] = []
+    refusals: list[Refusal] = []
+    for definition in definitions:
+        outcome = convert(definition, key=key, allow=allow)
+        if isinstance(outcome, Refusal):
+            refusals.append(outcome)
+        else:
+            tasks.append(outcome)
+    if refusals:
+        issues = [issue for refusal in refusals for issue in refusal.issues]
+        raise _refused(issues, can_be_allowed=not any(refusal.fatal for refusal in refusals))
+    return tuple(tasks)
+
+
+def _refused(issues: Sequence[Issue], *, can_be_allowed: bool) -> UnsupportedPlanError:
+    lines = [f"no AI GO task says the same: {len(issues)} gap(s)", *(f"  - {issue}" for issue in issues)]
+    if can_be_allowed:
+        lines.append("with --allow-gaps the task is written without them, and says so")
+    return UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)
+
+
+def write_tasks(tasks: Sequence[ConvertedTask], folder: Path) -> Path:
+    """Write one task as `task.yaml` with its data set, or several in folders of their own with a run file.
+
+    Returns:
+        What there is to run.
+    """
+    if len(tasks) == 1:
+        return _write(tasks[0], folder)
+    for task in tasks:
+        _write(task, folder / task.key)
+    run = {
+        "tasks": [{"$ref": f"{task.key}/task.yaml"} for task in tasks],
+        "evaluation": {
+            "key": key_of(folder.name or "tasks"),
+            "display_name": folder.name or "tasks",
+            "description": "Tasks of lm-evaluation-harness",
+            "task_specifications": [{"key": task.key, "task_key": task.key} for task in tasks],
+        },
+    }
+    return _put(folder / "run.yaml", run)
+
+
+def planned_files(tasks: Sequence[ConvertedTask], folder: Path) -> list[Path]:
+    """What `write_tasks` writes first of all."""
+    if len(tasks) == 1:
+        return [folder / "task.yaml"]
+    return [folder / "run.yaml", *(folder / task.key / "task.yaml" for task in tasks)]
+
+
+def _write(task: ConvertedTask, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if task.dataset is not None:
+        _put(folder / f"{task.dataset['key']}.yaml", task.dataset)
+    return _put(folder / "task.yaml", task.task)
+
+
+def _put(path: Path, document: dict[str, Any]) -> Path:
+    with open_clean(path) as file:
+        file.write(task_yaml(document).encode())
+    return path
+
+
+# What is asked for
+
+
+def _definitions(path: Path, root: Path) -> Iterator[Definition]:
+    if path.is_dir():
+        for definition in _all(path, root):
+            if isinstance(definition.values.get("task"), str):
+                yield definition
+        return
+    definition = read_definition(path, root)
+    if not _is_group(definition):
+        yield definition
+        return
+    known = [definition, *_all(path.parent, root)]
+    yield from {member.path: member for member in _members(definition, known, set())}.values()
+
+
+def _is_group(definition: Definition) -> bool:
+    return isinstance(definition.values.get("task"), list)
+
+
+def _all(folder: Path, root: Path) -> list[Definition]:
+    """All files below a folder that name a task or a group; templates that are only included name none."""
+    files: list[Path] = []
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in ENDINGS and file.is_file() and is_below(file, root):
+            files.append(file)
+            if len(files) > MOST_FILES:
+                raise UsageError(f"{str(folder)!r} has more than {MOST_FILES:,} files", code=Code.TOO_MUCH)
+    definitions, issues = list[Definition](), list[Issue]()
+    for file in files:
+        try:
+            definition = read_definition(file, root)
+        except SpecError as error:
+            issues += error.issues
+            continue
+        if "task" in definition.values or "group" in definition.values:
+            definitions.append(definition)
+    if issues:
+        raise SpecError(issues)
+    return definitions
+
+
+def _members(group: Definition, known: Sequence[Definition], seen: set[Path]) -> Iterator[Definition]:
+    """The tasks of a group: by their names, by tags that they have, and those of groups in it, once."""
+    if group.path in seen:
+        return
+    seen.add(group.path)
+    issues: list[Issue] = []
+    for number, entry in enumerate(group.values["task"]):
+        if not isinstance(entry, str):
+            message = "found a task that is written out within a group, expected its name"
+            hint = "write it in a file of its own"
+            issues.append(group.issue(("task", number), message, Code.UNTRANSLATED, hint))
+            continue
+        tasks = [each for each in known if not _is_group(each) and name_of(each) == entry]
+        tasks = tasks or [each for each in known if not _is_group(each) and entry in _tags(each)]
+        groups = [each for each in known if _is_group(each) and each.values.get("group") == entry]
+        if not tasks and not groups:
+            message = f"there is no task, tag or group {entry!r} in {str(group.path.parent)!r}"
+            issues.append(group.issue(("task", number), message, Code.UNKNOWN_ENTITY))
+        yield from tasks
+        for inner in groups:
+            yield from _members(inner, known, seen)
+    if issues:
+        raise SpecError(issues)
+
+
+def _tags(definition: Definition) -> list[Any]:
+    tags = definition.values.get("tag") or []
+    return tags if isinstance(tags, list) else [tags]
