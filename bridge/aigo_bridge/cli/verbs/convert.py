@@ -190,9 +190,11 @@ def _lm_eval(source: str, out: Path, key: str | None, root: Path | None, *, allo
     except UnsupportedPlanError as error:
         show_message(str(error), error.code)
         return False
-    there = [file for file in planned_files(tasks, out) if file.exists()]
-    if there and not force:
-        raise UsageError(f"{str(there[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE)
+    present = [file for file in planned_files(tasks, out) if file.exists()]
+    if present and not force:
+        raise UsageError(
+            f"{str(present[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+        )
     path = write_tasks(tasks, out)
     show_issues([issue for task in tasks for issue in task.issues])
     typer.echo(f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}  {name_of(short_path(path))}")

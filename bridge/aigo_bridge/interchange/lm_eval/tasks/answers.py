@@ -27,8 +27,8 @@ def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]
     scores = {}
     for metric in SETTINGS["metrics"]:
         options = {name: value for name, value in metric.items() if name != "metric"}
-        each = right if isinstance(right, list) else [right]
-        scores[metric["metric"]] = float(any(_equal(answer, one, **options) for one in each))
+        targets = right if isinstance(right, list) else [right]
+        scores[metric["metric"]] = float(any(_equal(answer, target, **options) for target in targets))
     return {"scores": scores, "metadata": {"filtered": answer, "target": right}}
 
 
@@ -64,10 +64,10 @@ def _right(sample: dict[str, Any], answer: Any) -> Any:
     choices = SETTINGS["choices"]
     if choices is not None:
         if isinstance(choices, str):
-            known = sample[choices] if choices in sample else ast.literal_eval(_text(choices, sample))
+            listed = sample[choices] if choices in sample else ast.literal_eval(_text(choices, sample))
         else:
-            known = list(choices.values()) if isinstance(choices, dict) else choices
-        return known[right]
+            listed = list(choices.values()) if isinstance(choices, dict) else choices
+        return listed[right]
     if isinstance(right, list):
         return right
     return right if type(right) is type(answer) else type(answer)(right)

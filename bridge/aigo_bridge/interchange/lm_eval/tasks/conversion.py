@@ -127,11 +127,11 @@ def _document(
     name, alias = name_of(definition), values.get("task_alias")
     metadata = values.get("metadata")
     version = metadata.get("version") if isinstance(metadata, dict) else None
-    said = "" if version is None else f", version {version}"
+    release = "" if version is None else f", version {version}"
     document: Json = {
         "key": key,
         "display_name": (alias if isinstance(alias, str) and alias else name)[:250],
-        "description": f"The task {name!r} of lm-evaluation-harness{said}",
+        "description": f"The task {name!r} of lm-evaluation-harness{release}",
     }
     if issues:
         lines = [f"- {issue.message}" for issue in issues]
@@ -197,12 +197,12 @@ def _functions(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Function]]:
 
 def _dataset(parts: Parts, key: str) -> Json | None:
     values = parts.definition.values
-    given = f"give the rows as they are then: --dataset {key}=FILE"
+    remedy = f"give the rows as they are then: --dataset {key}=FILE"
     is_given = False
     for name in _ROWS:
         if (value := values.get(name)) is not None:
             called = value.name if isinstance(value, Function) else value
-            parts.lose((name,), f"rows are made by {called!r}, which is not run", given)
+            parts.lose((name,), f"rows are made by {called!r}, which is not run", remedy)
             is_given = True
     path: Any = values.get("dataset_path")
     split: Any = values.get("test_split") or values.get("validation_split")
@@ -212,7 +212,7 @@ def _dataset(parts: Parts, key: str) -> Json | None:
         parts.refuse(("dataset_path",), f"'dataset_path': found {path!r}, expected the name of a data set")
         return None
     if path in FILE_LOADERS or path.startswith((".", "/", "~")):
-        parts.lose(("dataset_path",), f"rows are files that the loader {path!r} reads", given)
+        parts.lose(("dataset_path",), f"rows are files that the loader {path!r} reads", remedy)
         return None
     if not isinstance(split, str):
         parts.refuse(("test_split",), "found no 'test_split' and no 'validation_split', so there are no rows")
@@ -263,12 +263,12 @@ def _prompt(parts: Parts) -> str | None:
     examples = _examples(parts)
     if isinstance(description, Function):
         return None
-    first = parts.text("description") if description else ""
-    second = parts.text("doc_to_text") if question else ""
-    if first is None or second is None or examples is None:
+    introduction = parts.text("description") if description else ""
+    asking = parts.text("doc_to_text") if question else ""
+    if introduction is None or asking is None or examples is None:
         return None
     middle = f"{{{{ {literal(examples)} }}}}" if examples else ""
-    return f"{first}{middle}{second}"
+    return f"{introduction}{middle}{asking}"
 
 
 def _examples(parts: Parts) -> str | None:
@@ -325,10 +325,10 @@ def _example(sample: Any, around: Mapping[str, Any]) -> str:
     answer = _shown(around.get("doc_to_target"), sample)
     choices = around.get("doc_to_choice")
     if choices is not None and str(answer).isdigit():
-        known = sample.get(choices) if isinstance(choices, str) else choices
-        if not isinstance(known, list | dict):
+        listed = sample.get(choices) if isinstance(choices, str) else choices
+        if not isinstance(listed, list | dict):
             raise ValueError("its choices are no list")
-        answer = (list(known.values()) if isinstance(known, dict) else known)[int(answer)]
+        answer = (list(listed.values()) if isinstance(listed, dict) else listed)[int(answer)]
     if isinstance(answer, list):
         answer = answer[0]
     delimiter, end = around.get("target_delimiter", " "), around.get("fewshot_delimiter", "\n\n")

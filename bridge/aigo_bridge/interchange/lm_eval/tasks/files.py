@@ -82,7 +82,9 @@ def write_tasks(tasks: Sequence[ConvertedTask], folder: Path) -> Path:
             "key": key_of(folder.name or "tasks"),
             "display_name": folder.name or "tasks",
             "description": "Tasks of lm-evaluation-harness",
-            "task_specifications": [{"key": task.key, "task_key": task.key} for task in tasks],
+            "task_specifications": [
+                {"key": task.key, "task_key": task.key, "model_key": "model"} for task in tasks
+            ],
         },
     }
     return _put(folder / "run.yaml", run)
@@ -121,8 +123,8 @@ def _definitions(path: Path, root: Path) -> Iterator[Definition]:
     if not _is_group(definition):
         yield definition
         return
-    known = [definition, *_all(path.parent, root)]
-    yield from {member.path: member for member in _members(definition, known, set())}.values()
+    definitions = [definition, *_all(path.parent, root)]
+    yield from {member.path: member for member in _members(definition, definitions, set())}.values()
 
 
 def _is_group(definition: Definition) -> bool:
@@ -151,7 +153,7 @@ def _all(folder: Path, root: Path) -> list[Definition]:
     return definitions
 
 
-def _members(group: Definition, known: Sequence[Definition], seen: set[Path]) -> Iterator[Definition]:
+def _members(group: Definition, definitions: Sequence[Definition], seen: set[Path]) -> Iterator[Definition]:
     """The tasks of a group: by their names, by tags that they have, and those of groups in it, once."""
     if group.path in seen:
         return
@@ -163,15 +165,15 @@ def _members(group: Definition, known: Sequence[Definition], seen: set[Path]) ->
             hint = "write it in a file of its own"
             issues.append(group.issue(("task", number), message, Code.UNTRANSLATED, hint))
             continue
-        tasks = [each for each in known if not _is_group(each) and name_of(each) == entry]
-        tasks = tasks or [each for each in known if not _is_group(each) and entry in _tags(each)]
-        groups = [each for each in known if _is_group(each) and each.values.get("group") == entry]
+        tasks = [each for each in definitions if not _is_group(each) and name_of(each) == entry]
+        tasks = tasks or [each for each in definitions if not _is_group(each) and entry in _tags(each)]
+        groups = [each for each in definitions if _is_group(each) and each.values.get("group") == entry]
         if not tasks and not groups:
             message = f"there is no task, tag or group {entry!r} in {str(group.path.parent)!r}"
             issues.append(group.issue(("task", number), message, Code.UNKNOWN_ENTITY))
         yield from tasks
         for inner in groups:
-            yield from _members(inner, known, seen)
+            yield from _members(inner, definitions, seen)
     if issues:
         raise SpecError(issues)
 

@@ -56,10 +56,9 @@ def expression_of(template: str) -> str | None:
         case [nodes.Output(nodes=[nodes.TemplateData()])]:
             return None
         case [nodes.Output(nodes=[_])]:
-            whole = translated(template.strip())
-            return (
-                f"({whole.removeprefix('{{').removeprefix('-').removesuffix('}}').removesuffix('-').strip()})"
-            )
+            # What is printed may be asked to eat the blanks around it.
+            inner = translated(template.strip()).removeprefix("{{").removesuffix("}}")
+            return f"({inner.removeprefix('-').removesuffix('-').strip()})"
     return None
 
 
@@ -89,8 +88,8 @@ def translated(template: str) -> str:
     written = _rewritten(template, columns)
     if _tree(written) != _replaced(tree, columns):
         raise UntranslatableError("a name in it is a column at one place and something else at another")
-    known = ENVIRONMENTS["strict"]
-    for kind, names in ((nodes.Filter, known.filters), (nodes.Test, known.tests)):
+    environment = ENVIRONMENTS["strict"]
+    for kind, names in ((nodes.Filter, environment.filters), (nodes.Test, environment.tests)):
         for used in tree.find_all(kind):
             if used.name not in names:
                 raise UntranslatableError(f"AI GO's templates have no {kind.__name__.lower()} {used.name!r}")
@@ -115,10 +114,10 @@ def _tree(template: str) -> nodes.Template:
 def _columns(tree: nodes.Template) -> frozenset[str]:
     """Names that the template reads and does not set."""
     names = list(tree.find_all(nodes.Name))
-    own = {name.name for name in names if name.ctx != "load"}
-    own |= {macro.name for macro in tree.find_all(nodes.Macro)}
+    stored = {name.name for name in names if name.ctx != "load"}
+    stored |= {macro.name for macro in tree.find_all(nodes.Macro)}
     return frozenset(
-        name.name for name in names if name.name not in own and name.name not in {"loop", *_JINJA.globals}
+        name.name for name in names if name.name not in stored and name.name not in {"loop", *_JINJA.globals}
     )
 
 

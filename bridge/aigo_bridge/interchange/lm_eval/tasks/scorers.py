@@ -253,10 +253,10 @@ def _why_unknown(step: Mapping[str, Any]) -> str | None:
     name = step.get("function")
     if isinstance(name, Function):
         return f"is the function {name.name!r}, which is not run"
-    known = FILTERS.get(str(name))
-    if known is None:
+    settings = FILTERS.get(str(name))
+    if settings is None:
         return f"uses {name!r}, which no scorer here does"
-    unknown = sorted(step.keys() - known - {"function"})
+    unknown = sorted(step.keys() - settings - {"function"})
     return f"has the unknown setting {unknown[0]!r}" if unknown else None
 
 
