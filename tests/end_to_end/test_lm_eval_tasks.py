@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_choices_are_weighed_as_by_the_harness(aigo: Run, tmp_path: Path) -> Non
     assert done.code == 0, done.err
     log = result(tmp_path / "out")
     likelihoods = [[entry["log_likelihood"] for entry in entries] for entries in weighed(log, "acc")]
-    lengths = {
+    lengths: dict[str, Callable[[str], int]] = {
         "acc": lambda _: 1,
         "acc_norm": len,
         "acc_bytes": lambda choice: len(choice.encode()),

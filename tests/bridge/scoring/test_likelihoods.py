@@ -65,6 +65,39 @@ def test_the_first_of_the_best_is_predicted(found: list[Likelihood], data: st.Da
     assert [each["score"] for each in outcome.metadata["log_likelihoods"]] == scores
 
 
+@pytest.mark.parametrize(
+    ("by", "predicted"), [("none", "ab"), ("choice_characters", "éééé"), ("choice_bytes", "abcdef")]
+)
+def test_likelihoods_are_divided_by_the_choice_and_not_by_its_delimiter(by: str, predicted: str) -> None:
+    """As `acc`, `acc_norm` and `acc_bytes` of lm-evaluation-harness."""
+    choices = ["ab", "éééé", "abcdef"]
+    weighed = [
+        Likelihood(f" {choice}", value, 1, is_greedy=False)
+        for choice, value in zip(choices, (-2.0, -2.8, -4.25 + 0.1), strict=True)
+    ]
+    row = {"a": predicted, "c": choices, "t": [likelihood.continuation for likelihood in weighed]}
+    outcome = scored(scorer(length_normalisation=by), row, raw_output(weighed))
+    divisors = {
+        "none": lambda _: 1,
+        "choice_characters": len,
+        "choice_bytes": lambda text: len(text.encode()),
+    }
+    ratios = [
+        likelihood.log_likelihood / divisors[by](choice)
+        for likelihood, choice in zip(weighed, choices, strict=True)
+    ]
+    assert outcome.metadata is not None
+    assert outcome.metadata["predicted_choice"] == choices[ratios.index(max(ratios))]
+
+
+@pytest.mark.parametrize("by", ["choice_characters", "choice_bytes"])
+def test_an_empty_choice_divides_nothing(by: str) -> None:
+    row = {"a": "x", "c": ["x", ""], "t": [" x", " "]}
+    weighed = [Likelihood(text, -1.0, 1, is_greedy=False) for text in row["t"]]
+    with pytest.raises(SampleError, match="of which one is empty and divides nothing"):
+        scored(scorer(length_normalisation=by), row, raw_output(weighed))
+
+
 def test_likelihoods_of_other_texts_are_not_taken() -> None:
     found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
     others = [Likelihood("x", -5.0, 1, True), Likelihood("z", -2.0, 1, False)]
