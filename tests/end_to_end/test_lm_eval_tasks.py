@@ -60,7 +60,7 @@ def test_answers_are_asked_and_scored_as_by_the_harness(engine: str, aigo: Run, 
 
 @pytest.mark.xdist_group("lighteval")
 def test_choices_are_weighed_as_by_the_harness(aigo: Run, tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"goal": "the moon is", "sol1": "red", "sol2": "the sea é", "label": 0},
         {"goal": "why", "sol1": "yes", "sol2": "no, the other way", "label": 1},
         {"goal": "the the the", "sol1": "éé", "sol2": "the", "label": 1},

@@ -82,11 +82,21 @@ def test_errors_without_a_place_are_one_line(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == "error: say which model\n"
 
 
-def test_an_interruption_has_its_usual_code(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "remains"),
+    [
+        (["-v", "run", "task.yaml"], "`run --resume` goes on from there"),
+        (["import", "run"], "nothing by half"),
+    ],
+)
+def test_an_interruption_has_its_usual_code(
+    arguments: list[str], remains: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["aigo-bridge", *arguments])
     with pytest.raises(typer.Exit) as caught, reported():
         raise KeyboardInterrupt
     assert caught.value.exit_code == 130
-    assert "--resume" in capsys.readouterr().err
+    assert remains in capsys.readouterr().err
 
 
 def test_errors_that_are_not_ours_are_not_hidden() -> None:

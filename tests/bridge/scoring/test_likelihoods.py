@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ def test_likelihoods_are_divided_by_the_choice_and_not_by_its_delimiter(by: str,
     ]
     row = {"a": predicted, "c": choices, "t": [likelihood.continuation for likelihood in weighed]}
     outcome = scored(scorer(length_normalisation=by), row, raw_output(weighed))
-    divisors = {
+    divisors: dict[str, Callable[[str], int]] = {
         "none": lambda _: 1,
         "choice_characters": len,
         "choice_bytes": lambda text: len(text.encode()),

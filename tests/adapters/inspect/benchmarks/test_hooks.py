@@ -15,6 +15,7 @@ from inspect_ai.scorer import includes
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from tests.support.commands import Run
 from tests.support.inspect_logs import scripted as scripted_logs
+from tests.support.loggers import heard
 
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_inspect.benchmarks import hooks
@@ -84,7 +85,8 @@ def test_a_folder_that_cannot_be_written_does_not_take_the_evaluation_with_it(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(hooks.VARIABLE, str(tmp_path / "file" / "evidence"))
-    assert scripted_logs.run("plain", tmp_path).status == "success"
+    with heard(hooks.__name__, caplog, monkeypatch):
+        assert scripted_logs.run("plain", tmp_path).status == "success"
     assert "evidence of" in caplog.text
 
 
