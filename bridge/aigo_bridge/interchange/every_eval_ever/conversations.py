@@ -266,10 +266,10 @@ def _items(number: int, message: Any) -> Iterator[Item]:
             yield _message(number, str(role), _text(message["content"]))
     else:
         yield {"type": "custom_task_input_message", "content": message}
-    for call in message.get("tool_calls") or []:
+    for place, call in enumerate(message.get("tool_calls") or []):
         yield {
             "type": "function_call",
-            "id": f"f{number}",
+            "id": f"f{number}-{place}" if place else f"f{number}",
             "call_id": _text(call.get("id")),
             "name": _text(call.get("name")),
             "arguments": json_text(call.get("arguments") or {}),
