@@ -32,7 +32,7 @@ def item_ids(log: TaskResultLog) -> list[list[str]]:
     content = log.model_dump(mode="json")
     outputs = [
         trial["solver"]["output"]
-        for sample in content["evidence"]["samples"]
+        for sample in content["evidence"].get("samples") or []
         for trial in sample["trials"]
         if trial["solver"] is not None
     ]
