@@ -198,6 +198,84 @@ def _worker(data: bytes, folder: Path) -> str:
     return "; ".join(outcomes)
 
 
+def _foreign_tasks(data: bytes, folder: Path) -> str:
+    """A task of lm-evaluation-harness: converted, and what comes of it is a task that reads."""
+    from aigo_bridge.interchange.lm_eval.tasks.files import converted_tasks
+    from aigo_bridge.jsonl_spec.conversion import task_yaml
+    from aigo_bridge.reading import read
+    from aigo_bridge.spec import TaskSpec
+
+    path = folder / "task.yaml"
+    path.write_bytes(data)
+    (folder / "_shared.yaml").write_text("doc_to_text: '{{question}}'\ninclude: task.yaml\n")
+    tasks = converted_tasks(path, allow=True)
+    for task in tasks:
+        (folder / "converted.yaml").write_text(task_yaml(task.task))
+        assert not read(TaskSpec, folder / "converted.yaml").issues
+    return f"{len(tasks)} " + ", ".join(
+        sorted({_DETAILS.sub("", issue.message)[:40] for task in tasks for issue in task.issues})[:4]
+    )
+
+
+def _records(data: bytes, folder: Path) -> str:
+    """A record of Every Eval Ever, or with another beginning the instances beside one."""
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_bridge.interchange.every_eval_ever.importing import EveryEvalEver
+
+    golden = sorted((_GOLDEN / "every_eval_ever" / "records" / "two-metrics").iterdir())
+    ending = (
+        ".json"
+        if data[:1] == b"{" and b'"schema_version"' in data[:200] and b'"sample_id"' not in data
+        else ".jsonl"
+    )
+    for path in golden:
+        (folder / path.name).write_bytes(data if path.suffix == ending else path.read_bytes())
+    reports: list[ImportReport] = []
+    code = EveryEvalEver().import_logs([str(folder)], folder / "out", ImportOptions(), reports.append)
+    return f"{code} {len(reports)}"
+
+
+def _lm_eval(data: bytes, folder: Path) -> str:
+    """A results file of lm-evaluation-harness, or with another beginning the samples beside one."""
+    from tests.bridge.interchange.lm_eval.results import DATE, imported
+
+    results = {
+        "results": {"quiz": {"acc,none": 1.0}},
+        "configs": {"quiz": {}},
+        "n-samples": {"quiz": {"original": 1}},
+    }
+    sample = {
+        "doc_id": 0,
+        "doc": {"q": "?"},
+        "target": "a",
+        "arguments": [["?", {}]],
+        "resps": [["a"]],
+        "acc": 1.0,
+    }
+    are_results = b'"results"' in data or data[:1] == b"["
+    run = folder / "run"
+    run.mkdir()
+    (run / f"results_{DATE}.json").write_bytes(data if are_results else json.dumps(results).encode())
+    (run / f"samples_quiz_{DATE}.jsonl").write_bytes(json.dumps(sample).encode() if are_results else data)
+    code, reports = imported(run, folder / "out")
+    return f"{code} {len(reports)}"
+
+
+def _traces(data: bytes, folder: Path) -> str:
+    """A file of recorded traces, as each of the sources would have it."""
+    from aigo_bridge.interchange.traces.sources import SOURCES, read_traces
+
+    path = folder / ("x.jsonl" if b"\n{" in data else "x.json")
+    path.write_bytes(data)
+    outcomes = []
+    for name in SOURCES:
+        try:
+            outcomes.append(f"{name} {len(list(read_traces(path, name)))}")
+        except BridgeError as error:
+            outcomes.append(_DETAILS.sub("", str(error))[:30])
+    return "; ".join(outcomes)
+
+
 def _files(*patterns: str) -> Callable[[], list[bytes]]:
     return lambda: [
         path.read_bytes()
@@ -290,6 +368,40 @@ TARGETS: dict[str, Target] = {
             "replies",
             _replies,
             (*_JSON, b"data: ", b"\n\n", b"[DONE]", b"choices", b"delta", b"event: ", b"usage"),
+        ),
+        Target(
+            "lm-eval-tasks",
+            _foreign_tasks,
+            tuple(
+                b"task: doc_to_text: doc_to_target: doc_to_choice: !function a.b include: _shared.yaml output_type: multiple_choice "
+                b"{{ }} {% %} {{question}} filter_list: metric_list: - { } [ ] & * << : ~ .inf 2001-99-99 num_fewshot: fewshot_config: "
+                b"samples: first_n generation_kwargs: until: group: tag: 'x' 0x1 1e999 \n \t".split(b" ")
+            ),
+            _files("tests/golden/lm_eval_tasks/tasks/*.yaml"),
+        ),
+        Target(
+            "every-eval-ever",
+            _records,
+            (*_JSON, b"schema_version", b"evaluation_results", b"score", b"messages", b"sample_id", b"\n"),
+            _files("tests/golden/every_eval_ever/records/*/*.json*"),
+        ),
+        Target(
+            "lm-eval", _lm_eval, (*_JSON, b"results", b"resps", b"doc_id", b"acc,none", b"configs", b"\n")
+        ),
+        Target(
+            "traces",
+            _traces,
+            (
+                *_JSON,
+                b"sessionId",
+                b"resourceSpans",
+                b"trace_id",
+                b"span_id",
+                b"parent",
+                b"attributes",
+                b"\n",
+            ),
+            _files("tests/golden/traces/*/*/files/*.json*"),
         ),
         Target("worker", _worker, (*_JSON, b"\n", b"id", b"value", b"error", b"stdout", b"call", b"reply")),
     )
