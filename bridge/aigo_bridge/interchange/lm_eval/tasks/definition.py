@@ -95,19 +95,17 @@ def read_definition(path: Path, root: Path) -> Definition:
     warnings: list[Issue] = []
     values, places = _merged(path, root, str(path), (), warnings)
     definition = Definition(path, values, places, tuple(warnings))
-    issues = [
-        definition.issue(
-            (key,),
-            f"unknown key {key!r}",
-            Code.UNKNOWN_KEY,
-            nearest(key, sorted(KEYS)) or "lm-evaluation-harness would refuse it",
-        )
-        for key in values
-        if key not in KEYS and "class" not in values
-    ]
+    issues = [_unknown(definition, key) for key in values if key not in KEYS and "class" not in values]
     if issues:
         raise SpecError(issues)
     return definition
+
+
+def _unknown(definition: Definition, key: Any) -> Issue:
+    if not isinstance(key, str):
+        return definition.issue((str(key),), f"the key {key!r} is no text", Code.KEY_NOT_TEXT)
+    hint = nearest(key, sorted(KEYS)) or "lm-evaluation-harness would refuse it"
+    return definition.issue((key,), f"unknown key {key!r}", Code.UNKNOWN_KEY, hint)
 
 
 def _merged(
@@ -209,11 +207,14 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _plain)
 
 
 def _parsed(path: Path, shown: str, warnings: list[Issue]) -> tuple[dict[str, Any], dict[KeyPath, Place]]:
-    loader = _Loader(_text(path, shown))
+    text = _text(path, shown)
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         places = _places(node, shown, warnings)
         values: dict[str, Any] = loader.construct_document(node)
+    except SpecError:
+        raise
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise _failure(
@@ -221,8 +222,8 @@ def _parsed(path: Path, shown: str, warnings: list[Issue]) -> tuple[dict[str, An
         ) from error
     except RecursionError:
         raise _failure("it is nested too deeply", shown, Code.TOO_MUCH) from None
-    finally:
-        loader.dispose()
+    except (ValueError, KeyError, TypeError) as error:  # `!!bool maybe`, say
+        raise _failure(f"not YAML: a value is none of its tag: {error}", shown, Code.NOT_YAML) from error
     return values, places
 
 

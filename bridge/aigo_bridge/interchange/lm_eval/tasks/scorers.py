@@ -205,7 +205,7 @@ def answer_scorers(parts: Parts) -> list[Json]:
 
 
 def _takes(parts: Parts, path: KeyPath, name: str, options: Mapping[str, Any]) -> bool:
-    unknown = sorted(options.keys() - _EXACT_MATCH)
+    unknown = sorted(map(str, options.keys() - _EXACT_MATCH))
     if unknown:
         parts.lose(path, f"metric {name!r}: setting {unknown[0]!r} is unknown, so it is left out")
         return False
@@ -256,7 +256,7 @@ def _why_unknown(step: Mapping[str, Any]) -> str | None:
     settings = FILTERS.get(str(name))
     if settings is None:
         return f"uses {name!r}, which no scorer here does"
-    unknown = sorted(step.keys() - settings - {"function"})
+    unknown = sorted(map(str, step.keys() - settings - {"function"}))
     return f"has the unknown setting {unknown[0]!r}" if unknown else None
 
 
