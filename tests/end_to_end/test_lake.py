@@ -13,6 +13,8 @@ from tests.support.commands import Run
 from tests.support.forked import start
 from tests.support.lakes import make_log
 
+from aigo_bridge.lake.layout import MANIFEST
+
 
 def cells(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
@@ -43,7 +45,8 @@ def test_what_arrives_is_imported_until_it_is_stopped(tmp_path: Path, aigo: Run)
     entries = tmp_path / "team.lake"
 
     def results() -> int:
-        return len(list(entries.glob("data/results/**/*.parquet")))
+        # What commits a log: its data files stand there before.
+        return len(list(entries.glob(f"{MANIFEST}/log-*.json")))
 
     def wait_for(number: int) -> None:
         deadline = time.monotonic() + 90

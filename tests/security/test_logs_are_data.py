@@ -351,6 +351,7 @@ READING_A_LOG: dict[str, Arguments] = {
         ["import", log, "-o", "p", "--format", "parquet"],
         ["import", log, "-o", "n", "--no-redact", "--events", "all"],
         ["import", log, "-o", "r", "--recompute", "quiz.yaml"],
+        ["import", log, "--lake", "lake"],
     ],
     "validate": lambda log: [["validate", log]],
     "explain": lambda log: [["explain", log]],
