@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 import pytest
@@ -29,7 +30,8 @@ def test_names_stay_within_the_lake_and_come_back(field: str, aigo: Run, tmp_pat
     home = tmp_path / "home"
     home.mkdir()
     for number, name in enumerate(NAMES):
-        make_log(home / "logs" / f"{number}.eval", **{"run": f"run-{number}", field: name})
+        names: dict[str, Any] = {"run": f"run-{number}", field: name}
+        make_log(home / "logs" / f"{number}.eval", **names)
     before = {path for path in tmp_path.rglob("*") if home / "lake" not in path.parents}
     done = aigo("import", "home/logs", "--lake", "home/lake")
     assert done.code == 0, done.err
