@@ -282,6 +282,11 @@ def _passing_on(has: frozenset[str]) -> Iterator[Check]:
     records = f"{_TASKS}/jsonl-fixture/tasks.jsonl"
     yield Check(f"aigo-bridge convert {records} --out converted", ("10 tasks",), writes="converted/task.yaml")
     yield Check(
+        "aigo-bridge convert lm-eval:inputs/arc_easy.yaml --out arc",
+        ("1 task",),
+        writes="arc/arc_easy-rows.yaml",
+    )
+    yield Check(
         "aigo-bridge convert inspect:examples/riddles/riddles.py --to aigo --out riddles",
         ("2 samples",),
         writes="riddles/task.yaml",
