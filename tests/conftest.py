@@ -20,9 +20,10 @@ from aigo_bridge.snippets import host
 
 MOST_WORKERS = host.MOST_WORKERS
 
-# Shells start what they put in the background deaf to interrupts, and so would be all that the tests start, and interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Shells start what they put in the background deaf to interrupts, and `nohup` to hangups: so would be all that the tests start, and stop.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # The same examples in every run: whether a change is sound must not depend on chance. `make fuzz` looks for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize="AIGO_FUZZ_EXAMPLES" not in os.environ)

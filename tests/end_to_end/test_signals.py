@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -168,19 +169,23 @@ except typer.Exit as end:
 """
 
 
-def ready(folder: Path, work: str, *ignored: int) -> subprocess.Popen[str]:
-    """Work that has begun."""
+@contextmanager
+def ready(folder: Path, work: str, *ignored: int) -> Iterator[subprocess.Popen[str]]:
+    """Work that has begun; it ends with the test, also with one that fails."""
     file = folder / "work.py"
     file.write_text(f"WORK = {WORK[work]!r}\n{FRAME}")
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(file), *(str(int(number)) for number in ignored)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("work", ["computing", "waiting", "in an event loop"])
@@ -188,9 +193,9 @@ def ready(folder: Path, work: str, *ignored: int) -> subprocess.Popen[str]:
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_every_signal_stops_what_a_command_does(tmp_path: Path, work: str, number: int, code: int) -> None:
-    process = ready(tmp_path, work)
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    with ready(tmp_path, work) as process:
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
     assert process.returncode == code
     assert out.count("interrupted; what was complete is written, and nothing by half") == 1
     assert "Traceback" not in out
@@ -198,12 +203,12 @@ def test_every_signal_stops_what_a_command_does(tmp_path: Path, work: str, numbe
 
 
 def test_a_second_signal_is_obeyed_by_a_command_that_hears_none(tmp_path: Path) -> None:
-    process = ready(tmp_path, "deaf")
-    assert process.stdout is not None
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "heard\n"
-    process.send_signal(signal.SIGHUP)
-    out, _ = process.communicate(timeout=30)
+    with ready(tmp_path, "deaf") as process:
+        assert process.stdout is not None
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "heard\n"
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "stopped at once" in out
     assert "Traceback" not in out
@@ -212,11 +217,11 @@ def test_a_second_signal_is_obeyed_by_a_command_that_hears_none(tmp_path: Path) 
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
 def test_what_was_ignored_before_stays_ignored(tmp_path: Path, ignored: int) -> None:
     """`nohup` and `&` in scripts say so; another signal stops the command as ever."""
-    process = ready(tmp_path, "in an event loop", ignored)
-    process.send_signal(ignored)
-    process.send_signal(ignored)
-    process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=30)
+    with ready(tmp_path, "in an event loop", ignored) as process:
+        process.send_signal(ignored)
+        process.send_signal(ignored)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=30)
     assert process.returncode == 143
     assert "put in order" in out
     assert "stopped at once" not in out
