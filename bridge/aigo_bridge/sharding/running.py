@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
@@ -95,7 +96,13 @@ def run_shard(
     ]
     make_folder(folder)
     with sole(folder / LOCK, f"shard {shard} is being run in {str(folder)!r} already"):
-        begun = _begun(jobs, engine, settings, shard, is_task=evaluations[0].evaluation.run_file is None)
+        begun = begun_shard(
+            engine,
+            settings,
+            shard,
+            [_shard_job(evaluation, job) for evaluation, job in jobs],
+            is_task=evaluations[0].evaluation.run_file is None,
+        )
         earlier = earlier_shard(folder, begun, resume=resume)
         if earlier is not None and earlier.status == "complete":
             return complete_already(folder, earlier)
@@ -140,14 +147,16 @@ def _refuse_pending(evaluations: Sequence[ReadyEvaluation]) -> None:
         )
 
 
-def _begun(
-    jobs: Sequence[tuple[str | None, Job]],
+def begun_shard(
     engine: Engine,
-    settings: RunSettings,
+    settings: RunSettings | BenchmarkRun,
     shard: Shard,
+    jobs: Sequence[ShardJob],
     *,
-    is_task: bool,
+    benchmark: str | None = None,
+    is_task: bool = False,
 ) -> Manifest:
+    """What is written of a shard before anything of it is run."""
     checks = engine.capabilities.checks
     return Manifest(
         format=FORMAT,
@@ -158,7 +167,8 @@ def _begun(
         versions=versions_of({} if checks is None else {check.subject: check.found for check in checks()}),
         limits={name: getattr(settings, name) for name in ("time_limit", "token_limit", "cost_limit")},
         is_task=is_task,
-        jobs=tuple(_shard_job(evaluation, job) for evaluation, job in jobs),
+        benchmark=benchmark,
+        jobs=tuple(jobs),
     )
 
 

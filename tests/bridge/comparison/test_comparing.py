@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from tests.bridge.comparison.logs import MEAN, log, repeated, sample
 
-from aigo_bridge.comparison.answers import answers
 from aigo_bridge.comparison.columns import read_columns
 from aigo_bridge.comparison.comparing import Comparison, compare
+from aigo_bridge.comparison.flipped import answers
 from aigo_bridge.comparison.pairing import pair
 from aigo_bridge.errors import UsageError
 from aigo_bridge.statistics.intervals import NoInterval
