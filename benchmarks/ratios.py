@@ -54,7 +54,10 @@ BENCHMARKS = {
     "snippets": Benchmark(smoke=("--calls", "20", "--repeat", "1")),
     "overhead": Benchmark(("--samples", "1000"), ("--samples", "2", "--repeat", "1")),
     "cassettes": Benchmark(("--samples", "1000"), ("--samples", "2", "--calls", "20", "--repeat", "1")),
-    "shards": Benchmark(("--samples", "2000,8000"), ("--samples", "2", "--shard-size", "2")),
+    "shards": Benchmark(
+        ("--engine", "echo", "--samples", "5000,20000", "--shard-size", "5000"),
+        ("--engine", "echo", "--samples", "2", "--shard-size", "2"),
+    ),
     "lighteval_engine": Benchmark(
         ("--documents", "5000", "--rows", "50000"), ("--documents", "2", "--rows", "2", "--repeat", "1")
     ),
