@@ -24,7 +24,7 @@ def test_a_decision_has_a_date_alternatives_and_figures(path: Path) -> None:
     text = path.read_text("utf-8")
     assert text.startswith(f"# {int(path.name[:4])}. ")
     (day,) = re.findall(r"^Date: (\S+)$", text, re.MULTILINE)
-    assert date.fromisoformat(day)
+    assert date.fromisoformat(day) >= date(2026, 11, 21)
     written = chapters(text)
     assert written.keys() >= CHAPTERS
     assert all(written.values())
