@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables error-pages registries
+.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage coverage-core check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables error-pages registries
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -62,12 +62,19 @@ e2e: $(VENV)/installed-for-tests
 durations: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -p tests.support.durations -n auto --dist loadgroup $(ARGS)
 
-## Branches that the mirrored tests and the conformance suite reach, child processes included; fails below `fail_under` of pyproject.toml, if set.
+## Branches that the mirrored tests and the conformance suite reach, child processes included; fails below `fail_under` of pyproject.toml.
 coverage: $(VENV)/installed-for-tests
 	rm -rf out/coverage && mkdir -p out/coverage
 	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(or $(ARGS),tests/bridge tests/adapters tests/conformance)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+## Branches of the core that the tests of `make unit` reach, in some six CPU minutes; they reached 79.9 %.
+coverage-core: $(VENV)/installed-for-tests
+	rm -rf out/coverage && mkdir -p out/coverage
+	$(BIN)/coverage run -m pytest -n auto -m "not engine and not slow" tests/bridge
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include='bridge/*' --fail-under=78
 
 ## Whether the outputs of the command line are byte for byte what they were; `make test` does the quick part of it. ARGS="-k export".
 golden: $(VENV)/installed-for-tests
@@ -172,6 +179,7 @@ nightly: $(VENV)/installed-for-tests
 	AIGO_TEMPLATE_STRIDE=1 $(BIN)/python -m pytest -n 0 -o timeout=0 tests/security/test_templates_in_the_runner.py
 	AIGO_ALTERATIONS=$${ALTERATIONS:-2000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/end_to_end/test_altered_results.py
 	AIGO_BENCH=all $(BIN)/python -m pytest -n 0 -o timeout=0 tests/benchmarks
+	$(MAKE) coverage
 	$(MAKE) conformance
 	$(MAKE) soak
 

@@ -43,6 +43,7 @@ BENCHMARKS = {
     "startup": Benchmark(smoke=("--runs", "1")),
     "core_types": Benchmark(smoke=("--events", "40", "--repeat", "1")),
     "reading": Benchmark(("500",), ("1",)),
+    "planning": Benchmark(smoke=("--rows", "5", "--tasks", "1")),
     "editing": Benchmark(smoke=("--lines", "60", "--strokes", "1")),
     "templates": Benchmark(smoke=("--renders", "5")),
     "jsonl_spec": Benchmark(("--records", "50000"), ("--records", "5", "--repeat", "1")),
@@ -53,7 +54,10 @@ BENCHMARKS = {
     "snippets": Benchmark(smoke=("--calls", "20", "--repeat", "1")),
     "overhead": Benchmark(("--samples", "1000"), ("--samples", "2", "--repeat", "1")),
     "cassettes": Benchmark(("--samples", "1000"), ("--samples", "2", "--calls", "20", "--repeat", "1")),
-    "shards": Benchmark(("--samples", "2000,8000"), ("--samples", "2", "--shard-size", "2")),
+    "shards": Benchmark(
+        ("--engine", "echo", "--samples", "5000,20000", "--shard-size", "5000"),
+        ("--engine", "echo", "--samples", "2", "--shard-size", "2"),
+    ),
     "lighteval_engine": Benchmark(
         ("--documents", "5000", "--rows", "50000"), ("--documents", "2", "--rows", "2", "--repeat", "1")
     ),

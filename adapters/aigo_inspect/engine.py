@@ -186,14 +186,14 @@ class InspectEngine:
         """What Inspect cannot run; nothing it runs departs from AI GO's semantics."""
         from aigo_inspect.sandbox import available, needs_sandbox
 
-        found = [*contradictions(plan), *likelihood_gaps(plan)]
+        gaps = [*contradictions(plan), *likelihood_gaps(plan)]
         if needs_sandbox(plan):
             name, reason = available()
             if name is None:
                 hint = "see docs/sandbox.md: docker, or Linux with user namespaces"
                 reason = f"runs code that a model wrote, and there is no sandbox here: {reason}"
-                found += [Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in sandboxed_parts(plan)]
-        return found
+                gaps += [Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in sandboxed_parts(plan)]
+        return gaps
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
         """Run plans, new ones and interrupted ones, with one call of Inspect's `eval`."""

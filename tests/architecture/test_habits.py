@@ -35,6 +35,17 @@ def test_units_need_no_engine_and_every_marker_is_used() -> None:
     assert f'-m "{left_out}" tests/bridge' in recipe("unit")[0]
 
 
+def test_branches_are_measured_against_a_bound() -> None:
+    report = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["coverage"]["report"]
+    assert report["fail_under"] >= 76
+    (tests,) = [line for line in recipe("coverage-core") if " -m pytest " in line]
+    assert tests.partition(" -m pytest ")[2] == recipe("unit")[0].partition(" -m pytest ")[2].removesuffix(
+        " $(ARGS)"
+    )
+    assert "--fail-under=" in recipe("coverage-core")[-1]
+    assert "$(MAKE) coverage" in recipe("nightly")
+
+
 def test_every_target_is_phony() -> None:
     targets = set(re.findall(r"^([a-z][\w-]*):", MAKEFILE, re.MULTILINE))
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)

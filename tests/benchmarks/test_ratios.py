@@ -39,6 +39,10 @@ def test_every_benchmark_is_run() -> None:
     assert {path.stem for path in FOLDER.glob("*.py")} - without_floor == set(BENCHMARKS)
 
 
+def test_every_benchmark_has_committed_rows() -> None:
+    assert {row.partition(": ")[0] for row in ROWS} == set(BENCHMARKS)
+
+
 def test_noise_stays_within_its_bounds() -> None:
     assert [row for row, values in ROWS.items() if not 1.05 <= values["noise"] <= 1.25] == []
 

@@ -257,8 +257,8 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
 
 def _variable(parameter: click.Parameter) -> str:
     """The variable that a value came from."""
-    own = parameter.envvar
-    names = [own] if isinstance(own, str) else list(own or ())
+    variables = parameter.envvar
+    names = [variables] if isinstance(variables, str) else list(variables or ())
     names.append(f"INSPECT_EVAL_{str(parameter.name).upper()}")
     return next((name for name in names if name in os.environ), names[0])
 

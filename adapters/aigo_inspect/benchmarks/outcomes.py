@@ -56,8 +56,8 @@ def unused_roles(logs: Sequence[EvalLog]) -> list[str]:
     """Roles that were given a model, for which no task that ran to its end has counted a call."""
     if any(log.status != "success" for log in logs):
         return []
-    given = {role for log in logs for role in log.eval.model_roles or ()}
-    return sorted(given.difference(*(log.stats.role_usage for log in logs)))
+    roles = {role for log in logs for role in log.eval.model_roles or ()}
+    return sorted(roles.difference(*(log.stats.role_usage for log in logs)))
 
 
 def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, models: Sequence[str]) -> Outcome:
@@ -142,8 +142,8 @@ def _stopped(log: EvalLog, path: Path) -> int:
     early = log.results.early_stopping if log.results is not None else None
     if early is None:
         return 0
-    there = {summary.id for summary in read_eval_log_sample_summaries(str(path))}
-    return len({stop.id for stop in early.early_stops} - there)
+    finished = {summary.id for summary in read_eval_log_sample_summaries(str(path))}
+    return len({stop.id for stop in early.early_stops} - finished)
 
 
 def _unscored(log: EvalLog, path: Path) -> dict[str, int]:

@@ -352,12 +352,12 @@ def _step(builder: Any) -> Render:
             return lambda row: {"loop": [step(row) for step in inner], "times": times, "must_stop": is_bound}
         case "generate_message":
             extra = _steps(builder.extra_input_messages)
-            asked = {
+            prompts = {
                 "role": role_name(builder.model_key),
                 "with_conversation": builder.include_conversation,
                 "says_as": builder.output_role or "assistant",
             }
-            return lambda row: {"ask": {**asked, "messages": [step(row)["say"] for step in extra]}, **stop}
+            return lambda row: {"ask": {**prompts, "messages": [step(row)["say"] for step in extra]}, **stop}
         case _:
             template = SampleTemplate(builder.content)
             return lambda row: {"say": _message(builder.role, template.render(sample=row)), **stop}

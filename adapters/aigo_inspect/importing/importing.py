@@ -282,10 +282,10 @@ def run_id(log: Path) -> str | None:
     """Inspect's id of the task of a log: a retry of the log keeps it, as does a run that goes on."""
     try:
         with open_log(log) as reader:
-            found = reader.header["eval"].get("task_id")
+            task_id = reader.header["eval"].get("task_id")
     except EvidenceError:
         return None
-    return found if isinstance(found, str) and found else None
+    return task_id if isinstance(task_id, str) and task_id else None
 
 
 # Our own

@@ -122,12 +122,12 @@ class EventMapper:
                 left_out += reason is _PATCH_LEFT_OUT and not self._path
                 continue
             self._index = index - left_out
-            before = len(events)
+            count = len(events)
             try:
                 event = _MAPPERS[kind](self, native)
             except MALFORMED:
                 # Whatever the mapper had filled in is dropped with it.
-                del events[before:]
+                del events[count:]
                 event = self.custom(native)
                 reason = f"event {_name_of(native)} of an unexpected shape: kept as custom event"
                 self._loss.changed[reason] += 1

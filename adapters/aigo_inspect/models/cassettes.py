@@ -149,18 +149,18 @@ class CassetteAPI(ModelAPI):
             SampleError: the call is not in the cassette, or came to nothing when it was recorded.
         """
         call = CALL.get()
-        asked = {"input": input, "tools": tools, "tool_choice": tool_choice}
-        tape = call.tape if call is not None else _tape_of_agent(self.model_name, asked)
+        request = {"input": input, "tools": tools, "tool_choice": tool_choice}
+        tape = call.tape if call is not None else _tape_of_agent(self.model_name, request)
         outcome = None if tape is None else tape.played("solver")
         if tape is None or outcome is None:
             message = f"model 'cassette/{self.model_name}' answers in runs with --replay alone"
             raise SampleError(message, stage="solver", kind="NotRecorded")
-        said = outcome.said
-        if isinstance(said, Failed):
-            raise said.error("solver")
-        if not isinstance(said, Reply):
+        reply = outcome.said
+        if isinstance(reply, Failed):
+            raise reply.error("solver")
+        if not isinstance(reply, Reply):
             raise SampleError("what was recorded are likelihoods", stage="solver", kind="NotRecorded")
-        return _output(self.model_name, outcome, said), ModelCall.create(
+        return _output(self.model_name, outcome, reply), ModelCall.create(
             json.loads(tape.request), json.loads(b"{%b}" % outcome.to_json())
         )
 

@@ -277,8 +277,8 @@ class AskedWait(wait_base):
 
     def __call__(self, retry_state: RetryCallState) -> float:
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
-        asked = error.retry_after if isinstance(error, CallError) else None
-        return wait_after(retry_state.attempt_number, asked)
+        seconds = error.retry_after if isinstance(error, CallError) else None
+        return wait_after(retry_state.attempt_number, seconds)
 
 
 def sample_row() -> Mapping[str, Any] | None:

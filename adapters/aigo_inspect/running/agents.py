@@ -57,10 +57,10 @@ class SandboxAgentRunner:
         messages = native_messages(task.request, "solver")
         for name, text in task.files.items():
             await _write(name, text)
-        others = [handoff(_native(agent, (), _prompt(agent))) for agent in task.others]
+        handoffs = [handoff(_native(agent, (), _prompt(agent))) for agent in task.others]
         limits: list[Limit] = [message_limit(task.message_limit)]
         with model_failures("solver"):
-            state, limit = await run(_native(task.agent, others, None), messages, limits=limits)
+            state, limit = await run(_native(task.agent, handoffs, None), messages, limits=limits)
         if isinstance(model, InspectModel) and state.output.choices:
             model.answered(state.output)
         return AgentResult(
@@ -86,8 +86,8 @@ async def _unless_answered(state: AgentState) -> AgentState | bool:
     """Go on until the last message is an answer. An agent's own; by itself Inspect takes the answer of one
     that was handed over to for that.
     """
-    last = state.messages[-1]
-    return False if isinstance(last, ChatMessageAssistant) and not last.tool_calls else state
+    message = state.messages[-1]
+    return False if isinstance(message, ChatMessageAssistant) and not message.tool_calls else state
 
 
 def _prompt(agent: Agent) -> AgentPrompt:

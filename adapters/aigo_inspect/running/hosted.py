@@ -193,7 +193,8 @@ def hosted_scorers(
             progress.finished(state.sample_id, state.epoch - 1, failure, _spent(spent.pop(state.uuid, None)))
 
     return [
-        _hosted(program, each, models, solutions, exclusions, scored, progress) for each in program.scorers
+        _hosted(program, scorer, models, solutions, exclusions, scored, progress)
+        for scorer in program.scorers
     ]
 
 

@@ -56,8 +56,8 @@ def available() -> tuple[str | None, str]:
     except JailRefusedError as error:
         return None, f"{engine}; {error}"
     if result.stdout.strip() != b"jailed":
-        said = result.stderr.decode(errors="replace").strip()[-200:]
-        return None, f"{engine}; the local sandbox does not hold: {said or f'ended by {result.ended}'}"
+        stderr = result.stderr.decode(errors="replace").strip()[-200:]
+        return None, f"{engine}; the local sandbox does not hold: {stderr or f'ended by {result.ended}'}"
     return "aigo_local", f"{engine}; Linux namespaces work"
 
 

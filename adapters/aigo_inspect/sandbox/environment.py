@@ -53,8 +53,8 @@ class LocalSandbox(SandboxEnvironment):
         interrupted: bool,
     ) -> None:
         """Remove the sample's files."""
-        for each in environments.values():
-            each.as_type(cls).remove()
+        for environment in environments.values():
+            environment.as_type(cls).remove()
 
     async def exec(
         self,

@@ -99,9 +99,9 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
                 if not metric.batched_compute:
                     for doc, response in self._sound(pairs):
                         self._try(doc, metric, response)
-            found = self._values(metrics, self._sound(pairs))
+            values = self._values(metrics, self._sound(pairs))
             for doc, response in pairs:
-                self.measured.append(Measured(doc, response, found.get(doc.id, {})))
+                self.measured.append(Measured(doc, response, values.get(doc.id, {})))
         # A document that failed in one way of asking counts in no metric.
         for document in self.measured:
             if document.doc.id not in self.told.failures:

@@ -281,8 +281,8 @@ def concluded(
         num_reused: answers that were taken over from an earlier run.
     """
     name = folder_name(task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot")
-    own = RunIdentity(task.config.name, model, {"num_fewshots": task.shots})
-    file = result_file(out, name, own, _of_result)
+    identity = RunIdentity(task.config.name, model, {"num_fewshots": task.shots})
+    file = result_file(out, name, identity, _of_result)
     target = file.with_name(file.name.removesuffix(SUFFIX))
     result = write_result(task.name, finished, told, target, started=times[0], ended=times[1])
     failures = sorted(told.failures.items(), key=lambda each: int(each[0]))

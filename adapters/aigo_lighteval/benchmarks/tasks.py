@@ -78,8 +78,8 @@ def built_in() -> Registry:
 def multilingual() -> Registry:
     """The tasks in other languages than English, which take seconds to import."""
     # Packages that are missing are told by libraries many times over; here they are lines of `problems`.
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said):
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
         return _imported(MULTILINGUAL)
 
 
@@ -166,8 +166,8 @@ def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None =
         selection += [Selected(_own(config, values), shots) for config in configs]
     if not selection:
         raise UsageError(f"found no task in {name!r}", code=Code.UNKNOWN_BENCHMARK)
-    names = [each.name for each in selection]
-    if twice := sorted({each for each in names if names.count(each) > 1}):
+    names = [spec.name for spec in selection]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(
             f"{name!r} names {', '.join(twice)} more than once", code=Code.WRONG_BENCHMARK_OPTION
         )
@@ -390,6 +390,6 @@ def _summary(module: object) -> str:
     lines = [line.strip() for line in (inspect.getdoc(module) or "").splitlines()]
     if "abstract:" in lines:
         lines = lines[lines.index("abstract:") + 1 :]
-    said = next((line for line in lines if line), "")
+    message = next((line for line in lines if line), "")
     # Some have no text there, and the next heading follows.
-    return "" if said.endswith(":") else said
+    return "" if message.endswith(":") else message

@@ -181,11 +181,11 @@ def _own_report(
     """
     if BLOCK not in content or "://" in location:
         return None, None
-    before = set(taken)
+    seen = set(taken)
     try:
         return _import_own(location, out, options, taken), None
     except Exception as error:  # noqa: BLE001  # damaged, or of a release whose plans this one cannot read: then it is a run like any other
-        taken.intersection_update(before)
+        taken.intersection_update(seen)
         is_told = isinstance(error, BridgeError)
         return None, str(error) if is_told else unmapped("the results as its own", error)
 

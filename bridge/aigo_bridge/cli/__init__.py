@@ -155,7 +155,7 @@ VERBOSITY = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "v
 
 def _without_verbosity(command: Any, words: list[str]) -> tuple[list[str], set[str]]:
     """The words of a verb without those on how much is said, and what they ask for."""
-    own = {name for parameter in command.params for name in parameter.opts}
+    options = {name for parameter in command.params for name in parameter.opts}
     valued = {
         name
         for parameter in command.params
@@ -164,14 +164,14 @@ def _without_verbosity(command: Any, words: list[str]) -> tuple[list[str], set[s
         if name.startswith("-")
     }
     end = words.index("--") if "--" in words else len(words)
-    kept, said = list[str](), set[str]()
+    remaining, levels = list[str](), set[str]()
     for number, word in enumerate(words):
         is_value = number > 0 and words[number - 1] in valued
-        if number < end and word in VERBOSITY and word not in own and not is_value:
-            said.add(VERBOSITY[word])
+        if number < end and word in VERBOSITY and word not in options and not is_value:
+            levels.add(VERBOSITY[word])
         else:
-            kept.append(word)
-    return kept, said
+            remaining.append(word)
+    return remaining, levels
 
 
 app = typer.Typer(

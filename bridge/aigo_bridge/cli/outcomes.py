@@ -59,9 +59,9 @@ def _problem_lines(problems: Iterable[tuple[str, str, str, str]]) -> Iterator[st
     names: dict[tuple[str, str, str], list[str]] = {}
     for scorer, name, problem, engines in problems:
         names.setdefault((scorer, problem, engines), []).append(name)
-    for (_, problem, engines), (first, *others) in names.items():
-        more = f" and {len(others)} more" if others else ""
-        yield f"{engines}{name_of(first)}{more}: {printable(problem)}"
+    for (_, problem, engines), (metric, *further) in names.items():
+        more = f" and {len(further)} more" if further else ""
+        yield f"{engines}{name_of(metric)}{more}: {printable(problem)}"
 
 
 def metric_names(rows: Sequence[MetricRow]) -> list[str]:
@@ -302,10 +302,10 @@ def _problems(result: Outcome) -> Iterator[str]:
         yield one_line(result.error)
     yield from map(one_line, result.faults)
     yield from metric_problems(result.metrics)
-    for first in result.first_errors:
-        stage = first.error.stage.value if first.error.stage else "?"
-        yield f"{name_of(first.where)}: {stage}: {one_line(first.error.message)}{first.more}"
-    if result.num_failed > sum(first.count for first in result.first_errors):
+    for error in result.first_errors:
+        stage = error.error.stage.value if error.error.stage else "?"
+        yield f"{name_of(error.where)}: {stage}: {one_line(error.error.message)}{error.more}"
+    if result.num_failed > sum(error.count for error in result.first_errors):
         yield f"{result.num_failed} samples failed; all are in the evidence"
     for line in result.doubts:
         yield f"warning: {printable(line)}"
@@ -331,9 +331,9 @@ def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
             assert one.plan is not None
             name, note = one.display_name, sample_note(one.plan)
             problems = [
-                f"{engine}: {name_of(first.where)}: {one_line(first.error.message)}{first.more}"
+                f"{engine}: {name_of(error.where)}: {one_line(error.error.message)}{error.more}"
                 for engine, side in sides.items()
-                for first in side.first_errors[:2]
+                for error in side.first_errors[:2]
             ]
         else:
             name, note = one.key, SAMPLE_NOTE if one.is_sample_data else None

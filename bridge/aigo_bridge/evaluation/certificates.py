@@ -184,31 +184,31 @@ def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Play
     keys = list(dict.fromkeys(key for of_one in samples.values() for key in of_one))
     keys = [key for key in keys if key[0] is not None] or keys
     name = first.task if first.plan is None else task_name(first.plan)
-    asked = dict(_asked_differences(players, name))
+    requests = dict(_asked_differences(players, name))
     different: dict[_Key, Difference] = {}
     same_messages = same_scores = 0
     for key in keys:
         messages, scores = zip(*(of_one.get(key, (b"", b"")) for of_one in samples.values()), strict=True)
         same_messages += len(set(messages)) == 1
         same_scores += len(set(scores)) == 1
-        if key[2] in asked:
-            different[key] = asked[key[2]]
+        if key[2] in requests:
+            different[key] = requests[key[2]]
         elif len(set(messages)) > 1:
             different[key] = Difference("conversation", key[2], "other messages from the same answers")
         elif len(set(scores)) > 1:
             different[key] = Difference("scorer", key[2], "other scores of the same messages")
     details = dict(_details([outcome.result for outcome in outcomes.values()], different))
-    found = [details.get(key, difference) for key, difference in different.items()]
-    if not found:
-        found = list(_aggregations(compared))
+    differences = [details.get(key, difference) for key, difference in different.items()]
+    if not differences:
+        differences = list(_aggregations(compared))
     return TaskCertificate(
         task=name,
         plan_digest="" if first.plan is None else first.plan.digest,
         parity=compared,
         num_same_messages=same_messages,
         num_same_scores=same_scores,
-        causes=Counter(difference.cause for difference in found),
-        differences=tuple(found[:MOST_DIFFERENCES]),
+        causes=Counter(difference.cause for difference in differences),
+        differences=tuple(differences[:MOST_DIFFERENCES]),
         digests={engine: _digest_of(of_one) for engine, of_one in samples.items()},
     )
 
@@ -222,10 +222,10 @@ def _aggregations(compared: Parity) -> Iterator[Difference]:
 
 
 def _digest_of(samples: Mapping[_Key, tuple[bytes, bytes]]) -> str:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for key, (messages, scores) in samples.items():
-        whole.update(repr(key).encode("utf-8", "replace") + messages + scores)
-    return whole.hexdigest()
+        digest.update(repr(key).encode("utf-8", "replace") + messages + scores)
+    return digest.hexdigest()
 
 
 # What was asked
@@ -248,16 +248,16 @@ def _asked_differences(players: Mapping[str, Player], task: str) -> Iterator[tup
 
 
 def _asked_difference(place: Place, engines: tuple[str, str], sides: tuple[Any, Any]) -> Difference | None:
-    left, right = sides
-    if left == right:
+    one, another = sides
+    if one == another:
         return None
-    if left is None or right is None:
-        alone = engines[left is None]
+    if one is None or another is None:
+        alone = engines[one is None]
         return Difference("prompt", place.sample, f"{place}: only {alone} asks")
-    cause: Cause = "prompt" if _without_settings(left) != _without_settings(right) else "generation settings"
+    cause: Cause = "prompt" if _without_settings(one) != _without_settings(another) else "generation settings"
     lines = [
         line.replace("recorded", engines[0]).replace("asked", engines[1])
-        for line in request_differences(left, right)
+        for line in request_differences(one, another)
     ]
     return Difference(cause, place.sample, f"{place}: {'; '.join(lines)}")
 

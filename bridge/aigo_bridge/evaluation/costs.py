@@ -222,17 +222,16 @@ class _Walk:
                 case solver_spec.GenerateMessageBuilder():
                     counter = self._counter(builder.model_key)
                     extra = [self._rendered(m.content, sample) for m in builder.extra_input_messages]
-                    told = (said if builder.include_conversation else NOTHING) + counter.messages(extra)
+                    history = (said if builder.include_conversation else NOTHING) + counter.messages(extra)
                     answer = self._answer.of({})
-                    self._call(builder.model_key, times, told + REQUEST, answer)
+                    self._call(builder.model_key, times, history + REQUEST, answer)
                     said = said + answer + MESSAGE
                 case solver_spec.LoadTraceBuilder():
                     recorded = self._counter("").text(str(sample.data.get(builder.trace_column, "")))
                     said = said + Range(0, math.nan, recorded.high)
                 case solver_spec.LoopBuilder():
                     # What the first iteration comes to in any case is at least there.
-                    said, after = self._loop(builder, said, times, sample)
-                    times = after
+                    said, times = self._loop(builder, said, times, sample)
             if getattr(builder, "terminate_if", None) is not None:
                 times = times * _AT_MOST_ONCE
         return said, times
@@ -240,12 +239,12 @@ class _Walk:
     def _loop(
         self, builder: solver_spec.LoopBuilder, said: Range, times: Range, sample: Sample
     ) -> tuple[Range, Range]:
-        inner, before = times, said
+        inner, start = times, said
         for _ in range(int(builder.max_iterations)):
             said, inner = self._turns(builder.message_builders, said, inner, sample)
         # A condition that is met ends the loop and not what follows it; too many iterations may be an error.
         may_fail = builder.on_max_iterations == "error"
-        return Range(before.low, math.nan, said.high), times * _AT_MOST_ONCE if may_fail else times
+        return Range(start.low, math.nan, said.high), times * _AT_MOST_ONCE if may_fail else times
 
     def _rendered(self, template: str, sample: Sample) -> str:
         if template not in self._templates:
@@ -270,9 +269,9 @@ class _Walk:
         answer = self._answer.of({})
         prompt = REQUEST
         for message in shown.messages:
-            known = message.content.replace(ANSWER, "")
+            instructions = message.content.replace(ANSWER, "")
             times = float(message.content.count(ANSWER))
-            prompt = prompt + counter.text(known) + MESSAGE + self._answer.of({}) * times
+            prompt = prompt + counter.text(instructions) + MESSAGE + self._answer.of({}) * times
         again = Range(0, 0, answer.high) + _ASKED_AGAIN
         self._call(key, rows * Range(1, 1, MAX_ATTEMPTS), prompt + again, answer)
 

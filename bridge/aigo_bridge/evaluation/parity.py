@@ -46,8 +46,8 @@ class MetricParity:
     @property
     def is_equal(self) -> bool:
         """Whether all engines have the same value, or none has one."""
-        first, *others = self.values.values()
-        return all(_same(first, other) for other in others)
+        reference, *values = self.values.values()
+        return all(_same(reference, value) for value in values)
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ def benchmark_summary(outcome: Outcome) -> dict[str, Any]:
             for row in outcome.metrics
         ],
         "errors": [
-            {"sample_id": first.sample_id, "message": first.error.message, "count": first.count}
-            for first in outcome.first_errors
+            {"sample_id": error.sample_id, "message": error.error.message, "count": error.count}
+            for error in outcome.first_errors
         ],
         "reused": outcome.num_reused,
         "warnings": list(outcome.doubts),

@@ -126,10 +126,10 @@ class Places:
         self._until = max(self._until, time.monotonic() + seconds)
 
     def _give(self) -> None:
-        left = self._until - time.monotonic()
-        if left > 0:
+        seconds = self._until - time.monotonic()
+        if seconds > 0:
             if self._waiting:
-                asyncio.get_running_loop().call_later(left + 0.001, self._give)
+                asyncio.get_running_loop().call_later(seconds + 0.001, self._give)
             return
         while self._waiting and (self.most is None or len(self._held) < self.most):
             token = next(iter(self._waiting))

@@ -138,23 +138,23 @@ def _choice_faults(scorer: ScorerSpec, beside: Collection[str]) -> Callable[[Row
 
     def find(row: Row) -> Fault | None:
         try:
-            known = choices(row)
-            if known is None:
+            options = choices(row)
+            if options is None:
                 return None
         except (TemplateError, SampleError) as error:
             return Fault("choices", "cannot be read", INCOMPARABLE, str(error))
-        if len(set(known)) < len(known):
+        if len(set(options)) < len(options):
             hint = "two answers have the same letter" if by_letter else INCOMPARABLE
-            return Fault("choices", "has a choice twice", hint, short(known))
+            return Fault("choices", "has a choice twice", hint, short(options))
         truth = truths.text(row)
         if not isinstance(truth, str):
             return truth
         if by_letter and not truth:
             hint = "an empty answer is right there, and no other; fill in the cells, or leave such rows out"
             return Fault(field, "is an empty text", hint)
-        if truth not in known:
-            shown = f"{short(truth)} of {short(known)}"
-            return Fault(field, "is none of the choices", result + _near(truth, known), shown)
+        if truth not in options:
+            shown = f"{short(truth)} of {short(options)}"
+            return Fault(field, "is none of the choices", result + _near(truth, options), shown)
         if by_letter and len(truth) != 1:
             hint = f"{result}: answers are compared by their first character"
             return Fault(field, "has not one character", hint, short(truth))

@@ -47,35 +47,35 @@ def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
     if not notes:
         return []
     file = folder / LOCK
-    known = _read(file)
+    entries = _read(file)
     problems: list[Issue] = []
-    said: list[str] = []
-    new = dict(known)
+    notices: list[str] = []
+    new = dict(entries)
     for source, number, digest in notes:
-        entry = known.get(source)
+        entry = entries.get(source)
         if entry is None:
             if digest is not None:
                 new[source] = {"num_rows": number, "digest": digest}
-                said.append(
+                notices.append(
                     f"the digest of {source} is kept in {file.name}: later runs here have these rows or none"
                 )
             continue
-        for name, found in (("num_rows", number), ("digest", digest)):
-            if found is not None and entry.get(name) != found:
-                before = f"expected {entry.get(name)} as in an earlier run"
-                text = f"the rows of {source} have the {name} {found}, {before}"
+        for name, value in (("num_rows", number), ("digest", digest)):
+            if value is not None and entry.get(name) != value:
+                expected = f"expected {entry.get(name)} as in an earlier run"
+                text = f"the rows of {source} have the {name} {value}, {expected}"
                 hint = f"take the same rows again, or another --out; if these are right, delete {file.name}"
                 problems.append(Issue(text, file=str(file), hint=hint, code=Code.CHANGED_ROWS))
         if digest is not None:
-            said.append(f"the rows of {source} are those of {file.name}")
+            notices.append(f"the rows of {source} are those of {file.name}")
     if problems:
         raise DatasetError(problems)
-    if new != known:
+    if new != entries:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(new, indent=2, ensure_ascii=False, sort_keys=True)
         with open_for_replacing(file) as target:
             target.write(f"{text}\n".encode())
-    return said
+    return notices
 
 
 def _notes(dataset: PlannedDataset) -> Iterable[tuple[str, int, str | None]]:

@@ -179,7 +179,7 @@ def _metric_name(metric: MetricComparison) -> Html:
     if metric.paired_values is not None and metric.paired_values != metric.values:
         notes.append(f"on the pairs: {' → '.join(map(number_text, metric.paired_values))}")
     scorer = NOTHING if metric.scorer is None else element("small", Html(" "), text(metric.scorer))
-    return joined((text(metric.name), scorer, *(element("div", text(each), kind="note") for each in notes)))
+    return joined((text(metric.name), scorer, *(element("div", text(note), kind="note") for note in notes)))
 
 
 def _difference_columns(comparison: Comparison) -> tuple[str, ...]:
@@ -290,7 +290,7 @@ def _ranking(ranking: Ranking) -> Iterator[Html]:
             joined((element("b", text(letters[name])), Html(" "), text(name))),
             text(number_text(ranking.values[name])),
             text(_rank(*ranking.ranks[name])),
-            *(text(_cell(ranking, other, name)) for other in names),
+            *(text(_cell(ranking, column, name)) for column in names),
         )
         for name in names
     )
@@ -338,7 +338,10 @@ def _explanations(comparisons: Sequence[Comparison]) -> Html:
     return element(
         "section",
         element("h2", text("What the columns say")),
-        *(element("p", element("b", text(name)), Html(" "), text(said)) for name, said in _columns(level)),
+        *(
+            element("p", element("b", text(name)), Html(" "), text(meaning))
+            for name, meaning in _columns(level)
+        ),
         kind="result",
     )
 

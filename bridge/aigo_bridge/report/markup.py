@@ -32,13 +32,13 @@ def text(content: object, most: int | None = None) -> Html:
         content: shown as `str` does.
         most: characters that are shown; how many more there are is said. `None`: all.
     """
-    whole = redact(str(content))  # before anything is cut, so that no half of a secret stays
-    cut = whole if most is None else whole[:most]
+    redacted = redact(str(content))  # before anything is cut, so that no half of a secret stays
+    cut = redacted if most is None else redacted[:most]
     pieces = _INVISIBLE.split(cut)
     shown = "".join(
         escape(piece) if not number % 2 else _visible(piece) for number, piece in enumerate(pieces)
     )
-    more = len(whole) - len(cut)
+    more = len(redacted) - len(cut)
     return Html(f"<bdi>{shown}</bdi>" + (f" <small>… {more} more characters</small>" if more else ""))
 
 

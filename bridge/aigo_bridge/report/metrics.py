@@ -110,7 +110,7 @@ def _row(metric: MetricData) -> Json:
 
 
 def _estimates(columns: Columns) -> dict[tuple[str | None, str, str], MetricEstimate]:
-    return {(each.scorer, each.metric, each.name): each for each in estimates(columns)}
+    return {(estimate.scorer, estimate.metric, estimate.name): estimate for estimate in estimates(columns)}
 
 
 def _estimate(metric: MetricEstimate | None) -> Json:

@@ -76,27 +76,27 @@ def find_shards(places: Sequence[Path], *, partial: bool = False) -> Shards:
     """
     folders = list(dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)))
     problems: list[Issue] = []
-    found: list[FoundShard] = []
+    shards: list[FoundShard] = []
     for folder in folders:
         try:
-            found.append(FoundShard(folder, read_manifest(folder)))
+            shards.append(FoundShard(folder, read_manifest(folder)))
         except EvidenceError as error:
             problems += error.issues
-    found.sort(key=lambda one: (one.manifest.of, one.manifest.number))
-    for one in found[1:]:
-        others = differing(found[0].manifest, one.manifest)
-        if others:
-            message = f"not a shard of the same run as {_name(found[0].folder)}: {'; '.join(others)}"
+    shards.sort(key=lambda one: (one.manifest.of, one.manifest.number))
+    for one in shards[1:]:
+        differences = differing(shards[0].manifest, one.manifest)
+        if differences:
+            message = f"not a shard of the same run as {_name(shards[0].folder)}: {'; '.join(differences)}"
             problems.append(Issue(message, file=str(one.folder), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
-    problems += _doubled(found)
-    ended = [one for one in found if one.manifest.status != "started"]
+    problems += _doubled(shards)
+    ended = [one for one in shards if one.manifest.status != "started"]
     numbers = {one.manifest.number for one in ended}
-    missing = tuple(number for number in range(1, found[0].manifest.of + 1) if number not in numbers)
+    missing = tuple(number for number in range(1, shards[0].manifest.of + 1) if number not in numbers)
     stopped = tuple(one.manifest.number for one in ended if one.manifest.status == "stopped")
     if not partial:
-        problems += _incomplete(found, missing)
+        problems += _incomplete(shards, missing)
     elif not ended:
         problems.append(
             Issue("no shard has come to an end, so there is nothing to merge", code=Code.SHARDS_MISSING)
@@ -189,7 +189,7 @@ def named(numbers: Sequence[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    shown = [str(first) if first == last else f"{first}–{last}" for first, last in runs]
+    shown = [str(start) if start == end else f"{start}–{end}" for start, end in runs]
     more = f" and {len(shown) - _MOST_NAMED} more ranges" if len(shown) > _MOST_NAMED else ""
     return f"shard{'s' if len(numbers) > 1 else ''} {', '.join(shown[:_MOST_NAMED])}{more}"
 

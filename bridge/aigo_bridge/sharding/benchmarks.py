@@ -24,24 +24,21 @@ from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.sharding.belonging import FoundShard, Shards, named
 from aigo_bridge.sharding.manifest import (
-    FORMAT,
     LOCK,
     Manifest,
     ShardJob,
     sole,
-    versions_of,
     write_manifest,
 )
 from aigo_bridge.sharding.merging import LOCK as MERGE_LOCK
 from aigo_bridge.sharding.running import (
     PartOutcome,
     ShardOutcome,
+    begun_shard,
     complete_already,
     earlier_shard,
     ended_shard,
 )
-
-_LIMITS = ("time_limit", "token_limit", "cost_limit")
 
 
 def run_benchmark_shard(
@@ -65,7 +62,13 @@ def run_benchmark_shard(
 
     def begin(parts: Sequence[BenchmarkPart]) -> bool:
         nonlocal begun, complete
-        begun = _begun(engine, request, shard, parts)
+        begun = begun_shard(
+            engine,
+            request,
+            shard,
+            [_job(part, number) for part, number in _numbered(parts)],
+            benchmark=f"{engine.name}:{request.task}",
+        )
         earlier = earlier_shard(folder, begun, resume=request.resume)
         if earlier is not None and earlier.status == "complete":
             complete = earlier
@@ -80,22 +83,6 @@ def run_benchmark_shard(
             return complete_already(folder, complete)
         assert begun is not None  # nothing is run before it was told
         return ended_shard(folder, begun, _parts(begun, runs))
-
-
-def _begun(engine: Engine, request: BenchmarkRun, shard: Shard, parts: Sequence[BenchmarkPart]) -> Manifest:
-    checks = engine.capabilities.checks
-    return Manifest(
-        format=FORMAT,
-        number=shard.number,
-        of=shard.of,
-        status="started",
-        engine=engine.name,
-        versions=versions_of({} if checks is None else {check.subject: check.found for check in checks()}),
-        limits={name: getattr(request, name) for name in _LIMITS},
-        is_task=False,
-        benchmark=f"{engine.name}:{request.task}",
-        jobs=tuple(_job(part, number) for part, number in _numbered(parts)),
-    )
 
 
 def _numbered(parts: Sequence[BenchmarkPart]) -> list[tuple[BenchmarkPart, int]]:

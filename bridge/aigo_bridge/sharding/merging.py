@@ -100,8 +100,8 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
             code=Code.OPTIONS_APART,
         )
     specification = specification_of(plan, model=evidence.models.get(""), engine=engine.name)
-    others = {key: name for key, name in evidence.models.items() if key}
-    path = result_file(out, plan.name, identity_of(specification, others, None), with_logs(list))
+    served = {key: name for key, name in evidence.models.items() if key}
+    path = result_file(out, plan.name, identity_of(specification, served, None), with_logs(list))
     run = write_result(evidence, path, engine=engine.name, planned=job.total)
     execution, tally = evidence.execution, run.tally
     return Outcome(

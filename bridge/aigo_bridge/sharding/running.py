@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
@@ -95,7 +96,13 @@ def run_shard(
     ]
     make_folder(folder)
     with sole(folder / LOCK, f"shard {shard} is being run in {str(folder)!r} already"):
-        begun = _begun(jobs, engine, settings, shard, is_task=evaluations[0].evaluation.run_file is None)
+        begun = begun_shard(
+            engine,
+            settings,
+            shard,
+            [_shard_job(evaluation, job) for evaluation, job in jobs],
+            is_task=evaluations[0].evaluation.run_file is None,
+        )
         earlier = earlier_shard(folder, begun, resume=resume)
         if earlier is not None and earlier.status == "complete":
             return complete_already(folder, earlier)
@@ -140,14 +147,16 @@ def _refuse_pending(evaluations: Sequence[ReadyEvaluation]) -> None:
         )
 
 
-def _begun(
-    jobs: Sequence[tuple[str | None, Job]],
+def begun_shard(
     engine: Engine,
-    settings: RunSettings,
+    settings: RunSettings | BenchmarkRun,
     shard: Shard,
+    jobs: Sequence[ShardJob],
     *,
-    is_task: bool,
+    benchmark: str | None = None,
+    is_task: bool = False,
 ) -> Manifest:
+    """What is written of a shard before anything of it is run."""
     checks = engine.capabilities.checks
     return Manifest(
         format=FORMAT,
@@ -158,7 +167,8 @@ def _begun(
         versions=versions_of({} if checks is None else {check.subject: check.found for check in checks()}),
         limits={name: getattr(settings, name) for name in ("time_limit", "token_limit", "cost_limit")},
         is_task=is_task,
-        jobs=tuple(_shard_job(evaluation, job) for evaluation, job in jobs),
+        benchmark=benchmark,
+        jobs=tuple(jobs),
     )
 
 
@@ -194,10 +204,11 @@ def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | 
             " --resume goes on with it, or leaves it as it is when it is complete; another --out begins anew",
             code=Code.PLACE_IN_USE,
         )
-    others = differing(begun, earlier)
-    if others:
+    differences = differing(begun, earlier)
+    if differences:
         raise UsageError(
-            f"--resume: {str(folder)!r} is a shard of another run ({'; '.join(others)}): take another --out",
+            f"--resume: {str(folder)!r} is a shard of another run ({'; '.join(differences)}):"
+            " take another --out",
             code=Code.PLACE_IN_USE,
         )
     return earlier
@@ -211,9 +222,9 @@ def differing(first: Manifest, other: Manifest) -> list[str]:
     if first.engine != other.engine:
         problems.append(f"it was run on {other.engine}, not on {first.engine}")
     for name in dict.fromkeys([*first.versions, *other.versions]):
-        here, there = first.versions.get(name), other.versions.get(name)
-        if here != there:
-            problems.append(f"{name} was {there}, not {here}")
+        version, other_version = first.versions.get(name), other.versions.get(name)
+        if version != other_version:
+            problems.append(f"{name} was {other_version}, not {version}")
     for name, limit in first.limits.items():
         if other.limits.get(name) != limit:
             problems.append(f"--{name.replace('_', '-')} was {other.limits.get(name)}, not {limit}")
@@ -232,15 +243,15 @@ def _other_job(job: ShardJob, other: ShardJob) -> list[str]:
             f" {job.digest:.12}"
         )
     elif (job.total, job.trials) != (other.total, other.trials):
-        found, expected = ((one.total, one.trials) for one in (other, job))
-        problems.append(f"{job.key!r} had rows and trials {found}, not {expected}")
+        counts, expected = ((one.total, one.trials) for one in (other, job))
+        problems.append(f"{job.key!r} had rows and trials {counts}, not {expected}")
     for key in dict.fromkeys([*job.models, *other.models]):
         name = "the model" if key == "" else f"the model {key!r}"
-        here, there = job.models.get(key), other.models.get(key)
-        if here != there:
-            problems.append(f"{name} was {there}, not {here}")
+        model, other_model = job.models.get(key), other.models.get(key)
+        if model != other_model:
+            problems.append(f"{name} was {other_model}, not {model}")
         elif job.fingerprints.get(key) != other.fingerprints.get(key):
-            problems.append(f"{name}, {here}, had another content")
+            problems.append(f"{name}, {model}, had another content")
     return problems
 
 
@@ -277,11 +288,11 @@ def _part_outcome(
         status, error = "error", f"the log cannot be read back: {problem}"
     except Exception as problem:  # noqa: BLE001  # the log stays, whatever cannot be told of it
         status, error = "error", f"the log cannot be read back: {explained(problem)}"
-    told = replace(
+    outcome = replace(
         part,
         log=path,
         num_samples=tally.num_samples,
         num_failed=tally.num_failed,
         error=None if status == "success" else error or status,
     )
-    return PartOutcome(told, rows, status, log.reused, tuple(tally.first_errors))
+    return PartOutcome(outcome, rows, status, log.reused, tuple(tally.first_errors))

@@ -33,7 +33,7 @@ def rank_bounds(names: Sequence[str], better: Mapping[tuple[str, str], bool]) ->
     """
     bounds = {}
     for name in names:
-        above = sum(better.get((other, name), False) for other in names)
-        below = sum(better.get((name, other), False) for other in names)
+        above = sum(better.get((rival, name), False) for rival in names)
+        below = sum(better.get((name, rival), False) for rival in names)
         bounds[name] = (1 + above, len(names) - below)
     return bounds

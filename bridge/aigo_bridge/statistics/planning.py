@@ -147,8 +147,8 @@ def power_of_mcnemar(difference: float, discordant: float, samples: int, alpha: 
         return normal_cdf((difference - limit) / spread) + normal_cdf((-difference - limit) / spread)
     gained = (1 + min(1.0, difference / discordant)) / 2
     mean, deviation = samples * discordant, math.sqrt(samples * discordant * (1 - discordant))
-    first, last = math.floor(mean - _REACH * deviation - 1), math.ceil(mean + _REACH * deviation + 1)
-    counts = np.arange(max(0, first), min(samples, last) + 1, dtype=np.int64)
+    low, high = math.floor(mean - _REACH * deviation - 1), math.ceil(mean + _REACH * deviation + 1)
+    counts = np.arange(max(0, low), min(samples, high) + 1, dtype=np.int64)
     critical = _critical(counts, alpha)
     finds = critical >= 0
     counts, critical = counts[finds], critical[finds]
@@ -158,8 +158,8 @@ def power_of_mcnemar(difference: float, discordant: float, samples: int, alpha: 
     chance = bdtr(counts, samples, discordant) - np.where(
         counts > 0, bdtr(np.maximum(counts - 1, 0), samples, discordant), 0.0
     )
-    found = bdtr(critical, counts, gained) + bdtrc(counts - critical - 1, counts, gained)
-    return float(min(1.0, (chance * found).sum()))
+    power = bdtr(critical, counts, gained) + bdtrc(counts - critical - 1, counts, gained)
+    return float(min(1.0, (chance * power).sum()))
 
 
 def _critical(counts: NDArray[np.int64], alpha: float) -> NDArray[np.int64]:

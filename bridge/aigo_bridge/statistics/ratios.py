@@ -81,8 +81,8 @@ class Ratio:
         if low >= 0.0 and high <= 1.0:
             return 0.0, 1.0
         marks = np.unique(self.numerator)
-        whole = len(marks) <= MOST_MARKS and bool((marks == np.round(marks)).all())
-        return (min(low, 1.0), high) if whole and low < high else None
+        are_marks = len(marks) <= MOST_MARKS and bool((marks == np.round(marks)).all())
+        return (min(low, 1.0), high) if are_marks and low < high else None
 
 
 def f1_of(ratio: float) -> float:

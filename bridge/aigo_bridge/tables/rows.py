@@ -251,12 +251,12 @@ def _samples(sample: Json) -> Iterator[Row]:
 
 
 def _error(errors: Sequence[Json]) -> Row:
-    first = errors[0] if errors else {}
+    error = errors[0] if errors else {}
     return {
         "failed": bool(errors),
-        "stage": first.get("stage"),
-        "error_type": first.get("error_type"),
-        "error": first.get("message"),
+        "stage": error.get("stage"),
+        "error_type": error.get("error_type"),
+        "error": error.get("message"),
     }
 
 

@@ -144,7 +144,7 @@ class Library:
         """What goes: all but the last two of an entry; beyond the bounds what was prepared longest ago."""
         own = [key for key in self._kept if key[0] == latest]
         going = own[:-2]
-        sizes = {key: _size(each.folder) for key, each in self._kept.items()}
+        sizes = {key: _size(block.folder) for key, block in self._kept.items()}
         total = sum(sizes.values())
         for key in list(self._kept):
             staying = len(self._kept) - len(going)

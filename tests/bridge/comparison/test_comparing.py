@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 from tests.bridge.comparison.logs import MEAN, log, repeated, sample
 
-from aigo_bridge.comparison.answers import answers
 from aigo_bridge.comparison.columns import read_columns
 from aigo_bridge.comparison.comparing import Comparison, compare
+from aigo_bridge.comparison.flipped import answers
 from aigo_bridge.comparison.pairing import pair
 from aigo_bridge.errors import UsageError
 from aigo_bridge.statistics.intervals import NoInterval
@@ -210,6 +211,51 @@ def test_precision_is_compared_sample_by_sample(tmp_path: Path) -> None:
     assert not isinstance(difference.estimate, NoInterval)
     assert difference.estimate.low > 0
     assert difference.test == "t"
+
+
+def test_standard_deviations_are_compared_by_leaving_pairs_out(tmp_path: Path) -> None:
+    """The error is that of the jackknife over pairs: samples that pull both results the same way cancel out."""
+    metric = {"type": "std_dev", "field": "points", "name": "spread"}
+    random = np.random.default_rng(11)
+    base = random.exponential(size=120)
+    new = base + random.normal(scale=0.3, size=120)
+    spreads = base.std(ddof=1), new.std(ddof=1)
+    files = [
+        log(
+            tmp_path / f"{name}.json",
+            [sample(number, {"points": float(value)}) for number, value in enumerate(values)],
+            [(metric, {"spread": float(spread)})],
+        )
+        for name, values, spread in (("a", base, spreads[0]), ("b", new, spreads[1]))
+    ]
+
+    difference = difference_of(compared(*files))
+
+    without = [np.delete(new, n).std(ddof=1) - np.delete(base, n).std(ddof=1) for n in range(120)]
+    assert difference.value == pytest.approx(spreads[1] - spreads[0], rel=1e-9)
+    assert not isinstance(difference.estimate, NoInterval)
+    assert difference.estimate.standard_error == pytest.approx(
+        np.sqrt(119 / 120 * ((without - np.mean(without)) ** 2).sum()), rel=1e-6
+    )
+    assert difference.num_pairs == 120
+
+
+def test_on_few_pairs_a_number_that_needs_many_is_not_compared(tmp_path: Path) -> None:
+    metric = {"type": "std_dev", "field": "points", "name": "spread"}
+    values = [float(number % 7) for number in range(40)]
+    files = [
+        log(
+            tmp_path / f"{name}.json",
+            [sample(number + first, {"points": value}) for number, value in enumerate(values)],
+            [(metric, {"spread": float(np.std(values, ddof=1))})],
+        )
+        for name, first in (("a", 0), ("b", 35))
+    ]
+
+    (metric_of_both,) = compared(*files).metrics
+
+    assert isinstance(metric_of_both.difference, NoInterval)
+    assert "5 pairs are too few" in metric_of_both.difference.reason
 
 
 def test_a_breakdown_has_each_value_and_refuses_too_many(tmp_path: Path) -> None:

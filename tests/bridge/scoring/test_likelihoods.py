@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -143,3 +144,24 @@ def test_only_scorers_of_that_method_compare_likelihoods() -> None:
     letters = StringEqualsMCQAScorer(type="string_equals_mcqa", ground_truth_choice="A", choices=("A", "B"))
     assert by_likelihood([letters]) == ()
     assert by_likelihood([letters, scorer()]) == (scorer(),)
+
+
+@pytest.mark.parametrize(
+    ("choices", "continuations", "message"),
+    [
+        (["x", "y"], [" x"], "continuations: found 1, expected one for each of the 2 choices"),
+        (["x"], [" x"], "choices: found ['x'], expected two or more"),
+        ([], [], "choices: found [], expected two or more"),
+        (["x", "y", "x"], [" x", " y", " z"], "in which one stands twice"),
+        (["x", "y"], [" x", ""], "of which one is empty and has no likelihood"),
+        (["x", 2], [" x", " y"], "expected a list of texts"),
+        (["y", "z"], [" y", " z"], "ground_truth_choice: found 'x', expected one of ['y', 'z']"),
+    ],
+)
+def test_choices_that_cannot_be_compared_are_an_error_and_no_zero(
+    choices: list[Any], continuations: list[Any], message: str
+) -> None:
+    likelihoods = [Likelihood(str(text), -1.0, 1, False) for text in continuations]
+    with pytest.raises(SampleError, match=re.escape(message)) as error:
+        scored(scorer(), {"a": "x", "c": choices, "t": continuations}, raw_output(likelihoods))
+    assert (error.value.stage, error.value.kind) == ("score", "InvalidChoices")

@@ -330,25 +330,25 @@ class Mirrors(Values):
         if not bases:
             bases = [self.root]
         base = base_class(plain)
-        if base is not None and not any(issubclass(each, base) for each in bases):
+        if base is not None and not any(issubclass(kind, base) for kind in bases):
             bases.append(base)
         mirror = self._make_class(
             name, bases, base or self.root, {"aigo_class": number, "aigo_mirrors": self}
         )
         limited = OF_UNCHANGING if base in UNCHANGING else SPECIAL
-        for each in special:
-            if each in limited and each in SPECIAL:
-                type.__setattr__(mirror, each, self.special_method(each))
+        for method in special:
+            if method in limited and method in SPECIAL:
+                type.__setattr__(mirror, method, self.special_method(method))
         if base is None or base not in UNCHANGING:
             if unhashable and "__hash__" not in special:
                 type.__setattr__(mirror, "__hash__", None)
         else:
-            for each in ("__str__", "__repr__", "__format__", "__copy__", "__deepcopy__"):
-                if each not in special:
-                    type.__setattr__(mirror, each, getattr(base, each, itself))
-        for each, text in (("__qualname__", qualname), ("__module__", module), ("__doc__", doc)):
+            for method in ("__str__", "__repr__", "__format__", "__copy__", "__deepcopy__"):
+                if method not in special:
+                    type.__setattr__(mirror, method, getattr(base, method, itself))
+        for attribute, text in (("__qualname__", qualname), ("__module__", module), ("__doc__", doc)):
             if isinstance(text, str):
-                type.__setattr__(mirror, each, text)
+                type.__setattr__(mirror, attribute, text)
         self._kept[number] = mirror
         return mirror
 

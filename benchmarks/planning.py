@@ -1,0 +1,124 @@
+"""Task and rows to a plan: CPU seconds beside parsing the same texts and no more.
+
+    python benchmarks/planning.py [--rows 50000] [--tasks 200]
+
+`task` is a task of one row, planned again and again, beside `yaml.compose` with the C loader. `rows` is a
+task of many rows, planned once, beside orjson and a list of what it reads; `rows of a judge` has a judge with
+templates over each row, checks of the right answers included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import orjson
+import yaml
+from ratios import record
+
+from aigo_bridge.evaluation.task import plan
+from aigo_bridge.plan.plan import PlanOrigin
+
+ROUNDS = 7
+TASK = """\
+key: planning
+display_name: Planning
+description: ''
+definition:
+  dataset: {key: rows}
+  solver:
+    type: single_turn_solver
+    input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.question }}"}]}
+  scorers:
+"""
+EQUALS = """\
+    - {type: string_equals, ground_truth: "{{ sample.answer }}"}
+"""
+JUDGE = """\
+    - type: model_as_a_judge_classifier
+      model_key: openai$gpt-4-1-nano
+      system_prompt: Say only 'correct' or 'incorrect'.
+      user_prompt: |
+        Right: {{ sample.answer }}
+        Given: {{ solver_output.output }}
+      correct_labels: [correct]
+      incorrect_labels: [incorrect]
+"""
+
+
+def seconds(works: Sequence[Callable[[], object]]) -> list[float]:
+    """CPU seconds of each, at best of several rounds; the first round also builds what is built once."""
+    best = [float("inf")] * len(works)
+    for _ in range(ROUNDS):
+        for number, work in enumerate(works):
+            start = time.process_time()
+            work()
+            best[number] = min(best[number], time.process_time() - start)
+    return best
+
+
+def repeated(work: Callable[[], object], times: int) -> Callable[[], object]:
+    def repeat() -> None:
+        for _ in range(times):
+            work()
+
+    return repeat
+
+
+def planned(task: Path, rows: Path) -> Callable[[], object]:
+    return lambda: plan(PlanOrigin(task=str(task), datasets={"rows": str(rows)}))
+
+
+def parsed(rows: Path) -> list[object]:
+    with rows.open("rb") as lines:
+        return [orjson.loads(line) for line in lines]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--tasks", type=int, default=200)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        equals, judge = folder / "equals.yaml", folder / "judge.yaml"
+        equals.write_text(TASK + EQUALS)
+        judge.write_text(TASK + JUDGE)
+        one, many = folder / "one.jsonl", folder / "many.jsonl"
+        for path, count in ((one, 1), (many, options.rows)):
+            with path.open("w") as file:
+                for number in range(count):
+                    row = {"question": f"What is {number} plus {number % 7}?", "answer": str(number % 3)}
+                    file.write(json.dumps(row) + "\n")
+
+        def composed() -> object:
+            return yaml.compose(equals.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+
+        least, task, floor, rows, judged = seconds(
+            [
+                repeated(composed, options.tasks),
+                repeated(planned(equals, one), options.tasks),
+                lambda: parsed(many),
+                planned(equals, many),
+                planned(judge, many),
+            ]
+        )
+        for label, spent, ratio in (
+            (f"task, {options.tasks} times", task, task / least),
+            (f"{options.rows} rows", rows, rows / floor),
+            (f"{options.rows} rows of a judge", judged, judged / floor),
+        ):
+            print(f"{label:24} {spent * 1000:10.2f} ms {ratio:8.2f} x the floor")
+        record("task", task / least)
+        record("rows", rows / floor)
+        record("rows of a judge", judged / floor)
+
+
+if __name__ == "__main__":
+    main()
