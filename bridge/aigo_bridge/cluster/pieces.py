@@ -40,6 +40,8 @@ class Work:
     """How far the author's code is confined."""
     allow: tuple[str, ...] = ()
     grants: Grants = field(default_factory=Grants)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, that say where the model is; no secrets."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Worker:
             environment: variables of the driver that hold secrets, for the models: arguments of this call,
                 which Ray writes nowhere.
         """
-        os.environ.update(environment)
+        os.environ.update({**work.variables, **environment})
         learn_environment()
         try:
             self._plan(work)
