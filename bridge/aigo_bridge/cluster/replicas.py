@@ -107,6 +107,8 @@ class Replica:
         self._order, self._cwd = order, cwd
         self._state = ReplicaState()
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._process: subprocess.Popen[str] | None = None
+        self._is_stopped = threading.Event()
 
     def begin(self, environment: Mapping[str, str]) -> None:
         """Start it.
@@ -123,9 +125,16 @@ class Replica:
         """How it is now."""
         return self._state
 
+    def stop(self) -> None:
+        """End it; it also ends with the actor's process."""
+        self._is_stopped.set()
+        process = self._process
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+
     def _tend(self) -> None:
         ends, starts = 0, 0
-        while ends < MOST_ENDS:
+        while ends < MOST_ENDS and not self._is_stopped.is_set():
             starts += 1
             self._state = ReplicaState(starts=starts)
             try:
@@ -136,6 +145,9 @@ class Replica:
             if seconds is None and starts == 1:
                 break  # what does not even begin is a mistake of the command, and told at once
             ends = 1 if seconds is not None and seconds >= STEADY_SECONDS else ends + 1
+        if self._is_stopped.is_set():
+            self._state = ReplicaState(starts=starts)
+            return
         ended = "it did not answer in time" if code is None else f"it ended with code {code}"
         lines = "\n".join(f"  {line}" for line in self._lines) or "  (nothing)"
         self._state = ReplicaState(problem=redact(f"{ended}; its last lines:\n{lines}"), starts=starts)
@@ -156,6 +168,7 @@ class Replica:
             text=True,
             errors="replace",
         )
+        self._process = process
         reader = threading.Thread(target=self._read, args=(process,), daemon=True)
         reader.start()
         try:
@@ -172,6 +185,8 @@ class Replica:
                 process.stdin.close()
             process.wait()
             reader.join(1)
+            if process.stdout is not None and not reader.is_alive():
+                process.stdout.close()
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None

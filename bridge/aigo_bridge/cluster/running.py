@@ -18,7 +18,7 @@ from aigo_bridge.cluster.worker import Worker
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, Totals
 from aigo_bridge.errors import EngineError
-from aigo_bridge.redaction.secrets import environment_secrets
+from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets
 
 TRIES = 3
 """Times that a piece is carried out that does not come to its end."""
@@ -174,6 +174,9 @@ def _totals(told: list[Told]) -> Totals:
 
 
 def driver_secrets() -> dict[str, str]:
-    """Variables that hold secrets, for models that workers ask; by name, as the redactor knows them."""
-    names = set(environment_secrets(os.environ).values())
-    return {name: os.environ[name] for name in names if name in os.environ}
+    """Variables that hold secrets, for models that workers ask: all that are named so, whatever is in them
+    (some servers want `none` for a key), and those with a password in an address.
+    """
+    names = {name for name in os.environ if SECRET_NAMES.search(name)}
+    names |= set(environment_secrets(os.environ).values())
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}

@@ -22,7 +22,21 @@ NOT_FOUND = 127
 
 
 def main(command: Sequence[str]) -> int:
-    """Run a program until it ends, or nobody is there any more who wants it."""
+    """Run a program until it ends, or nobody is there any more who wants it; its exit code."""
+    # Ray kills the children of a worker that it ends, and theirs no more: who ends the program is no child.
+    tender = os.fork()
+    if tender:
+        _, status = os.waitpid(tender, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+    try:
+        os.setsid()
+        os._exit(_tend(command))
+    finally:
+        os._exit(1)  # an error of ours: its place is not the caller's
+
+
+def _tend(command: Sequence[str]) -> int:
     try:
         program = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:

@@ -31,7 +31,6 @@ from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import MOST_SHARDS
 from aigo_bridge.sharding.belonging import number_of_shards
 from aigo_bridge.sharding.manifest import sole
-from aigo_bridge.storage.mirrored import address_of
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions
@@ -124,13 +123,6 @@ def _refuse(options: RunOptions) -> None:
     problems = [f"{name}: not with --on ray" for name, given in refused.items() if given]
     if options.piece_rows is not None and options.pieces is not None:
         problems.append("--pieces, --piece-rows: one of them says how large pieces are")
-    paths: list[str | Path] = [options.out, options.task, *([options.root] if options.root else [])]
-    if any(address_of(path) is not None for path in paths) or any(
-        "://" in one for one in options.dataset or ()
-    ):
-        problems.append(
-            "addresses: not with --on ray, whose nodes share a folder; shards take them (--shard K/N)"
-        )
     if problems:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
