@@ -42,6 +42,8 @@ class Work:
     grants: Grants = field(default_factory=Grants)
     variables: Mapping[str, str] = field(default_factory=dict)
     """Of the environment, that say where the model is; no secrets."""
+    mirrors: tuple[str, ...] = ()
+    """Folders of copies of what lies in object storage: paths in them are told as addresses."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from aigo_bridge.results.faults import explained
 from aigo_bridge.sharding.manifest import BusyError
 from aigo_bridge.sharding.running import ShardOutcome, run_shard
 from aigo_bridge.snippets.process import choose
+from aigo_bridge.storage.mirrored import MIRRORS
 
 BUSY_SECONDS = 60.0
 """How long a piece's last worker may take to be really gone."""
@@ -72,10 +73,11 @@ class Worker:
         if not work.folder.is_dir():
             raise UsageError(
                 f"this worker, on {socket.gethostname()}, does not see {str(work.folder)!r}: all nodes need"
-                " the same files under the same paths, in a shared folder; for addresses in object storage, whose"
-                " copies lie in the temporary folder, start the command with TMPDIR=/a/shared/folder",
+                " the same files under the same paths, in a shared folder; for addresses in object storage,"
+                " whose copies lie in the temporary folder, start the command with TMPDIR=/a/shared/folder",
                 code=Code.NOTHING_THERE,
             )
+        MIRRORS[:] = work.mirrors
         os.chdir(work.cwd)
         choose(work.snippets, lambda _: None)  # the driver has told it
         allow(work.allow)

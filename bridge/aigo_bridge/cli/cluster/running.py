@@ -31,6 +31,7 @@ from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import MOST_SHARDS
 from aigo_bridge.sharding.belonging import number_of_shards
 from aigo_bridge.sharding.manifest import sole
+from aigo_bridge.storage.mirrored import MIRRORS
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions
@@ -198,6 +199,7 @@ def _work(
         snippets=options.snippets,
         allow=tuple(options.allow or ()),
         grants=replace(granted()),
+        mirrors=tuple(MIRRORS),
     )
 
 
