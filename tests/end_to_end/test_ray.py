@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import socket
@@ -258,7 +259,9 @@ def test_all_workers_together_ask_servers_no_more_than_one_process_and_the_key_s
     written = [path for place in (folder, nodes.session) for path in place.rglob("*") if path.is_file()]
     assert any(path.name == "counted.tasklog.json" for path in written)
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
-    assert str(ROWS) in (folder / "stdout").read_text()
+    told = re.findall(rf"^(\d+)/{ROWS} samples", (folder / "stdout").read_text(), re.MULTILINE)
+    assert told[-1] == str(ROWS)  # one display of all workers
+    assert sorted(told, key=int) == told
 
 
 @contextmanager
@@ -268,7 +271,7 @@ def one_server(folder: Path) -> Iterator[str]:
         place.bind(("127.0.0.1", 0))
         port = str(place.getsockname()[1])
     server = [sys.executable, model_server.__file__, "127.0.0.1", port, "org/m", "servers"]
-    with subprocess.Popen(server, cwd=folder, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(server, cwd=folder, stdout=subprocess.DEVNULL, text=True) as process:
         try:
             wait_until(process, lambda: is_open(int(port)))
             yield f"http://127.0.0.1:{port}/v1"

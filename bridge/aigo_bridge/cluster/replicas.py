@@ -197,7 +197,7 @@ class Replica:
 def _address() -> str:
     import ray
 
-    address: str = ray.util.get_node_ip_address()
+    address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # Ray has no types for it
     return address
 
 
