@@ -86,10 +86,16 @@ def test_what_is_sent_arrives_and_what_is_answered_comes_back(pair: tuple[Endpoi
     assert endpoint.headers[0]["host"] == endpoint.url.split("/")[2]
 
 
+def let_time_pass(servers: Servers) -> None:
+    """As after the wait of all that are left out."""
+    for server in servers.state():
+        server.until = 0.0
+
+
 def test_a_dead_one_is_left_out_and_tried_again(
     pair: tuple[Endpoint, Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aigo_bridge.models.balancing.FIRST_WAIT", 0.2)
+    monkeypatch.setattr("aigo_bridge.models.balancing.FIRST_WAIT", 30.0)
     alive, ill = pair
     ill.answer = lambda _: (503, {"error": "is being loaded"})
     dead = f"http://127.0.0.1:{closed_port()}/v1"
@@ -98,12 +104,10 @@ def test_a_dead_one_is_left_out_and_tried_again(
         assert [ask(address).status_code for _ in range(4)] == [200] * 4
         assert len(ill.requests) == 1  # left out, and not asked at each call
         ill.answer = lambda _: (200, completion("back"))
-        deadline = time.monotonic() + 30
-        while "back" not in ask(address).text:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        let_time_pass(servers)
+        assert "back" in ask(address).text
     assert [server.calls for server in servers.state()] == [0, 0, 0]
-    assert [bool(server.problem) for server in servers.state()] == [True, True, False]
+    assert [server.failures for server in servers.state()] == [2, 0, 0]
 
 
 def test_one_that_cuts_an_answer_is_left_out_and_the_caller_sees_the_cut(
@@ -148,16 +152,26 @@ def test_servers_that_stay_keep_their_calls_and_others_take_their_place() -> Non
 
 
 def test_one_call_alone_tries_whether_a_server_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aigo_bridge.models.balancing.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("aigo_bridge.models.balancing.FIRST_WAIT", 30.0)
     servers = Servers(["http://a/v1"])
     server = servers.take()
     assert server is not None
     servers.free(server, "refused")
     assert servers.take() is None
-    assert 0 < servers.next_try() <= 0.01
-    time.sleep(0.011)
-    monkeypatch.setattr("aigo_bridge.models.balancing.FIRST_WAIT", 10)
+    assert 0 < servers.next_try() <= 30
+    let_time_pass(servers)
     assert servers.take() is server
     assert servers.take() is None
     servers.free(server)
     assert servers.take() is server
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (5, 16), (6, 30), (5000, 30)])
+def test_the_wait_grows_to_a_bound(failures: int, seconds: float) -> None:
+    servers = Servers(["http://a/v1"])
+    server = servers.take()
+    assert server is not None
+    server.failures = failures - 1
+    before = time.monotonic()
+    servers.free(server, "refused")
+    assert before + seconds <= server.until <= time.monotonic() + seconds
