@@ -126,6 +126,35 @@ def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
     assert s3.names("other") == []
 
 
+@pytest.mark.timeout(300)
+def test_pieces_of_a_cluster_are_put_and_gone_on_with_from_the_storage(
+    s3: S3, aigo: Run, command: Run, tmp_path: Path
+) -> None:
+    """Workers share the copy on this machine; what is lost of the storage is asked for again, and nothing else."""
+    here = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL, "--out", "here")
+    words = ["run", TASK, "--model", MODEL, "--on", "ray", "--workers", "1", "--pieces", "2"]
+    words += ["--out", f"s3://{BUCKET}/ray"]
+    done = command("aigo-bridge", *words)
+    assert done.code == here.code, done.err
+    pieces = {key: s3.get(key) for key in s3.names("ray/pieces/")}
+    assert {key.split("/")[2] for key in pieces} == {"shard-1-of-2", "shard-2-of-2"}
+    for key in s3.names("ray/"):
+        if "shard-1-" not in key:
+            s3.remove(key)
+    again = command("aigo-bridge", *words, "--resume")
+    assert again.code == done.code, again.err
+    taken = s3.take("ray", tmp_path / "there")
+    assert normalised(taken / RESULT) == normalised(tmp_path / "here" / RESULT)
+    assert [key for key in s3.names("ray/pieces/") if "shard-1-" in key and s3.get(key) != pieces[key]] == []
+    leaks = [
+        (key, text)
+        for key, content in contents(s3)
+        for text in (SECRET, KEY_ID, ".aigo-bridge-storage-")
+        if text.encode() in content
+    ]
+    assert leaks == []
+
+
 def test_a_killed_run_goes_on_from_what_is_in_the_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
     rows = [json.dumps({"n": f"<{n}>"}) for n in range(40)]
     s3.put("slow/rows.jsonl", "\n".join(rows))

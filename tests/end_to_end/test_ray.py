@@ -1,20 +1,33 @@
-"""`run --on ray` on three real nodes: killed drivers, workers and nodes cost pieces, and the evidence is that of one run."""
+"""`run --on ray` on three real nodes: killed drivers, workers and nodes cost pieces, and the evidence is that of one run.
+
+`AIGO_KILLS=20` kills so many times, at moments that `AIGO_KILLS_SEED` chooses; `make nightly` does.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
+import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conformance.sharding import normalised
+from tests.support import model_server
 from tests.support.commands import Run
+from tests.support.endpoint import Endpoint, Raw, completion
 from tests.support.missing import verbs_without
 from tests.support.running import finished_samples, wait_until
 
@@ -32,24 +45,45 @@ definition:
   scorers:
     - {type: string_equals, ground_truth: "{{ sample.odd }}", metrics: [{type: mean, field: is_correct, name: accuracy}]}
 """
+KILLS = int(os.environ.get("AIGO_KILLS", "4"))
 NODES = """
 import os, sys
 os.environ.update(RAY_worker_niceness="0", RAY_USAGE_STATS_ENABLED="0")
 from ray.cluster_utils import Cluster
 node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
 cluster = Cluster(initialize_head=True, head_node_args={**node, "_system_config": {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}})
-others = [cluster.add_node(**{name: node[name] for name in ("num_cpus", "object_store_memory")}) for _ in range(2)]
+other = {name: node[name] for name in ("num_cpus", "object_store_memory")}
+others = [cluster.add_node(**other) for _ in range(2)]
 print(cluster.address, cluster.head_node.get_session_dir_path(), flush=True)
 for line in sys.stdin:
-    cluster.remove_node(others.pop(), allow_graceful=False)
-    print("removed", flush=True)
+    if line == "add\\n":
+        others.append(cluster.add_node(**other))
+    else:
+        cluster.remove_node(others.pop(0), allow_graceful=False)
+    print(line, end="", flush=True)
 cluster.shutdown()
 """
 
 
+@dataclass
+class Nodes:
+    """A cluster of three nodes of one CPU, in processes of its own."""
+
+    process: subprocess.Popen[str]
+    address: str
+    session: Path
+
+    def order(self, word: str) -> None:
+        """`kill` a node that is not the head, or `add` one."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == word + "\n"
+
+
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[subprocess.Popen[str]]:
-    """Three nodes of one CPU; each line that is written kills one."""
+def nodes() -> Iterator[Nodes]:
     with subprocess.Popen(
         [sys.executable, "-c", NODES],
         stdin=subprocess.PIPE,
@@ -57,14 +91,16 @@ def nodes() -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
-        yield process
         assert process.stdin is not None
+        assert process.stdout is not None
+        address, session = process.stdout.readline().split()
+        yield Nodes(process, address, Path(session))
         process.stdin.close()
         process.wait(60)
 
 
-def folder_of(tmp_path: Path) -> Path:
-    rows = [{"n": f"<{n}>", "odd": "yes" if n % 2 else "no"} for n in range(ROWS)]
+def folder_of(tmp_path: Path, count: int = ROWS) -> Path:
+    rows = [{"n": f"<{n}>", "odd": "yes" if n % 2 else "no"} for n in range(count)]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "slow.jsonl").write_text('{"default": true, "reply": {"text": "yes", "delay": 0.4}}\n')
     (tmp_path / "task.yaml").write_text(TASK)
@@ -84,65 +120,225 @@ def workers(folder: Path) -> list[int]:
     return found
 
 
-def begun(folder: Path, arguments: list[str], least: int) -> subprocess.Popen[str]:
-    """A run that has finished so many samples more than there were."""
-    logs = folder / "out" / "pieces"
+def finished_in(folder: Path) -> int:
+    """Samples of all pieces that would outlive whoever works on them."""
+    return sum(finished_samples(log) for log in (folder / "out" / "pieces").glob("*/*.eval"))
 
-    def finished() -> int:
-        return sum(finished_samples(log) for log in logs.glob("*/*.eval"))
 
-    before = finished()
+def started(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
+    """A run in a process of its own, that writes what it shows into a file of the folder."""
     with (folder / "stdout").open("ab") as shown:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-c", "from aigo_bridge.cli import main; main()", *arguments],
             cwd=folder,
-            env={**os.environ, "OPENAI_API_KEY": KEY},
+            env={**os.environ, "OPENAI_API_KEY": KEY, "LOCAL_API_KEY": KEY},
             stdout=shown,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             text=True,
         )
-    wait_until(process, lambda: finished() >= before + least)
-    return process
+
+
+def until_gone(folder: Path) -> None:
+    """Wait until no worker is there any more."""
+    deadline = time.monotonic() + 90
+    while workers(folder):
+        assert time.monotonic() < deadline, "workers outlive their driver"
+        time.sleep(0.1)
+
+
+def struck(event: str, driver: subprocess.Popen[str], folder: Path, nodes: Nodes) -> None:
+    """Let something happen to a run that is under way."""
+    if event == "driver":
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+        until_gone(folder)
+    elif event == "ctrl-C":
+        driver.send_signal(signal.SIGINT)
+        assert driver.wait(90) == 130, (folder / "stdout").read_text()
+        until_gone(folder)
+    elif event == "worker":
+        with contextlib.suppress(ProcessLookupError, IndexError):  # it has ended by itself in between
+            os.kill(workers(folder)[0], signal.SIGKILL)
+    else:
+        nodes.order("kill")
+        nodes.order("add")
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.timeout(600 + 120 * KILLS)
+def test_whatever_is_killed_every_sample_is_there_once_and_the_evidence_is_that_of_one_run(
+    tmp_path: Path, nodes: Nodes, command: Run
+) -> None:
+    events = ["driver", "ctrl-C", "worker", "node"]
+    seed = int(os.environ.get("AIGO_KILLS_SEED", "19"))
+    chance = random.Random(seed)
+    events = [event for _ in range(KILLS) for event in chance.sample(events, len(events))][:KILLS]
+    count = ROWS if len(events) <= 4 else 8 * len(events)
+    folder = folder_of(tmp_path, count)
+    task = ["run", "task.yaml", "--model", "scripted/slow.jsonl", "--max-connections", "2"]
+    arguments = [*task, "--on", "ray", "--ray-address", nodes.address, "--workers", "2", "--piece-rows", "3"]
+    arguments += ["--out", "out", "--resume"]
+    driver = started(folder, arguments)
+    for event in events:
+        if driver.poll() is not None:  # the last event was the end of it
+            driver = started(folder, arguments)
+        least = finished_in(folder) + chance.randint(1, 2)
+        wait_until(driver, lambda least=least: finished_in(folder) >= least)  # type: ignore[misc]
+        time.sleep(chance.uniform(0, 0.4))
+        print(f"{event} at {finished_in(folder)} of {count}", flush=True)  # shown where the test fails
+        struck(event, driver, folder, nodes)
+    driver.wait(600)
+    if driver.returncode:  # it was ended, or the node was its own
+        driver = started(folder, arguments)
+        assert driver.wait(600) == 0, (folder / "stdout").read_text()
+    until_gone(folder)
+    whole = command("aigo-bridge", *task, "--out", "whole", cwd=folder)
+    assert whole.code == 0, whole.err
+    result: dict[str, Any] = json.loads((folder / "out" / "counted.tasklog.json").read_bytes())
+    assert [sample["sample_id"] for sample in result["evidence"]["samples"]] == list(range(count))
+    cluster, single = (folder / out / "counted.tasklog.json" for out in ("out", "whole"))
+    assert normalised(cluster, was_recovered=True) == normalised(single, was_recovered=True)
 
 
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
-def test_driver_worker_and_node_are_killed_and_every_sample_is_there_once(
-    tmp_path: Path, nodes: subprocess.Popen[str], command: Run
+def test_all_workers_together_ask_servers_no_more_than_one_process_and_the_key_stands_nowhere(
+    tmp_path: Path, nodes: Nodes
 ) -> None:
-    assert nodes.stdout is not None
-    assert nodes.stdin is not None
-    address, session = nodes.stdout.readline().split()
     folder = folder_of(tmp_path)
-    task = ["run", "task.yaml", "--model", "scripted/slow.jsonl", "--max-connections", "2"]
-    arguments = [*task, "--on", "ray", "--ray-address", address, "--workers", "2", "--piece-rows", "3"]
-    driver = begun(folder, [*arguments, "--out", "out"], 2)
-    assert workers(folder)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    deadline = time.monotonic() + 60
-    while workers(folder):
-        assert time.monotonic() < deadline, "workers outlive their driver"
-        time.sleep(0.1)
-    driver = begun(folder, [*arguments, "--out", "out", "--resume"], 1)
-    os.kill(workers(folder)[0], signal.SIGKILL)
-    nodes.stdin.write("\n")
-    nodes.stdin.flush()
-    driver.wait(300)
-    told = (folder / "stdout").read_text()
-    if driver.returncode:  # the node was the driver's own
-        last = command("aigo-bridge", *arguments, "--out", "out", "--resume", cwd=folder)
-        assert last.code == 0, told + last.err
-    whole = command("aigo-bridge", *task, "--out", "whole", cwd=folder)
-    assert whole.code == 0, whole.err
-    result: dict[str, Any] = json.loads((folder / "out" / "counted.tasklog.json").read_bytes())
-    assert [sample["sample_id"] for sample in result["evidence"]["samples"]] == list(range(ROWS))
-    cluster, single = (folder / out / "counted.tasklog.json" for out in ("out", "whole"))
-    assert normalised(cluster, was_recovered=True) == normalised(single, was_recovered=True)
-    written = [path for place in (folder, Path(session)) for path in place.rglob("*") if path.is_file()]
+    lock, current, peak, limited = threading.Lock(), [0], [0], list[float]()
+
+    def answer(_: Any) -> tuple[int, dict[str, Any]] | Raw:
+        with lock:
+            current[0] += 1
+            peak[0] = max(peak[0], current[0])
+            is_limited = not limited and len(pair[0].times) + len(pair[1].times) == 5
+            if is_limited:
+                limited.append(time.monotonic())
+        if not is_limited:
+            time.sleep(0.3)
+        with lock:
+            current[0] -= 1
+        return (
+            Raw((b"{}",), status=429, headers={"Retry-After": "3"})
+            if is_limited
+            else (200, completion("yes"))
+        )
+
+    pair = (Endpoint(), Endpoint())
+    for endpoint in pair:
+        endpoint.answer = answer
+        endpoint.start()
+    words = [
+        "run",
+        "task.yaml",
+        "--model",
+        "openai-api/local/m",
+        "--model-url",
+        f"{pair[0].url},{pair[1].url}",
+    ]
+    words += ["--on", "ray", "--ray-address", nodes.address, "--workers", "2", "--piece-rows", "3"]
+    try:
+        driver = started(folder, [*words, "--max-connections", "3", "--out", "out"])
+        assert driver.wait(300) == 0, (folder / "stdout").read_text()
+    finally:
+        for endpoint in pair:
+            endpoint.stop()
+    times = sorted([*pair[0].times, *pair[1].times])
+    assert len(times) == ROWS + 1
+    assert 1 < peak[0] <= 3
+    # Calls that were on their way already arrive; from then on nobody asks.
+    assert [moment for moment in times if 1 < moment - limited[0] < 3] == []
+    assert min(len(endpoint.requests) for endpoint in pair) > 1
+    assert {headers["authorization"] for endpoint in pair for headers in endpoint.headers} == {
+        f"Bearer {KEY}"
+    }
+    written = [path for place in (folder, nodes.session) for path in place.rglob("*") if path.is_file()]
+    assert any(path.name == "counted.tasklog.json" for path in written)
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
+    told = re.findall(rf"^(\d+)/{ROWS} samples", (folder / "stdout").read_text(), re.MULTILINE)
+    assert told[-1] == str(ROWS)  # one display of all workers
+    assert sorted(told, key=int) == told
+
+
+@contextmanager
+def one_server(folder: Path) -> Iterator[str]:
+    """The base URL of a server as runs start them, which nobody looks after."""
+    with closing(socket.socket()) as place:
+        place.bind(("127.0.0.1", 0))
+        port = str(place.getsockname()[1])
+    server = [sys.executable, model_server.__file__, "127.0.0.1", port, "org/m", "servers"]
+    with subprocess.Popen(server, cwd=folder, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            wait_until(process, lambda: is_open(int(port)))
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.kill()
+
+
+def is_open(port: int) -> bool:
+    with closing(socket.socket()) as place:
+        return place.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.timeout(600)
+def test_servers_of_a_model_are_started_with_the_run_and_end_with_it(tmp_path: Path, command: Run) -> None:
+    """On lighteval; one of two is killed on the way, and started again."""
+    folder = folder_of(tmp_path)
+    (folder / "servers").mkdir()
+    server = [sys.executable, model_server.__file__, "{host}", "{port}", "{model}", "servers"]
+    words = ["run", "task.yaml", "--engine", "lighteval", "--model", "openai-api/local/org/m"]
+    arguments = [*words, "--on", "ray", "--workers", "2", "--piece-rows", "3", "--max-connections", "2"]
+    arguments += ["--model-replicas", "2", "--gpus-per-replica", "0", "--replica-command", shlex.join(server)]
+
+    def calls() -> list[list[str]]:
+        files = sorted((folder / "servers").glob("*.calls"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+    driver = started(folder, [*arguments, "--out", "out"])
+    wait_until(driver, lambda: len(calls()) >= 2)
+    first = next((folder / "servers").glob("*.calls"))
+    os.kill(int(first.stem), signal.SIGKILL)
+    assert driver.wait(300) == 0, (folder / "stdout").read_text()
+    assert KEY not in (folder / "stdout").read_text()
+    started_servers = [Path("/proc", file.stem) for file in (folder / "servers").glob("*.calls")]
+    deadline = time.monotonic() + 30
+    while any(process.exists() for process in started_servers):
+        assert time.monotonic() < deadline, "servers outlive the run"
+        time.sleep(0.1)
+    assert {text for text, _ in calls()} == {f"<{n}>" for n in range(ROWS)}
+    assert {key for _, key in calls()} == {f"Bearer {KEY}"}
+    with one_server(folder) as url:
+        whole = command("aigo-bridge", *words, "--model-url", url, "--out", "whole", cwd=folder)
+    assert whole.code == 0, whole.err
+    cluster, single = (folder / out / "counted.tasklog.json" for out in ("out", "whole"))
+    assert normalised(cluster) == normalised(single)
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.timeout(300)
+def test_a_server_that_cannot_be_started_is_told_with_its_last_lines(
+    tmp_path: Path, nodes: Nodes, command: Run
+) -> None:
+    folder = folder_of(tmp_path)
+    (folder / "servers").mkdir()
+    (folder / "servers" / "refusing").touch()
+    server = [sys.executable, model_server.__file__, "{host}", "{port}", "{model}", "servers"]
+    words = ["run", "task.yaml", "--model", "vllm/m", "--on", "ray", "--ray-address", nodes.address]
+    words += ["--model-replicas", "2", "--replica-command", shlex.join(server)]
+    few = command("aigo-bridge", *words, "--out", "few", cwd=folder)
+    assert few.code == 2
+    assert "found nodes with 0, 0, 0 GPUs, which is not enough" in " ".join(few.err.split())
+    failed = command("aigo-bridge", *words, "--gpus-per-replica", "0", cwd=folder, HF_TOKEN=KEY)
+    assert failed.code == 1
+    assert "of the model 'm' does not run: it ended with code 3; its last lines:" in failed.err
+    assert "CUDA out of memory, said to [secret]" in failed.err
 
 
 @pytest.mark.parametrize(
@@ -154,6 +350,10 @@ def test_driver_worker_and_node_are_killed_and_every_sample_is_there_once(
         (["--on", "ray", "--engine", "inspect,lighteval"], "--engine inspect,lighteval: not with --on ray"),
         (["--on", "ray", "--pieces", "2", "--piece-rows", "3"], "one of them says how large pieces are"),
         (["--on", "ray", "--ray-address", "ray://h:1"], "expected HOST:PORT or auto"),
+        (
+            ["--model-replicas", "2", "--gpus-per-replica", "0"],
+            "--model-replicas, --gpus-per-replica: with --on ray only",
+        ),
     ],
 )
 def test_wrong_use_is_refused_and_writes_nothing(

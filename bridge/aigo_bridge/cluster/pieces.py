@@ -40,6 +40,10 @@ class Work:
     """How far the author's code is confined."""
     allow: tuple[str, ...] = ()
     grants: Grants = field(default_factory=Grants)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, that say where the model is; no secrets."""
+    mirrors: tuple[str, ...] = ()
+    """Folders of copies of what lies in object storage: paths in them are told as addresses."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from aigo_bridge.cluster.worker import Worker
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, Totals
 from aigo_bridge.errors import EngineError
-from aigo_bridge.redaction.secrets import environment_secrets
+from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets
 
 TRIES = 3
 """Times that a piece is carried out that does not come to its end."""
@@ -48,6 +48,8 @@ class Wanted:
     on_progress: Callable[[Progress], None] | None = None
     on_note: Callable[[str], None] = lambda _: None
     """Told of workers that are lost."""
+    on_look: Callable[[], None] = lambda: None
+    """Called now and then; what it raises ends the run."""
 
 
 def run_pieces(ray: Any, wanted: Wanted) -> None:
@@ -105,7 +107,7 @@ class _Driver:
     def _start(self) -> Any:
         name = f"worker-{len(self.names)}-{uuid.uuid4().hex[:8]}"
         worker = self.ray.remote(num_cpus=1, max_restarts=0)(Worker).remote(name, self.coordinator)
-        worker.begin.remote(self.wanted.work, _secrets())
+        worker.begin.remote(self.wanted.work, driver_secrets())
         self.names[worker] = name
         return worker
 
@@ -140,6 +142,7 @@ class _Driver:
 
     def _look(self, *, at_last: bool = False) -> None:
         """Tell how far all are."""
+        self.wanted.on_look()
         now = time.monotonic()
         if self.wanted.on_progress is None or (now < self.next_look and not at_last):
             return
@@ -170,7 +173,10 @@ def _totals(told: list[Told]) -> Totals:
     return Totals(retries=sum(one.retries for one in told))
 
 
-def _secrets() -> dict[str, str]:
-    """Variables that hold secrets, for models that workers ask; by name, as the redactor knows them."""
-    names = set(environment_secrets(os.environ).values())
-    return {name: os.environ[name] for name in names if name in os.environ}
+def driver_secrets() -> dict[str, str]:
+    """Variables that hold secrets, for models that workers ask: all that are named so, whatever is in them
+    (some servers want `none` for a key), and those with a password in an address.
+    """
+    names = {name for name in os.environ if SECRET_NAMES.search(name)}
+    names |= set(environment_secrets(os.environ).values())
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}

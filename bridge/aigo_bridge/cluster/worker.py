@@ -6,6 +6,7 @@ An actor of Ray, in a process of its own, that it shares with nobody.
 from __future__ import annotations
 
 import os
+import socket
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,10 +15,11 @@ from typing import Any
 
 from aigo_bridge.access.grants import granting
 from aigo_bridge.cluster.pieces import Count, Piece, Told, Work
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Progress, RunSettings
 from aigo_bridge.engine.registry import load_engine
-from aigo_bridge.errors import BridgeError
+from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.evaluation.running import ReadyEvaluation, ready
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.permissions import allow
@@ -29,6 +31,7 @@ from aigo_bridge.results.faults import explained
 from aigo_bridge.sharding.manifest import BusyError
 from aigo_bridge.sharding.running import ShardOutcome, run_shard
 from aigo_bridge.snippets.process import choose
+from aigo_bridge.storage.mirrored import MIRRORS
 
 BUSY_SECONDS = 60.0
 """How long a piece's last worker may take to be really gone."""
@@ -57,7 +60,7 @@ class Worker:
             environment: variables of the driver that hold secrets, for the models: arguments of this call,
                 which Ray writes nowhere.
         """
-        os.environ.update(environment)
+        os.environ.update({**work.variables, **environment})
         learn_environment()
         try:
             self._plan(work)
@@ -67,6 +70,14 @@ class Worker:
             self._problem = redact(explained(error))
 
     def _plan(self, work: Work) -> None:
+        if not work.folder.is_dir():
+            raise UsageError(
+                f"this worker, on {socket.gethostname()}, does not see {str(work.folder)!r}: all nodes need"
+                " the same files under the same paths, in a shared folder; for addresses in object storage,"
+                " whose copies lie in the temporary folder, start the command with TMPDIR=/a/shared/folder",
+                code=Code.NOTHING_THERE,
+            )
+        MIRRORS[:] = work.mirrors
         os.chdir(work.cwd)
         choose(work.snippets, lambda _: None)  # the driver has told it
         allow(work.allow)

@@ -45,6 +45,36 @@ class ClusterOptions:
         int | None,
         typer.Option("--pieces", min=1, metavar="N", help="With --on ray: number of pieces instead."),
     ] = None
+    model_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-url",
+            metavar="URL[,URL]",
+            help="Servers of --model that speak OpenAI's protocol (http://gpu-1:8000/v1); each call goes to"
+            " the least busy of them. Repeatable.",
+        ),
+    ] = None
+    model_replicas: Annotated[
+        int | None,
+        typer.Option(
+            "--model-replicas",
+            min=1,
+            metavar="N",
+            help="With --on ray: start N servers of --model on the cluster, for this run.",
+        ),
+    ] = None
+    gpus_per_replica: Annotated[
+        int | None,
+        typer.Option("--gpus-per-replica", min=0, metavar="M", help="GPUs of each of them. [1]"),
+    ] = None
+    replica_command: Annotated[
+        str | None,
+        typer.Option(
+            "--replica-command",
+            metavar="COMMAND",
+            help="What starts one, with {model}, {host}, {port} and {gpus} in it. [vllm serve {model} …]",
+        ),
+    ] = None
 
 
 def refuse_without_cluster(options: ClusterOptions) -> None:
@@ -62,6 +92,9 @@ def refuse_without_cluster(options: ClusterOptions) -> None:
         "--workers": options.workers,
         "--piece-rows": options.piece_rows,
         "--pieces": options.pieces,
+        "--model-replicas": options.model_replicas,
+        "--gpus-per-replica": options.gpus_per_replica,
+        "--replica-command": options.replica_command,
     }
     used = [name for name, value in given.items() if value is not None]
     if options.on is None and used:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.grants import granted
+from aigo_bridge.cli.cluster.servers import ModelServers, model_servers
 from aigo_bridge.cli.failing import reported, show_issues
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.progress import progress
@@ -16,7 +17,8 @@ from aigo_bridge.cli.shards import merge_shards
 from aigo_bridge.cli.terminal import note
 from aigo_bridge.cluster.local import connected
 from aigo_bridge.cluster.pieces import FOLDER, PIECE_ROWS, Work
-from aigo_bridge.cluster.running import Wanted, run_pieces
+from aigo_bridge.cluster.replicas import Replicas
+from aigo_bridge.cluster.running import Wanted, driver_secrets, run_pieces
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_engine, split_name
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
@@ -29,7 +31,7 @@ from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import MOST_SHARDS
 from aigo_bridge.sharding.belonging import number_of_shards
 from aigo_bridge.sharding.manifest import sole
-from aigo_bridge.storage.mirrored import address_of
+from aigo_bridge.storage.mirrored import MIRRORS
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions
@@ -45,6 +47,7 @@ def run_on_ray(options: RunOptions) -> ExitCode:
     options.refuse_those_of_benchmarks()
     origin, folder = options.origin(), options.out / FOLDER
     with ExitStack() as stack:
+        model = stack.enter_context(model_servers(options))
         on_progress = stack.enter_context(
             progress(enabled=not options.as_json, display=options.display(), several=True)
         )
@@ -59,20 +62,28 @@ def run_on_ray(options: RunOptions) -> ExitCode:
         ray = stack.enter_context(connected(options.ray_address, options.workers))
         make_folder(folder)
         stack.enter_context(sole(options.out / LOCK, f"a run on Ray goes on in {str(options.out)!r} already"))
+        replicas = _replicas(ray, model)
+        work = _work(options, origin, prepared, folder, pieces, cache)
         wanted = Wanted(
-            _work(options, origin, prepared, folder, pieces, cache),
+            work if model is None else replace(work, variables=model.variables),
             sum(len(job.plan.samples) * job.plan.num_trials for job in _jobs(prepared)),
             options.max_connections,
             options.workers,
             None if options.fail_on_error is None else _tolerated(prepared, options.fail_on_error),
             on_progress,
-            lambda text: note(f"note: {text}"),
+            _note,
+            (lambda: None) if replicas is None else replicas.look,
         )
         try:
+            if replicas is not None:
+                replicas.start()
             run_pieces(ray, wanted)
         except (EngineError, EvidenceError) as error:
             with reported(ExitCode.FAILED):
                 raise error from error
+        finally:
+            if replicas is not None:
+                replicas.stop()
     return merge_shards(
         [folder],
         options.out,
@@ -81,6 +92,16 @@ def run_on_ray(options: RunOptions) -> ExitCode:
         fail_on_error=options.fail_on_error,
         as_json=options.as_json,
     )
+
+
+def _note(text: str) -> None:
+    note(f"note: {text}")
+
+
+def _replicas(ray: Any, model: ModelServers | None) -> Replicas | None:
+    if model is None or model.order is None:
+        return None
+    return Replicas(ray, model.order, model.servers, driver_secrets(), _note)
 
 
 def _refuse(options: RunOptions) -> None:
@@ -103,13 +124,6 @@ def _refuse(options: RunOptions) -> None:
     problems = [f"{name}: not with --on ray" for name, given in refused.items() if given]
     if options.piece_rows is not None and options.pieces is not None:
         problems.append("--pieces, --piece-rows: one of them says how large pieces are")
-    paths: list[str | Path] = [options.out, options.task, *([options.root] if options.root else [])]
-    if any(address_of(path) is not None for path in paths) or any(
-        "://" in one for one in options.dataset or ()
-    ):
-        problems.append(
-            "addresses: not with --on ray, whose nodes share a folder; shards take them (--shard K/N)"
-        )
     if problems:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
@@ -185,6 +199,7 @@ def _work(
         snippets=options.snippets,
         allow=tuple(options.allow or ()),
         grants=replace(granted()),
+        mirrors=tuple(MIRRORS),
     )
 
 

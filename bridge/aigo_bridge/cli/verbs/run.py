@@ -26,6 +26,7 @@ def run(options: RunOptions) -> None:
     (finished samples are kept, --resume goes on).
     """
     from aigo_bridge.cli.cluster.options import refuse_without_cluster
+    from aigo_bridge.cli.cluster.servers import model_servers
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import choose_confinement
     from aigo_bridge.cli.runs import run_one
@@ -43,11 +44,12 @@ def run(options: RunOptions) -> None:
                 raise typer.Exit(code)
             return
         runs = variants(options)
-        if options.shard is not None:
-            from aigo_bridge.cli.shards import run_one_shard
+        with model_servers(options):
+            if options.shard is not None:
+                from aigo_bridge.cli.shards import run_one_shard
 
-            code = run_one_shard(options)
-        else:
-            code = run_one(options) if len(runs) == 1 else run_variants(runs, options)
+                code = run_one_shard(options)
+            else:
+                code = run_one(options) if len(runs) == 1 else run_variants(runs, options)
     if code:
         raise typer.Exit(code)
