@@ -1,0 +1,3 @@
+"""Inspect's `eval.yaml` on the Hugging Face Hub as AI GO tasks: nothing of Inspect is imported, nothing is
+run.
+"""
