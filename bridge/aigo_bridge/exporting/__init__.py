@@ -20,6 +20,10 @@ LOG_SUFFIX = "-log"
 """`--to inspect` exports a task, `--to inspect-log` a result."""
 
 
+HUB = "inspect-hub"
+"""`--to inspect-hub` exports a task as a data set with an `eval.yaml`."""
+
+
 class InexactExportError(UnsupportedPlanError):
     """A task has parts that the export cannot carry over exactly."""
 
@@ -56,7 +60,7 @@ def targets() -> list[str]:
     names: list[str] = []
     for name in engine_names():
         names += [name, f"{name}{LOG_SUFFIX}"]
-    return [*names, *result_exports()]
+    return [*names, HUB, *result_exports()]
 
 
 def check_target(target: str) -> None:
@@ -79,6 +83,10 @@ def task_exporter(engine: str) -> TaskExporter:
         UsageError: there is no such engine, or it takes no tasks.
         MissingEngineError: its framework is not installed.
     """
+    if engine == HUB:
+        from aigo_bridge.exporting.inspect_hub import HubTasks
+
+        return HubTasks()
     # Asked before the engine is made: what no engine does is no reason to install one.
     load = required(
         engine_class(engine).capabilities.task_export, f"engine {engine!r} cannot be given tasks as files"

@@ -25,8 +25,8 @@ def convert(
         typer.Argument(
             metavar="SOURCE",
             help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK`, `lighteval:TASK`,"
-            " `lm-eval:PATH`, a task or group of lm-evaluation-harness, or `inspect-hub:PATH`, an eval.yaml of"
-            " Inspect.",
+            " `lm-eval:PATH`, a task or group of lm-evaluation-harness, or `inspect-hub:PATH`, an eval.yaml"
+            " of Inspect.",
         ),
     ],
     out: Annotated[
@@ -70,7 +70,8 @@ def convert(
         bool,
         typer.Option(
             "--allow-gaps",
-            help="Of `lm-eval:PATH` and `inspect-hub:PATH`, leave out what AI GO has no form for; the task says so.",
+            help="Of `lm-eval:PATH` and `inspect-hub:PATH`, leave out what AI GO has no form for; the task"
+            " says so.",
         ),
     ] = False,
     to: Annotated[
@@ -81,8 +82,8 @@ def convert(
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
 ) -> None:
-    """Convert JSONL task records, a benchmark, a task of lm-evaluation-harness or an eval.yaml of Inspect to an
-    AI GO task with its data set, or an AI GO task to records.
+    """Convert JSONL task records, a benchmark, a task of lm-evaluation-harness or an eval.yaml of Inspect to
+    an AI GO task with its data set, or an AI GO task to records.
 
     The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all
     reasons are listed.
@@ -215,7 +216,7 @@ def _foreign(
         repository = named.pop("repository", None)
         if named:
             raise UsageError(
-                f"-T: found {sorted(named)[0]!r}, expected repository=ORG/NAME", code=Code.WRONG_OPTION
+                f"-T: found {min(named)!r}, expected repository=ORG/NAME", code=Code.WRONG_OPTION
             )
         path = Path(source.removeprefix(inspect_hub.PREFIX))
         return _Foreign(

@@ -136,6 +136,7 @@ def _trials(parts: Parts, entry: Json, path: tuple[str | int, ...]) -> Json | No
     if least.isdigit() and int(least) > epochs:
         message = f"{reducer!r} of {epochs} {'epoch' if epochs == 1 else 'epochs'}, which Inspect refuses"
         parts.refuse((*path, "epoch_reducer"), message)
+        return None
     if epochs == 1:
         return None
     if reducer not in _MEANS:

@@ -100,7 +100,9 @@ def _take(parts: Parts, talk: Conversation, solver: Json, columns: Json, at: Key
     if name in ("use_tools", "self_critique"):
         parts.refuse(at, f"{name!r} is more than one call with a fixed prompt")
     elif name == "generate":
-        talk.settings += [key for key, value in arguments.items() if key != "tool_calls" and value]
+        talk.settings += [
+            key for key, value in arguments.items() if key != "tool_calls" and value not in (None, False)
+        ]
     elif name == "multiple_choice":
         _choose(parts, talk, arguments, columns, at)
     else:
@@ -166,7 +168,11 @@ def choices_of(columns: Json) -> str:
 
 def column(name: str) -> str:
     """An expression of a column's value."""
-    return f"sample.{name}" if _NAME.match(name) and name.isascii() else f"sample[{json.dumps(name)}]"
+    return (
+        f"sample.{name}"
+        if _NAME.match(name) and name.isascii()
+        else f"sample[{json.dumps(name, ensure_ascii=False)}]"
+    )
 
 
 def column_text(name: str) -> str:
@@ -202,7 +208,9 @@ def formatted(
         text += literal
         if name is None:
             continue
-        if not _NAME.match(name) or layout or conversion:
+        first = name.partition(".")[0].partition("[")[0]
+        is_known = first in texts or first in parameters or first in metadata
+        if not name or layout or conversion or (is_known and first != name):
             raise FormatError(f"the field {{{name}}} is more than a name")
         unknown = f"{{{name}}}"
         value = parameters.get(name)
@@ -218,7 +226,7 @@ def formatted(
 
 def _cell(name: str, unknown: str) -> str:
     value = column(name)
-    return f"{{{{ {value} if {value} is not none else {json.dumps(unknown)} }}}}"
+    return f"{{{{ {value} if {value} is not none else {json.dumps(unknown, ensure_ascii=False)} }}}}"
 
 
 def _fields(template: str) -> Sequence[tuple[str, str | None, str | None, str | None]]:
