@@ -33,29 +33,19 @@ def result(folder: Path, key: str) -> dict[str, Any]:
     return log
 
 
-def asked(log: dict[str, Any]) -> list[list[tuple[str, str]]]:
-    """The prompt of each trial, epoch by epoch."""
-    samples = log["evidence"]["samples"]
-    trials = [[sample["trials"][number] for sample in samples] for number in range(len(samples[0]["trials"]))]
-    return [prompt(trial) for epoch in trials for trial in epoch]
+def trials(log: dict[str, Any]) -> list[dict[str, Any]]:
+    """All trials, epoch by epoch."""
+    samples = [sample.get("trials") or [sample] for sample in log["evidence"]["samples"]]
+    return [trial for epoch in zip(*samples, strict=True) for trial in epoch]
 
 
-def prompt(trial: dict[str, Any]) -> list[tuple[str, str]]:
-    (call,) = [event for event in trial["trace"]["events"] if event["type"] == "model_call"]
-    return [(item["role"], text(item["content"])) for item in call["input_context"]]
+def prompt(trial: dict[str, Any]) -> list[list[str]]:
+    items = trial["solver"]["output"]["trace"]["items"]
+    return [[item["role"], "".join(part["text"] for part in item["content"])] for item in items[:-1]]
 
 
-def text(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
-
-def scored(log: dict[str, Any]) -> list[list[float]]:
-    samples = log["evidence"]["samples"]
-    return [
-        [next(iter(score["scores"].values())) for score in sample["trials"][number]["scores"]]
-        for number in range(len(samples[0]["trials"]))
-        for sample in samples
-    ]
+def scored(trial: dict[str, Any]) -> list[float]:
+    return [score["values"].popitem()[1] for score in trial["scores"]]
 
 
 def numbers(log: dict[str, Any]) -> list[float]:
@@ -63,9 +53,10 @@ def numbers(log: dict[str, Any]) -> list[float]:
 
 
 def check_same(log: dict[str, Any], native: dict[str, Any], *, with_errors: bool) -> None:
-    assert asked(log) == [[tuple(turn) for turn in sample["prompt"]] for sample in native["samples"]]
-    assert scored(log) == [
-        [GRADES.get(value, value) for value in sample["scores"].values()] for sample in native["samples"]
+    samples = native["samples"]
+    assert list(map(prompt, trials(log))) == [sample["prompt"] for sample in samples]
+    assert list(map(scored, trials(log))) == [
+        [GRADES.get(value, value) for value in sample["scores"].values()] for sample in samples
     ]
     metrics = [
         value
@@ -83,6 +74,7 @@ def write_model(folder: Path) -> str:
     return "scripted/model.jsonl"
 
 
+@pytest.mark.slow  # runs each task with Inspect itself
 def test_a_data_set_of_the_hub_gives_the_numbers_that_inspect_gives_and_comes_back(
     aigo: Run, tmp_path: Path
 ) -> None:
@@ -142,6 +134,7 @@ definition:
 """
 
 
+@pytest.mark.slow  # runs each task with Inspect itself
 def test_a_task_becomes_a_data_set_that_inspect_runs_alike(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "capitals.yaml").write_text(CAPITALS)
     rows = [
@@ -167,3 +160,58 @@ def test_a_task_becomes_a_data_set_that_inspect_runs_alike(aigo: Run, tmp_path: 
     foreign = aigo("export", *task, "--to", "inspect-hub", "--out", "other", "--force")
     assert foreign.code == 2
     assert "has files that no export wrote" in foreign.err
+
+
+def test_what_has_no_form_in_an_eval_yaml_is_refused_with_its_parts(aigo: Run, tmp_path: Path) -> None:
+    text = CAPITALS.replace('role: user, content: "One', 'role: assistant, content: "One')
+    text = text.replace("  trials: {num_trials: 2}", '  - {type: bleu, ground_truth: "{{ sample.answer }}"}')
+    (tmp_path / "task.yaml").write_text(text)
+    (tmp_path / "rows.jsonl").write_text('{"question": "France?", "answer": "Paris", "area": "Europe"}\n')
+    task = ("task.yaml", "--dataset", "capitals-rows=rows.jsonl")
+    refused = aigo("export", *task, "--to", "inspect-hub", "--out", "capitals")
+    assert refused.code == 1
+    assert "scorers[2] (bleu)" in refused.err
+    assert "no scorer that an eval.yaml may name gives the same scores" in refused.err
+    (tmp_path / "task.yaml").write_text(text.replace("bleu,", "string_equals, key: third,"))
+    refused = aigo("export", *task, "--to", "inspect-hub", "--out", "capitals")
+    assert refused.code == 1
+    assert "its messages are of system, user, assistant" in refused.err
+    assert not (tmp_path / "capitals").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect-hub:none", "--out", "x"], "does not exist"),
+        (["inspect-hub:none", "--out", "x", "-T", "repository=one"], "does not exist"),
+        (["inspect-hub:none", "--out", "x", "-T", "where=org/rows"], "expected repository=ORG/NAME"),
+        ([f"inspect-hub:{DATA_SETS / 'choices'}", "--out", "x", "-T", "repository=one"], "expected ORG/NAME"),
+        ([f"inspect-hub:{DATA_SETS / 'numbers'}", "--out", "x", "--key", "one"], "--key: there are 2 tasks"),
+    ],
+)
+def test_wrong_use_is_told(arguments: list[str], message: str, aigo: Run) -> None:
+    done = aigo("convert", *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_rows_that_are_not_found_have_to_be_given(aigo: Run, tmp_path: Path) -> None:
+    """A file that points out of the folder is none of its rows, and of several none is chosen."""
+    (tmp_path / "outside.jsonl").write_text("{}\n")
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "eval.yaml").write_text((DATA_SETS / "choices" / "eval.yaml").read_text())
+    (tmp_path / "rows" / "test.jsonl").symlink_to(tmp_path / "outside.jsonl")
+    made = aigo("convert", "inspect-hub:rows", "--out", "task")
+    assert made.code == 0
+    assert "the rows of stories have to be given: --dataset stories-rows=FILE" in made.err
+    cached = tmp_path / "hub" / "datasets--org--rows" / "snapshots" / "abc"
+    cached.mkdir(parents=True)
+    (cached / "eval.yaml").symlink_to(tmp_path / "rows" / "eval.yaml")
+    assert aigo("convert", f"inspect-hub:{cached}", "--out", "cached").code == 0
+    source = yaml.safe_load((tmp_path / "cached" / "stories-rows.yaml").read_text())["source"]
+    assert source == {
+        "type": "huggingface",
+        "path": "org/rows",
+        "split": "test",
+        "load_dataset_kwargs": {"name": "default", "revision": "abc"},
+    }

@@ -16,21 +16,23 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Exported, ExportOptions
 from aigo_bridge.engine.protocol import Gap
 from aigo_bridge.errors import SampleError, TemplateError, UsageError
-from aigo_bridge.exporting import HUB, InexactExportError, refuse_inexact
 from aigo_bridge.exporting.folders import MARK, check_free, draft_near, refuse_secrets, write_text
 from aigo_bridge.exporting.native import (
+    InexactExportError,
     actions_part,
     answer_methods,
     expected,
     metrics_of,
     part,
     reads_sample_only,
+    refuse_inexact,
     samples_part,
     unsupported,
 )
 from aigo_bridge.exporting.packing import write_rows
 from aigo_bridge.interchange.conversions import ConvertedTask
 from aigo_bridge.interchange.definitions import Definition
+from aigo_bridge.interchange.inspect_hub import HUB
 from aigo_bridge.interchange.inspect_hub.conversion import Rows, convert
 from aigo_bridge.interchange.inspect_hub.scorers import carried_entry
 from aigo_bridge.jsonl_spec.conversion import task_yaml

@@ -14,9 +14,10 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.interchange.conversions import ConvertedTask, all_of
 from aigo_bridge.interchange.definitions import MOST_BYTES, Definition, Dialect, read_yaml
+from aigo_bridge.interchange.inspect_hub import HUB
 from aigo_bridge.interchange.inspect_hub.conversion import Rows, convert
 
-PREFIX = "inspect-hub:"
+PREFIX = f"{HUB}:"
 """In front of a path that is to be converted."""
 FILE = "eval.yaml"
 MOST_TASKS = 1_000
