@@ -116,9 +116,9 @@ def _patterns(folder: Path, config: str, split: str) -> list[str]:
     """Patterns of the files of a split: as the data set's card says, else by the names that the Hub knows."""
     listed = [
         pattern
-        for each in _configs(folder)
-        if str(each.get("config_name", "default")) == config
-        for pattern in _data_files(each.get("data_files"), split)
+        for entry in _configs(folder)
+        if str(entry.get("config_name", "default")) == config
+        for pattern in _data_files(entry.get("data_files"), split)
     ]
     if listed:
         return [pattern for pattern in listed if _is_inside(pattern)]
@@ -140,7 +140,7 @@ def _configs(folder: Path) -> list[dict[str, Any]]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError):
         return []
     configs = front.get("configs") if isinstance(front, dict) else None
-    return [each for each in configs if isinstance(each, dict)] if isinstance(configs, list) else []
+    return [entry for entry in configs if isinstance(entry, dict)] if isinstance(configs, list) else []
 
 
 def _data_files(value: Any, split: str) -> list[str]:
@@ -148,12 +148,11 @@ def _data_files(value: Any, split: str) -> list[str]:
         case str():
             return [value] if split == "train" else []
         case list():
-            entries = [each for each in value if isinstance(each, dict) and each.get("split") == split]
-            paths = [each.get("path") for each in entries]
-            return [
-                path
-                for each in paths
-                for path in (each if isinstance(each, list) else [each])
-                if isinstance(path, str)
-            ]
+            entries = [entry for entry in value if isinstance(entry, dict) and entry.get("split") == split]
+            paths = [path for entry in entries for path in _listed(entry.get("path"))]
+            return [path for path in paths if isinstance(path, str)]
     return []
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

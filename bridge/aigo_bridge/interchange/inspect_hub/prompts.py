@@ -115,7 +115,7 @@ def _take(parts: Parts, talk: Conversation, solver: Json, columns: Json, at: Key
                 parts.refuse((*at, "args"), f"Inspect's 'chain_of_thought' has no {min(parameters)!r}")
             parameters, metadata = {}, frozenset()
         if name in ("prompt_template", "chain_of_thought"):
-            user = next(each for each in reversed(talk.messages) if each["role"] == "user")
+            user = next(message for message in reversed(talk.messages) if message["role"] == "user")
             parameters.pop("prompt", None)
             user["content"] = formatted(
                 template, parameters, metadata - {"prompt"}, {"prompt": user["content"]}
@@ -125,7 +125,7 @@ def _take(parts: Parts, talk: Conversation, solver: Json, columns: Json, at: Key
         if name == "user_message":
             talk.messages.append({"role": "user", "content": message})
             return
-        systems = sum(each["role"] == "system" for each in talk.messages)
+        systems = sum(turn["role"] == "system" for turn in talk.messages)
         talk.messages.insert(systems, {"role": "system", "content": message})
 
 
@@ -153,7 +153,7 @@ def _choose(parts: Parts, talk: Conversation, arguments: Json, columns: Json, at
     loop = f"{{% for choice in {choices} %}}"
     listed = f"{loop}{_LETTER}) {{{{ choice }}}}{{{{ '\\n' if not loop.last }}}}{{% endfor %}}"
     letters = f"{loop}{_LETTER}{{{{ ',' if not loop.last }}}}{{% endfor %}}"
-    user = next(each for each in reversed(talk.messages) if each["role"] == "user")
+    user = next(message for message in reversed(talk.messages) if message["role"] == "user")
     values = {"question": user["content"], "choices": listed, "letters": letters}
     user["content"] = formatted(template, {}, frozenset(), values, strict=True)
 
