@@ -249,7 +249,7 @@ def _rendered(plan: TaskPlan) -> tuple[Json, list[Json], list[str]]:
             request = build(sample.data)
             targets = {find(sample.data)["ground_truth"] for find in expectations}
             settings = _settings(request)
-            roles, row = _row(sample.id, _messages(request), targets)
+            roles, row = _row(str(sample.id), _messages(request), targets)
         except (SampleError, TemplateError) as error:
             problems.append(f"sample {sample.id!r}: {error}")
             continue
@@ -321,7 +321,7 @@ def _row(
     (target,) = targets
     if not target or target.startswith("literal:"):
         raise SampleError(f"Inspect takes the target {target!r} for another one", stage="score")
-    row: Json = {"sample_id": str(identifier), "input": messages[systems][1], "target": target}
+    row: Json = {"sample_id": identifier, "input": messages[systems][1], "target": target}
     for number, (role, text) in enumerate(messages):
         if number != systems:
             row[f"message_{number + 1}_{role}"] = text
