@@ -11,7 +11,7 @@ from tests.architecture.sources import ROOT, SOURCES
 
 FOLDER = 20
 """Modules beside each other, `__init__` included."""
-MODULES = 650
+MODULES = 660
 """Of the whole project; a new room that needs more of them raises it, and says why: 430 before projects, cassettes, shards, proofs and the local
 server; 525 with the language server; 560 with probing and interchange, traces among it."""
 LONG = 50

@@ -136,7 +136,10 @@ def test_what_has_no_form_is_refused_with_its_places(aigo: Run, tmp_path: Path) 
     [
         (["lm-eval:none.yaml", "--out", "x"], "'none.yaml' does not exist"),
         (["lm-eval:", "--out", "x"], "has no task of lm-evaluation-harness"),
-        (["rows.jsonl", "--out", "x", "--allow-gaps"], "--allow-gaps: for lm-eval:PATH only"),
+        (
+            ["rows.jsonl", "--out", "x", "--allow-gaps"],
+            "--allow-gaps: for lm-eval:PATH and inspect-hub:PATH only",
+        ),
         (
             [f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "x", "--key", "one"],
             "--key: there are 2 tasks",

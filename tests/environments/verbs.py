@@ -287,6 +287,11 @@ def _passing_on(has: frozenset[str]) -> Iterator[Check]:
         writes="arc/arc_easy-rows.yaml",
     )
     yield Check(
+        "aigo-bridge convert inspect-hub:inputs/eval.yaml --out hub -T repository=org/rows",
+        ("1 task",),
+        writes="hub/stories-rows.yaml",
+    )
+    yield Check(
         "aigo-bridge convert inspect:examples/riddles/riddles.py --to aigo --out riddles",
         ("2 samples",),
         writes="riddles/task.yaml",

@@ -217,6 +217,25 @@ def _foreign_tasks(data: bytes, folder: Path) -> str:
     )
 
 
+def _hub_tasks(data: bytes, folder: Path) -> str:
+    """An `eval.yaml`: converted, and what comes of it is a task that reads."""
+    from aigo_bridge.interchange.inspect_hub.files import converted_tasks
+    from aigo_bridge.jsonl_spec.conversion import task_yaml
+    from aigo_bridge.reading import read
+    from aigo_bridge.spec import TaskSpec
+
+    (folder / "eval.yaml").write_bytes(data)
+    (folder / "README.md").write_bytes(b"---\n" + data + b"\n---\n")
+    (folder / "test.jsonl").write_text("{}\n")
+    tasks = converted_tasks(folder, allow=True)
+    for task in tasks:
+        (folder / "converted.yaml").write_text(task_yaml(task.task))
+        assert not read(TaskSpec, folder / "converted.yaml").issues
+    return f"{len(tasks)} " + ", ".join(
+        sorted({_DETAILS.sub("", issue.message)[:40] for task in tasks for issue in task.issues})[:4]
+    )
+
+
 def _records(data: bytes, folder: Path) -> str:
     """A record of Every Eval Ever, or with another beginning the instances beside one."""
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
@@ -378,6 +397,18 @@ TARGETS: dict[str, Target] = {
                 b"samples: first_n generation_kwargs: until: group: tag: 'x' 0x1 1e999 \n \t".split(b" ")
             ),
             _files("tests/golden/lm_eval_tasks/tasks/*.yaml"),
+        ),
+        Target(
+            "inspect-hub",
+            _hub_tasks,
+            tuple(
+                b"tasks: id: config: split: test field_spec: input: target: choices: metadata: literal: solvers: scorers: name: args: template: "
+                b"multiple_choice prompt_template generate choice match pattern epochs: epoch_reducer: pass_at_1 configs: data_files: path: "
+                b"{prompt} {question} {choices} {{ }} {% %} { } [ ] & * << : ~ - 'x' 0x1 1e999 \n \t".split(
+                    b" "
+                )
+            ),
+            _files("tests/golden/inspect_hub/files/*.yaml", "tests/golden/inspect_hub/data_sets/*/eval.yaml"),
         ),
         Target(
             "every-eval-ever",

@@ -99,7 +99,7 @@ ENTRIES = (
         Code.UNTRANSLATED,
         "A task of another project has no form in AI GO",
         "What the message names would be lost, or cannot be said: a function in Python, which is not run; numbers"
-        " over all answers; examples that are drawn.",
+        " over all answers; examples that are drawn; solvers that ask more than once.",
         "Write that part as a template or a column; what may be left out is left out with `--allow-gaps`, and the"
         " task says so.",
         Example(

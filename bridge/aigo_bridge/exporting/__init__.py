@@ -7,48 +7,27 @@ an adapter writes the file that its engine loads, and declares it as a capabilit
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import LogExporter, TaskExporter
-from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.engine.registry import engine_class, engine_names, load_engine, required
-from aigo_bridge.errors import UnsupportedPlanError, UsageError
+from aigo_bridge.errors import UsageError
+from aigo_bridge.exporting.native import InexactExportError, refuse_inexact
 from aigo_bridge.interchange import result_exports
+from aigo_bridge.interchange.inspect_hub import HUB
+
+__all__ = [
+    "LOG_SUFFIX",
+    "InexactExportError",
+    "check_target",
+    "log_exporter",
+    "refuse_inexact",
+    "targets",
+    "task_exporter",
+]
 
 LOG_SUFFIX = "-log"
 """`--to inspect` exports a task, `--to inspect-log` a result."""
-
-
-class InexactExportError(UnsupportedPlanError):
-    """A task has parts that the export cannot carry over exactly."""
-
-    usual_code = Code.NOT_EXPORTABLE
-
-    def __init__(self, message: str, parts: Sequence[Gap]):
-        self.parts = tuple(parts)
-        """Every part of the task, those with an exact form included."""
-        super().__init__(message)
-
-
-def refuse_inexact(key: str, parts: Sequence[Gap], what: str) -> None:
-    """Refuse to export unless every part is exact.
-
-    Raises:
-        InexactExportError: its message lists all parts with their fidelity.
-    """
-    inexact = [part for part in parts if part.fidelity is not Fidelity.EXACT]
-    if not inexact:
-        return
-    count = f"{len(inexact)} of its {len(parts)} parts"
-    lines = [f"task {key!r} cannot be exported as {what}: {count} have no exact form there"]
-    width = max(len(part.part) for part in parts)
-    for part in parts:
-        reason = f": {part.reason}" if part.reason else ""
-        hint = f" ({part.hint})" if part.hint else ""
-        lines.append(f"  {part.part:{width}}  {part.fidelity.value}{reason}{hint}")
-    lines.append("hint: without --native the whole task is exported; its file then needs aigo-bridge to run")
-    raise InexactExportError("\n".join(lines), parts)
 
 
 def targets() -> list[str]:
@@ -56,7 +35,7 @@ def targets() -> list[str]:
     names: list[str] = []
     for name in engine_names():
         names += [name, f"{name}{LOG_SUFFIX}"]
-    return [*names, *result_exports()]
+    return [*names, HUB, *result_exports()]
 
 
 def check_target(target: str) -> None:
@@ -79,6 +58,10 @@ def task_exporter(engine: str) -> TaskExporter:
         UsageError: there is no such engine, or it takes no tasks.
         MissingEngineError: its framework is not installed.
     """
+    if engine == HUB:
+        from aigo_bridge.exporting.inspect_hub import HubTasks
+
+        return HubTasks()
     # Asked before the engine is made: what no engine does is no reason to install one.
     load = required(
         engine_class(engine).capabilities.task_export, f"engine {engine!r} cannot be given tasks as files"

@@ -87,7 +87,7 @@ def new_content(out: Path, *, force: bool) -> Iterator[Path]:
     check_free(target, force=force)
     with draft_near(target) as draft:
         yield draft
-        _refuse_secrets(draft)
+        refuse_secrets(draft)
         if target.exists():
             _refuse_foreign(draft, target)
             _move_in(draft, target)
@@ -137,8 +137,13 @@ def manifests(out: Path) -> list[Manifest]:
     return [read_manifest(folder) for folder in folders]
 
 
-def _refuse_secrets(draft: Path) -> None:
-    """An export is made to be passed on, and taking a secret out of it would make another task of it."""
+def refuse_secrets(draft: Path) -> None:
+    """Refuse files with secrets: an export is made to be passed on, and taking a secret out of it would make
+    another task of it.
+
+    Raises:
+        UsageError: a file would hold a value that this process knows to be secret.
+    """
     secret_files = [path for path in sorted(draft.rglob("*")) if path.is_file() and not _is_clean(path)]
     if secret_files:
         names = ", ".join(repr(path.relative_to(draft).as_posix()) for path in secret_files)

@@ -16,8 +16,9 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Fidelity, Gap
-from aigo_bridge.errors import SampleError, TemplateError
+from aigo_bridge.errors import SampleError, TemplateError, UnsupportedPlanError
 from aigo_bridge.exporting.manifest import Manifest, PackedDataset, checksum
 from aigo_bridge.metrics import default_metrics, excluded
 from aigo_bridge.metrics.trials import aggregated_name
@@ -26,6 +27,37 @@ from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.strings import SETTINGS
 from aigo_bridge.scoring.variables import render_compared
 from aigo_bridge.templates import SampleTemplate, as_list
+
+
+class InexactExportError(UnsupportedPlanError):
+    """A task has parts that the export cannot carry over exactly."""
+
+    usual_code = Code.NOT_EXPORTABLE
+
+    def __init__(self, message: str, parts: Sequence[Gap]):
+        self.parts = tuple(parts)
+        """Every part of the task, those with an exact form included."""
+        super().__init__(message)
+
+
+def refuse_inexact(key: str, parts: Sequence[Gap], what: str) -> None:
+    """Refuse to export unless every part is exact.
+
+    Raises:
+        InexactExportError: its message lists all parts with their fidelity.
+    """
+    inexact = [part for part in parts if part.fidelity is not Fidelity.EXACT]
+    if not inexact:
+        return
+    count = f"{len(inexact)} of its {len(parts)} parts"
+    lines = [f"task {key!r} cannot be exported as {what}: {count} have no exact form there"]
+    width = max(len(part.part) for part in parts)
+    for part in parts:
+        reason = f": {part.reason}" if part.reason else ""
+        hint = f" ({part.hint})" if part.hint else ""
+        lines.append(f"  {part.part:{width}}  {part.fidelity.value}{reason}{hint}")
+    lines.append("hint: without --native the whole task is exported; its file then needs aigo-bridge to run")
+    raise InexactExportError("\n".join(lines), parts)
 
 
 @dataclass(frozen=True)

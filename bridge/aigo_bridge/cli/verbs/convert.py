@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aigo_bridge.cli.options import VERB, AllowUrlOption, ConfigOption, EnvOption, NetworkOption, RootOption
 from aigo_bridge.codes import Code
+
+if TYPE_CHECKING:
+    from aigo_bridge.interchange.conversions import ConvertedTask
 
 app = typer.Typer(**VERB)
 
@@ -20,8 +24,9 @@ def convert(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK`, `lighteval:TASK`, or"
-            " `lm-eval:PATH`, a task or group of lm-evaluation-harness.",
+            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK`, `lighteval:TASK`,"
+            " `lm-eval:PATH`, a task or group of lm-evaluation-harness, or `inspect-hub:PATH`, an eval.yaml"
+            " of Inspect.",
         ),
     ],
     out: Annotated[
@@ -47,7 +52,10 @@ def convert(
     task_args: Annotated[
         list[str] | None,
         typer.Option(
-            "--task-arg", "-T", metavar="NAME=VALUE", help="Parameter of the benchmark. Repeatable."
+            "--task-arg",
+            "-T",
+            metavar="NAME=VALUE",
+            help="Parameter of the benchmark; repository=ORG/NAME of inspect-hub:PATH. Repeatable.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -61,7 +69,9 @@ def convert(
     allow_gaps: Annotated[
         bool,
         typer.Option(
-            "--allow-gaps", help="Of `lm-eval:PATH`, leave out what AI GO has no form for; the task says so."
+            "--allow-gaps",
+            help="Of `lm-eval:PATH` and `inspect-hub:PATH`, leave out what AI GO has no form for; the task"
+            " says so.",
         ),
     ] = False,
     to: Annotated[
@@ -72,8 +82,8 @@ def convert(
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
 ) -> None:
-    """Convert JSONL task records, a benchmark or a task of lm-evaluation-harness to an AI GO task with its
-    data set, or an AI GO task to records.
+    """Convert JSONL task records, a benchmark, a task of lm-evaluation-harness or an eval.yaml of Inspect to
+    an AI GO task with its data set, or an AI GO task to records.
 
     The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all
     reasons are listed.
@@ -84,17 +94,19 @@ def convert(
     from aigo_bridge.engine.registry import split_name
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.interchange.lm_eval.tasks.files import PREFIX
     from aigo_bridge.jsonl_spec import is_record_file
 
     with reported():
         if to not in (None, "aigo"):
             raise UsageError(f"--to: found {to!r}, expected aigo", code=Code.WRONG_OPTION)
-        if source.startswith(PREFIX):
-            converted = _lm_eval(source.removeprefix(PREFIX), out, key, root, allow=allow_gaps, force=force)
+        convert_task = _foreign(source, root, task_args or [], key=key, allow=allow_gaps)
+        if convert_task is not None:
+            converted = _write_foreign(convert_task, out, force=force)
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
         if allow_gaps:
-            raise UsageError(f"--allow-gaps: for {PREFIX}PATH only", code=Code.OPTIONS_APART)
+            raise UsageError(
+                "--allow-gaps: for lm-eval:PATH and inspect-hub:PATH only", code=Code.OPTIONS_APART
+            )
         benchmark = split_name(source)
         if benchmark is not None:
             converted = _benchmark(
@@ -178,15 +190,51 @@ def _to_records(
     return True
 
 
-def _lm_eval(source: str, out: Path, key: str | None, root: Path | None, *, allow: bool, force: bool) -> bool:
-    """Write tasks of lm-evaluation-harness as AI GO tasks; whether they could be said in AI GO."""
+@dataclass(frozen=True)
+class _Foreign:
+    """Tasks of another project that are to be converted."""
+
+    project: str
+    tasks: Callable[[], Sequence[ConvertedTask]]
+
+
+def _foreign(
+    source: str, root: Path | None, arguments: Sequence[str], *, key: str | None, allow: bool
+) -> _Foreign | None:
+    """How tasks of another project are converted; `None`: the source names none."""
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.interchange.inspect_hub import files as inspect_hub
+    from aigo_bridge.interchange.lm_eval.tasks import files as lm_eval
+
+    if source.startswith(lm_eval.PREFIX):
+        path = Path(source.removeprefix(lm_eval.PREFIX))
+        return _Foreign(
+            "lm-evaluation-harness", lambda: lm_eval.converted_tasks(path, root=root, key=key, allow=allow)
+        )
+    if source.startswith(inspect_hub.PREFIX):
+        named = dict(argument.partition("=")[::2] for argument in arguments)
+        repository = named.pop("repository", None)
+        if named:
+            raise UsageError(
+                f"-T: found {min(named)!r}, expected repository=ORG/NAME", code=Code.WRONG_OPTION
+            )
+        path = Path(source.removeprefix(inspect_hub.PREFIX))
+        return _Foreign(
+            "Inspect",
+            lambda: inspect_hub.converted_tasks(path, repository=repository, key=key, allow=allow),
+        )
+    return None
+
+
+def _write_foreign(foreign: _Foreign, out: Path, *, force: bool) -> bool:
+    """Write tasks of another project as AI GO tasks; whether they could be said in AI GO."""
     from aigo_bridge.cli.failing import show_issues, show_message
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.errors import UnsupportedPlanError, UsageError
-    from aigo_bridge.interchange.lm_eval.tasks.files import converted_tasks, planned_files, write_tasks
+    from aigo_bridge.interchange.conversions import planned_files, write_tasks
 
     try:
-        tasks = converted_tasks(Path(source), root=root, key=key, allow=allow)
+        tasks = foreign.tasks()
     except UnsupportedPlanError as error:
         show_message(str(error), error.code)
         return False
@@ -195,7 +243,7 @@ def _lm_eval(source: str, out: Path, key: str | None, root: Path | None, *, allo
         raise UsageError(
             f"{str(present[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
         )
-    path = write_tasks(tasks, out)
+    path = write_tasks(tasks, out, foreign.project)
     show_issues([issue for task in tasks for issue in task.issues])
     typer.echo(f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}  {name_of(short_path(path))}")
     for task in tasks:

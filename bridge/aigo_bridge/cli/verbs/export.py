@@ -45,8 +45,8 @@ def export(
         typer.Option(
             "--to",
             metavar="NAME|NAME-log|FORMAT",
-            help="Engine, inspect or lighteval; its logs, e.g. inspect-log; or a format for results, "
-            "every-eval-ever.",
+            help="Engine, inspect or lighteval; inspect-hub, a data set with an eval.yaml; an engine's logs,"
+            " e.g. inspect-log; or a format for results, every-eval-ever.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],

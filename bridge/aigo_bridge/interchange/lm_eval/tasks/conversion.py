@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from aigo_bridge.errors import Issue, TemplateError
-from aigo_bridge.interchange.lm_eval.tasks.definition import Definition, Function, KeyPath
+from aigo_bridge.interchange.conversions import ConvertedTask, Refusal
+from aigo_bridge.interchange.definitions import Definition, Function, KeyPath
 from aigo_bridge.interchange.lm_eval.tasks.prompts import UntranslatableError, literal, text_of
 from aigo_bridge.interchange.lm_eval.tasks.scorers import Parts, answer_scorers, choice_scorers
 from aigo_bridge.templates import SampleTemplate
@@ -34,39 +35,6 @@ _WITHOUT_FORM = {
 """Keys that stand in the way, and what they mean."""
 _ROWS = ("process_docs", "custom_dataset")
 """Keys that make the rows."""
-
-
-@dataclass(frozen=True)
-class ConvertedTask:
-    """An AI GO task with what it names as its data set."""
-
-    task: Json
-    """The document of the task."""
-    dataset: Json | None
-    """The document of its data set; `None`: its rows have to be given."""
-    issues: tuple[Issue, ...]
-    """What is different, or was left out and allowed."""
-
-    @property
-    def key(self) -> str:
-        """The task's key."""
-        key: str = self.task["key"]
-        return key
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """What stands in the way of a task."""
-
-    fatal: tuple[Issue, ...]
-    """What has no form in AI GO."""
-    lost: tuple[Issue, ...]
-    """What the task would lack; it can be allowed."""
-
-    @property
-    def issues(self) -> tuple[Issue, ...]:
-        """All of it."""
-        return (*self.fatal, *self.lost)
 
 
 def name_of(definition: Definition) -> str:

@@ -8,12 +8,11 @@ from typing import Any
 
 from aigo_bridge.access.opening import is_below
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue, SpecError, UnsupportedPlanError, UsageError
-from aigo_bridge.interchange.lm_eval.tasks.conversion import ConvertedTask, Refusal, convert, name_of
-from aigo_bridge.interchange.lm_eval.tasks.definition import Definition, read_definition
-from aigo_bridge.jsonl_spec.conversion import task_yaml
-from aigo_bridge.redaction.secrets import open_clean
-from aigo_bridge.text.json_text import key_of
+from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.interchange.conversions import ConvertedTask, all_of
+from aigo_bridge.interchange.definitions import Definition
+from aigo_bridge.interchange.lm_eval.tasks.conversion import convert, name_of
+from aigo_bridge.interchange.lm_eval.tasks.definition import read_definition
 
 PREFIX = "lm-eval:"
 """In front of a path that is to be converted."""
@@ -45,69 +44,7 @@ def converted_tasks(
         raise UsageError(f"{str(path)!r} has no task of lm-evaluation-harness", code=Code.NOTHING_THERE)
     if key is not None and len(definitions) > 1:
         raise UsageError(f"--key: there are {len(definitions)} tasks", code=Code.OPTIONS_APART)
-    tasks: list[ConvertedTask] = []
-    refusals: list[Refusal] = []
-    for definition in definitions:
-        outcome = convert(definition, key=key, allow=allow)
-        if isinstance(outcome, Refusal):
-            refusals.append(outcome)
-        else:
-            tasks.append(outcome)
-    if refusals:
-        issues = [issue for refusal in refusals for issue in refusal.issues]
-        raise _refused(issues, can_be_allowed=not any(refusal.fatal for refusal in refusals))
-    return tuple(tasks)
-
-
-def _refused(issues: Sequence[Issue], *, can_be_allowed: bool) -> UnsupportedPlanError:
-    lines = [f"no AI GO task says the same: {len(issues)} gap(s)", *(f"  - {issue}" for issue in issues)]
-    if can_be_allowed:
-        lines.append("with --allow-gaps the task is written without them, and says so")
-    return UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)
-
-
-def write_tasks(tasks: Sequence[ConvertedTask], folder: Path) -> Path:
-    """Write one task as `task.yaml` with its data set, or several in folders of their own with a run file.
-
-    Returns:
-        What there is to run.
-    """
-    if len(tasks) == 1:
-        return _write(tasks[0], folder)
-    for task in tasks:
-        _write(task, folder / task.key)
-    run = {
-        "tasks": [{"$ref": f"{task.key}/task.yaml"} for task in tasks],
-        "evaluation": {
-            "key": key_of(folder.name or "tasks"),
-            "display_name": folder.name or "tasks",
-            "description": "Tasks of lm-evaluation-harness",
-            "task_specifications": [
-                {"key": task.key, "task_key": task.key, "model_key": "model"} for task in tasks
-            ],
-        },
-    }
-    return _put(folder / "run.yaml", run)
-
-
-def planned_files(tasks: Sequence[ConvertedTask], folder: Path) -> list[Path]:
-    """What `write_tasks` writes first of all."""
-    if len(tasks) == 1:
-        return [folder / "task.yaml"]
-    return [folder / "run.yaml", *(folder / task.key / "task.yaml" for task in tasks)]
-
-
-def _write(task: ConvertedTask, folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    if task.dataset is not None:
-        _put(folder / f"{task.dataset['key']}.yaml", task.dataset)
-    return _put(folder / "task.yaml", task.task)
-
-
-def _put(path: Path, document: dict[str, Any]) -> Path:
-    with open_clean(path) as file:
-        file.write(task_yaml(document).encode())
-    return path
+    return all_of(convert(definition, key=key, allow=allow) for definition in definitions)
 
 
 # What is asked for

@@ -9,9 +9,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue
-from aigo_bridge.interchange.lm_eval.tasks.definition import Definition, Function, KeyPath
+from aigo_bridge.interchange import definitions
+from aigo_bridge.interchange.definitions import Function, KeyPath
 from aigo_bridge.interchange.lm_eval.tasks.prompts import (
     COLUMN,
     UntranslatableError,
@@ -43,29 +42,8 @@ _EXACT_MATCH = frozenset({"regexes_to_ignore", "ignore_case", "ignore_punctuatio
 _ABOUT_NUMBERS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate"})
 
 
-class Parts:
-    """What is made of a definition, and what cannot be."""
-
-    def __init__(self, definition: Definition):
-        self.definition = definition
-        self.fatal: list[Issue] = []
-        """What stands in the way."""
-        self.lost: list[Issue] = []
-        """What the task would lack; it can be allowed."""
-        self.told: list[Issue] = list(definition.warnings)
-        """What is different."""
-
-    def refuse(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note what stands in the way."""
-        self.fatal.append(self.definition.issue(path, message, Code.UNTRANSLATED, hint))
-
-    def lose(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note what would be lost."""
-        self.lost.append(self.definition.issue(path, message, Code.UNTRANSLATED, hint))
-
-    def tell(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note what is different."""
-        self.told.append(self.definition.issue(path, message, Code.UNTRANSLATED, hint, severity="warning"))
+class Parts(definitions.Parts):
+    """What is made of a definition of the harness, and what cannot be."""
 
     def text(self, *path: str) -> str | None:
         """A template of the definition as a template of AI GO; `None`: that cannot be, and is noted."""

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from aigo_bridge.errors import Issue, UnsupportedPlanError
-from aigo_bridge.interchange.lm_eval.tasks.conversion import ConvertedTask
+from aigo_bridge.interchange.conversions import ConvertedTask
 from aigo_bridge.interchange.lm_eval.tasks.files import converted_tasks
 from aigo_bridge.interchange.lm_eval.tasks.scorers import snippet
 from aigo_bridge.jsonl_spec.conversion import task_yaml

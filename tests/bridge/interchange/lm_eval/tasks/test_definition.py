@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aigo_bridge.errors import SpecError
-from aigo_bridge.interchange.lm_eval.tasks.definition import Function, read_definition
+from aigo_bridge.interchange.definitions import Function
+from aigo_bridge.interchange.lm_eval.tasks.definition import read_definition
 
 
 def written(folder: Path, **files: str) -> Path:

@@ -1,0 +1,128 @@
+"""Tasks of other projects as AI GO tasks: what came of them, and its files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import Issue, UnsupportedPlanError
+from aigo_bridge.jsonl_spec.conversion import task_yaml
+from aigo_bridge.redaction.secrets import open_clean
+from aigo_bridge.text.json_text import key_of
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ConvertedTask:
+    """An AI GO task with what it names as its data set."""
+
+    task: Json
+    """The document of the task."""
+    dataset: Json | None
+    """The document of its data set; `None`: its rows have to be given."""
+    issues: tuple[Issue, ...]
+    """What is different, or was left out and allowed."""
+    rows: Path | None = None
+    """File that has the rows, which the data set names as a file beside its own."""
+
+    @property
+    def key(self) -> str:
+        """The task's key."""
+        key: str = self.task["key"]
+        return key
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What stands in the way of a task."""
+
+    fatal: tuple[Issue, ...]
+    """What has no form in AI GO."""
+    lost: tuple[Issue, ...]
+    """What the task would lack; it can be allowed."""
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """All of it."""
+        return (*self.fatal, *self.lost)
+
+
+def all_of(outcomes: Iterable[ConvertedTask | Refusal]) -> tuple[ConvertedTask, ...]:
+    """The tasks, where none is refused.
+
+    Raises:
+        UnsupportedPlanError: some are; all reasons are listed.
+    """
+    tasks: list[ConvertedTask] = []
+    refusals: list[Refusal] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Refusal):
+            refusals.append(outcome)
+        else:
+            tasks.append(outcome)
+    if refusals:
+        issues = [issue for refusal in refusals for issue in refusal.issues]
+        raise _refused(issues, can_be_allowed=not any(refusal.fatal for refusal in refusals))
+    return tuple(tasks)
+
+
+def _refused(issues: Sequence[Issue], *, can_be_allowed: bool) -> UnsupportedPlanError:
+    lines = [f"no AI GO task says the same: {len(issues)} gap(s)", *(f"  - {issue}" for issue in issues)]
+    if can_be_allowed:
+        lines.append("with --allow-gaps the task is written without them, and says so")
+    return UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)
+
+
+def write_tasks(tasks: Sequence[ConvertedTask], folder: Path, project: str) -> Path:
+    """Write one task as `task.yaml` with its data set, or several in folders of their own with a run file.
+
+    Returns:
+        What there is to run.
+    """
+    if len(tasks) == 1:
+        return _write(tasks[0], folder)
+    for task in tasks:
+        _write(task, folder / task.key)
+    run = {
+        "tasks": [{"$ref": f"{task.key}/task.yaml"} for task in tasks],
+        "evaluation": {
+            "key": key_of(folder.name or "tasks"),
+            "display_name": folder.name or "tasks",
+            "description": f"Tasks of {project}",
+            "task_specifications": [
+                {"key": task.key, "task_key": task.key, "model_key": "model"} for task in tasks
+            ],
+        },
+    }
+    return _put(folder / "run.yaml", run)
+
+
+def planned_files(tasks: Sequence[ConvertedTask], folder: Path) -> list[Path]:
+    """What `write_tasks` writes first of all."""
+    if len(tasks) == 1:
+        return [folder / "task.yaml"]
+    return [folder / "run.yaml", *(folder / task.key / "task.yaml" for task in tasks)]
+
+
+def _write(task: ConvertedTask, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if task.dataset is not None:
+        _put(folder / f"{task.dataset['key']}.yaml", task.dataset)
+        if task.rows is not None:
+            with (
+                task.rows.open("rb") as rows,
+                open_clean(folder / task.dataset["source"]["file_path"]) as copy,
+            ):
+                shutil.copyfileobj(rows, copy)
+    return _put(folder / "task.yaml", task.task)
+
+
+def _put(path: Path, document: dict[str, Any]) -> Path:
+    with open_clean(path) as file:
+        file.write(task_yaml(document).encode())
+    return path
