@@ -117,6 +117,17 @@ def test_every_kind_of_solver_scorer_metric_source_and_parameter_has_an_example(
     assert without == []
 
 
+def test_every_scorer_and_metric_has_its_formula() -> None:
+    without = [
+        section.title
+        for section in PAGE.sections
+        if section.chapter in ("Scorers", "Metrics")
+        and section.title.startswith("`")
+        and section.prose.count("**Formula**: ") != 1
+    ]
+    assert without == []
+
+
 def test_every_example_is_valid(aigo: Run, tmp_path: Path) -> None:
     """Each as a file of its own, put in its place, beside the rows that two of them name."""
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")

@@ -9,6 +9,11 @@ import pytest
 from tests.support.commands import REPOSITORY
 from tests.support.missing import LIGHTEVAL, PARQUET, verbs_without
 
+import aigo_inspect.engine
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import MissingEngineError
+from aigo_inspect.engine import InspectEngine
+
 GOLDEN = REPOSITORY / "tests" / "golden"
 LOG = GOLDEN / "inspect" / "0.3.285-chunked.eval"
 CAPITALS = REPOSITORY / "examples" / "capitals"
@@ -89,3 +94,12 @@ def test_an_engine_that_cannot_be_loaded_is_its_own_matter(tmp_path: Path, resul
     assert unread.code == 2
     assert "engine 'lighteval' cannot be loaded" in unread.err
     assert (nothing.code, "no logs at 'nothing'" in nothing.err) == (2, True)
+
+
+def test_an_engine_that_is_too_old_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aigo_inspect.engine, "OLDEST", (9999, 1))
+    with pytest.raises(
+        MissingEngineError, match=r"is too old, this release needs 9999\.1 or later; run: "
+    ) as caught:
+        InspectEngine()
+    assert caught.value.code == Code.OLD_PACKAGE

@@ -156,3 +156,26 @@ def test_an_out_folder_that_is_a_file_is_told(aigo: Run, tmp_path: Path, tasks: 
     assert done.code == 2
     assert "--out: 'taken' cannot be used as a folder: File exists" in done.err
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_file_that_cannot_be_written_is_told_by_its_own_name(aigo: Run) -> None:
+    """Not by that of the draft beside it."""
+    aigo("init", "mine", "--template", "chat")
+    aigo(
+        "run", "mine/tasks/capitals", "--model", "scripted/mine/tasks/capitals/answers.jsonl", "--out", "runs"
+    )
+
+    done = aigo("sql", "SELECT 1", "runs/capitals.tasklog.json", "--out", "no/such.csv")
+
+    assert (done.code, done.err) == (2, "error: no/such.csv: No such file or directory [AB906]\n")
+
+
+def test_a_link_that_leads_in_a_circle_is_told(aigo: Run) -> None:
+    Path("a.tasklog.json").symlink_to("a.tasklog.json")
+
+    done = aigo("report", "a.tasklog.json", "--out", "r.html")
+
+    assert done.code == 2
+    assert done.err.startswith(
+        "error: a.tasklog.json: cannot read: Too many levels of symbolic links [AB710]"
+    )

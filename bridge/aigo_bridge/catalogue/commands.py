@@ -97,12 +97,14 @@ ENTRIES = (
         "An option is none of the benchmark's",
         "Benchmarks of an engine take that engine's options, and parameters of their own with `-T`.",
         "Correct it as the message says.",
+        Example("run inspect:inspect_evals/gsm8k --model mockllm/model --limit 1 -n 2"),
     ),
     Entry(
         Code.UNFIT_BENCHMARK,
         "A benchmark cannot be run right as asked",
         "Its rows, metrics or model would make a number that is not the benchmark's.",
         "Change what the message names.",
+        test="tests/adapters/lighteval/benchmarks/test_faults.py::test_more_examples_than_the_split_has_are_said_in_numbers",
     ),
     Entry(
         Code.UNDRAWABLE_CHART,
@@ -130,18 +132,21 @@ ENTRIES = (
         "An engine is too old, or of a release that is not known to work",
         "Its types and files differ from those that the adapter was tested with.",
         "Run the command that the message names; `aigo-bridge doctor` shows all versions.",
+        test="tests/end_to_end/test_missing_extras.py::test_an_engine_that_is_too_old_is_told_with_the_command",
     ),
     Entry(
         Code.NO_SANDBOX,
         "The local sandbox cannot be had on this machine",
         "It needs Linux, and namespaces that the kernel or the container may forbid.",
         "docs/sandbox.md says what to allow, and which other sandboxes there are.",
+        test="tests/bridge/sandbox/test_jail.py::test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason",
     ),
     Entry(
         Code.PORT_IN_USE,
         "A port cannot be used",
         "Another program has it, or this user may not.",
         "Take another, or `--port 0`.",
+        test="tests/bridge/cli/verbs/looking/test_view.py::test_a_port_that_is_taken_and_a_folder_that_is_none_are_told",
     ),
     Entry(
         Code.WRONG_LIMIT,
@@ -155,6 +160,7 @@ ENTRIES = (
         "The system refuses a file operation",
         "The disk is full, a folder cannot be written to, too many files are open.",
         "The words are the system's; nothing is left half-written.",
+        test="tests/end_to_end/test_wrong_use.py::test_a_file_that_cannot_be_written_is_told_by_its_own_name",
     ),
     Entry(
         Code.UNCODED,

@@ -174,12 +174,22 @@ ENTRIES = (
         "The rows are others than in an earlier run",
         "Results in one folder are compared with each other, which means nothing over different rows.",
         "Take the same rows again or another `--out`; the hint says what to delete where the new ones are right.",
+        test="tests/bridge/planning/test_row_locks.py::test_other_rows_are_refused_from_then_on",
     ),
     Entry(
         Code.UNEQUAL_LENGTHS,
         "Data sets side by side have different numbers of rows",
         "`keys` puts row by row together, so all of them need as many.",
         "See which one lacks rows.",
+        Example(
+            "validate pair.yaml",
+            files={
+                "rivers.jsonl": '{"river": "Rhine"}\n',
+                "pair.yaml": "key: pair\ndisplay_name: Pair\ndescription: ''\ndefinition:\n"
+                "  dataset: {keys: [capitals, rivers]}\n"
+                "  solver: {type: single_turn_solver, input_builder: {type: generic, template: '{}'}}\n",
+            },
+        ),
     ),
     Entry(
         Code.VALUE_WITHOUT_JSON,
@@ -210,5 +220,6 @@ ENTRIES = (
         "Rows are not, or cannot be shown to be, the published ones",
         "The number of rows or their digest is not the one that stands beside the revision, or none stands there.",
         "Fetch the rows anew, or write `num_rows` and `digest` into the data set's file.",
+        test="tests/bridge/planning/test_published.py::test_other_rows_than_the_published_are_refused_with_all_that_is_wrong",
     ),
 )

@@ -119,6 +119,7 @@ ENTRIES = (
         "The file holds more than is looked at",
         "It is nested too deeply, aliases or includes make it too large, or it has more problems than are listed.",
         "Mend what is listed first, or take the file apart.",
+        test="tests/bridge/jsonl_spec/test_task_files.py::test_of_very_many_problems_the_first_are_shown",
     ),
     Entry(
         Code.UNKNOWN_KEY,
@@ -178,6 +179,7 @@ ENTRIES = (
         "An environment variable is not set",
         "The text `$NAME` stays as it is. That may be meant: a price, for instance.",
         "Set the variable, or write `$$NAME` for the text itself.",
+        edited("display_name: Capitals", "display_name: $REGION"),
     ),
     Entry(
         Code.OLD_FORM,

@@ -66,6 +66,7 @@ ENTRIES = (
         "An argument behind a model's name is not known",
         "What may stand there depends on the provider or backend.",
         "Remove or correct it.",
+        Example("run task.yaml --engine lighteval --model openai/gpt-4.1,max_tokens=1,max_new_tokens=2"),
     ),
     Entry(
         Code.WRONG_SCRIPTED_RULES,
@@ -86,6 +87,7 @@ ENTRIES = (
         "A model could not be loaded into this process",
         "Its folder, tokenizer or memory is not what its backend needs.",
         "Look at the backend's own words in the message.",
+        test="tests/adapters/lighteval/models/test_backends.py::test_a_model_that_is_nowhere_is_no_folder_first_of_all",
     ),
     Entry(
         Code.FAILED_MODEL,
@@ -106,6 +108,7 @@ ENTRIES = (
         "A message has a part that cannot be sent to this model",
         "Images, audio and files reach some models only.",
         "Take a model or an engine that can, or leave these samples out.",
+        test="tests/adapters/inspect/models/test_models.py::test_what_has_no_place_in_inspect_is_an_error_of_the_sample",
     ),
     Entry(
         Code.NOT_RECORDED,

@@ -13,6 +13,11 @@ ENTRIES = (
         "An engine cannot carry out a part of the task",
         "Rather than to leave it out or do it by halves, nothing is run. The message lists every such part.",
         "Take the other engine (`--engine`), or change the part; `docs/what-runs-where.md` has all of them.",
+        edited(
+            "type: single_turn_solver",
+            "type: agent_solver",
+            command="run task.yaml --engine lighteval --model scripted/answers.jsonl",
+        ),
     ),
     Entry(
         Code.NOTHING_TO_RUN,
@@ -58,6 +63,14 @@ ENTRIES = (
         "An option has no effect on this task",
         "For instance a model where a data set is evaluated.",
         "Leave it out.",
+        Example(
+            "run controls.yaml --num-samples 2",
+            files={
+                "controls.yaml": "key: controls\ndisplay_name: Controls\ndescription: ''\ndefinition:\n  type: system_task\n"
+                "  compute_evidence_snippet: |\n    def compute_evidence():\n"
+                '        return {"metrics": {"has_owner": {"value": 1.0}}}\n'
+            },
+        ),
     ),
     Entry(
         Code.NOT_EXPORTABLE,

@@ -18,6 +18,7 @@ ENTRIES = (
         "A log cannot be opened or read",
         "This user may not, the disk or the connection fails, or the file changes while it is read.",
         "See to permissions and place, and try again.",
+        Example("score task.yaml stored.eval", files={"stored.eval": "PK\n"}),
     ),
     Entry(
         Code.NOT_A_LOG,
@@ -45,18 +46,21 @@ ENTRIES = (
         "A log was not written by aigo-bridge",
         "Going on and scoring again need the plan that our own runs leave in their logs.",
         "Import it with `aigo-bridge import`, which takes any log.",
+        test="tests/end_to_end/test_stored_numbers.py::test_what_cannot_be_recomputed_is_told",
     ),
     Entry(
         Code.OTHER_RELEASE,
         "A file was written by another release",
         "Its format is one that this release does not read.",
         "Read it with the release that wrote it, or make it again.",
+        test="tests/bridge/exporting/test_packing.py::test_a_folder_that_is_no_export_is_told",
     ),
     Entry(
         Code.UNMAPPED_LOG,
         "A part of a log could not be turned into evidence",
         "The log may be sound: our code failed at it.",
         "Report it with the message; the other samples are imported.",
+        test="tests/adapters/inspect/importing/test_frame.py::test_a_mistake_of_our_own_is_said_to_be_ours_and_costs_one_part",
     ),
     Entry(
         Code.DAMAGED_RESULT,
@@ -87,6 +91,7 @@ ENTRIES = (
         "A log is of another task than it is scored with",
         "The task, its rows or its configuration differ, so the numbers would not be those of the log.",
         "Give the task and the values that the log was made with.",
+        test="tests/bridge/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
     ),
     Entry(
         Code.EVIDENCE_NOT_WRITTEN,
@@ -114,6 +119,7 @@ ENTRIES = (
         "A provenance is missing or was changed",
         "It stands beside its result and says what made it; its digest covers all of it.",
         "Take the file that was written with the result.",
+        test="tests/bridge/provenance/test_record.py::test_a_provenance_that_is_missing_or_none_is_refused",
     ),
     Entry(
         Code.UNUSABLE_KEY,
@@ -134,5 +140,6 @@ ENTRIES = (
         "Shards are missing, or have not come to an end",
         "A merge is exact only over all of them.",
         "Run the missing ones with `run --shard K/N`; the hint has the command.",
+        test="tests/bridge/sharding/test_belonging.py::test_missing_and_doubled_shards_are_named_together",
     ),
 )

@@ -10,6 +10,10 @@ _STRING = (
     '- type: string_equals\n      ground_truth: "{{ sample.capital }}"\n      metrics:\n'
     "        - {type: mean, field: is_correct, name: Accuracy}"
 )
+_SOLVER = (
+    "    type: single_turn_solver\n    input_builder:\n      type: chat_completion\n      input_messages:\n"
+    '        - role: user\n          content: "What is the capital of {{ sample.country }}? Answer with its name only."\n'
+)
 _SNIPPET = "- type: python\n      compute_scores_snippet: |\n        def compute_scores(sample, solver_output):\n            "
 _JUDGE = (
     "      model_key: openai$gpt-4-1-nano\n      system_prompt: Judge.\n"
@@ -37,6 +41,7 @@ ENTRIES = (
         "The task, its data or its model has changed since the run began",
         "Going on would mix samples of two different tasks under one number.",
         "Start a new run.",
+        test="tests/adapters/inspect/models/test_provider.py::test_an_address_of_ones_own_is_another_version_of_the_model",
     ),
     Entry(
         Code.PLACE_IN_USE,
@@ -125,18 +130,28 @@ ENTRIES = (
         "The sandbox failed, or could not judge the code",
         "Code that a model wrote runs apart; the place where it runs broke, or its tests ended without a verdict.",
         "docs/sandbox.md says what the sandbox needs.",
+        test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_there_is_no_score",
     ),
     Entry(
         Code.MISSING_LIKELIHOODS,
         "There are no likelihoods of these texts",
         "Only some models tell how likely a given text is; chat endpoints do not.",
         "Take a model that does: `--engine lighteval --model transformers/PATH`.",
+        test="tests/bridge/scoring/test_likelihoods.py::test_likelihoods_of_other_texts_are_not_taken",
     ),
     Entry(
         Code.EXCEEDED_LIMIT,
         "A sample came to its limit",
         "A loop made all of its iterations, or the sample its tokens, without an end.",
         "Raise the limit, or set `on_max_iterations: continue` where such an end is an answer, too.",
+        edited(
+            _SOLVER,
+            "    type: multi_turn_solver\n    message_builders:\n      - type: loop\n        max_iterations: 2\n"
+            "        message_builders:\n"
+            '          - {type: chat_message, role: user, content: "The capital of {{ sample.country }}?"}\n'
+            "          - {type: generate}\n",
+            command=_RUN,
+        ),
     ),
     Entry(
         Code.WRONG_SAMPLE_DATA,
@@ -154,12 +169,16 @@ ENTRIES = (
         "A column or output does not hold the trace that is needed",
         "A solver passes recorded traces on, or a scorer looks into one, and it is none or has no answer.",
         "See what the column holds; imports write traces as they are needed.",
+        edited(
+            _SOLVER, "    type: pass_through_solver\n    trace_column: country\n", command="run task.yaml"
+        ),
     ),
     Entry(
         Code.TOO_MANY_FAILURES,
         "More samples failed than may",
         "`--fail-on-error` says how many; the run stopped there, and keeps what it has.",
         "Look at the first errors; `run --resume` goes on.",
+        test="tests/end_to_end/test_stopping.py::test_a_spent_tolerance_stops_the_run",
     ),
     Entry(
         Code.FAILED_SAMPLE,
@@ -176,5 +195,6 @@ ENTRIES = (
         "What a run came to cannot be shown, or differs from what was written",
         "The evidence and the native log are complete; the summary on the screen is not to be trusted.",
         "Use the evidence, and report it: this is a fault of aigo-bridge.",
+        test="tests/end_to_end/test_outcome_is_evidence.py::test_a_task_whose_evidence_differs",
     ),
 )

@@ -177,6 +177,7 @@ ENTRIES = (
         "A template gives no list where one is needed",
         "Choices, tests and claims are lists: a column that holds one, or a text that is one in JSON.",
         "End the template with `| tojson`, or name a column with a list.",
+        test="tests/bridge/templates/test_sample.py::test_as_list_refuses_everything_else",
     ),
     Entry(
         Code.EMPTY_CELLS,

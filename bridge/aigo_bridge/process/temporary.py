@@ -121,7 +121,11 @@ def _new_draft(target: Path) -> tuple[Path, int | None]:
     """
     while True:
         draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
-        held = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOSED_IN_CHILDREN, 0o666)
+        try:
+            held = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOSED_IN_CHILDREN, 0o666)
+        except OSError as error:
+            error.filename = str(target)  # The name that somebody has written; nobody knows a draft's.
+            raise
         if not has_locks():
             os.close(held)
             return draft, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def sources_of(locations: Iterable[Path], root: Path | None = None) -> list[Resu
     sources: dict[Path | tuple[Path, str], ResultSource] = {}
     for location in locations:
         for source in _at(location, root):
-            key = (location, source.name) if source.path is None else source.path.resolve()
+            key = (location, source.name) if source.path is None else Path(os.path.realpath(source.path))
             sources.setdefault(key, source)
     return list(sources.values())
 
