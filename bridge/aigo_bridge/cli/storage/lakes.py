@@ -82,8 +82,9 @@ def import_to_lake(
         UsageError: there are no logs, or the lake is none.
     """
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.lake.importing import KNOWN, NO_LOG, UNFINISHED, import_into
+    from aigo_bridge.lake.importing import import_into
     from aigo_bridge.lake.pieces import Piece, pieces_at
+    from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
 
     quiet = (KNOWN, NO_LOG, UNFINISHED)
 
