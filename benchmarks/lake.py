@@ -10,8 +10,8 @@ worker's run, driver included, by those of the driver and of half of the other r
 
 `driver at 16` is the driver's share of the time when 16 workers are busy: a log takes them w / 16 seconds,
 the driver d, so that its share is 16 d / w. For d, 16 processes are handed 2,000 and 10,000 logs and answer
-at once, with the report and the entry of a real one: d is what each of the 8,000 more costs the driver, and what
-is over is its start, most of it the forks.
+at once, with the report and the entry of a real one: d is what each of the 8,000 more costs the driver, and
+what is over is its start, most of it the forks.
 """
 
 from __future__ import annotations
