@@ -94,7 +94,11 @@ def test_lost_workers_cost_their_logs_only(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (["--lake", "lake", "--on", "dask"], "--on: found 'dask', expected ray"),
-        (["--on", "ray"], "--on: for an import into a lake (--lake LAKE)"),
+        (["--on", "ray", "--watch"], "--watch, --on: for an import into a lake (--lake LAKE)"),
+        (
+            ["--on", "ray", "--format", "parquet", "--out", "archive"],
+            "--on: for an import into a lake (--lake archive; --format parquet --out means a lake where",
+        ),
         (["--lake", "lake", "--workers", "2"], "--workers: with --on ray only"),
         (["--lake", "lake", "--on", "ray", "--jobs", "2"], "--jobs: not with --on ray"),
         (["--lake", "lake", "--on", "ray", "--ray-address", "ray://h:1"], "expected HOST:PORT or auto"),

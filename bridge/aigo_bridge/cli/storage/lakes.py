@@ -106,7 +106,11 @@ def import_to_lake(
         return take(pieces_at(logs))
     from aigo_bridge.lake.watching import watch as look
 
-    look(logs, watch, lambda pieces: _nothing(take(pieces)))
+    try:
+        look(logs, watch, lambda pieces: _nothing(take(pieces)))
+    except KeyboardInterrupt:
+        note(f"{lake}: what was imported is complete; the same command goes on with what is new")
+        raise
     return 0
 
 

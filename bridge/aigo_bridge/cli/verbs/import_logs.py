@@ -188,8 +188,8 @@ def import_logs(
             provenance=provenance,
             recompute=_recompute(recompute, dataset, root),
         )
-        lake = _lake(lake, out, output_format, watch=watch)
-        _check_cluster(on, lake, jobs, {"--ray-address": ray_address, "--workers": workers})
+        lake = _lake(lake, out, output_format, {"--watch": watch, "--on": on is not None})
+        _check_cluster(on, jobs, {"--ray-address": ray_address, "--workers": workers})
         if lake is not None or source is not None:
             if lake is not None:
                 from aigo_bridge.cli.storage.lakes import import_to_lake, refuse_with_lake
@@ -237,7 +237,7 @@ def _check_choices(values: Mapping[str, str]) -> None:
             )
 
 
-def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> str | None:
+def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str, bool]) -> str | None:
     """The lake that is imported into; `None`: none is."""
     from aigo_bridge.errors import UsageError
 
@@ -245,12 +245,22 @@ def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> st
         from aigo_bridge.cli.storage.lakes import names_lake
 
         lake = _lake_out(out) if names_lake(out) else None
-    if lake is None and watch:
-        raise UsageError("--watch: for an import into a lake (--lake LAKE)", code=Code.OPTIONS_APART)
+    names = [name for name, is_used in options.items() if is_used]
+    if lake is None and names:
+        place = _lake_out(out) if output_format == "parquet" else "LAKE"
+        hint = (
+            "; --format parquet --out means a lake where one is, or where the name is lake or ends in .lake,"
+            " -lake or _lake"
+            if output_format == "parquet"
+            else ""
+        )
+        raise UsageError(
+            f"{', '.join(names)}: for an import into a lake (--lake {place}{hint})", code=Code.OPTIONS_APART
+        )
     return lake
 
 
-def _check_cluster(on: str | None, lake: str | None, jobs: int | None, others: Mapping[str, object]) -> None:
+def _check_cluster(on: str | None, jobs: int | None, others: Mapping[str, object]) -> None:
     from aigo_bridge.errors import UsageError
 
     if on not in (None, "ray"):
@@ -258,8 +268,6 @@ def _check_cluster(on: str | None, lake: str | None, jobs: int | None, others: M
     names = [name for name, value in others.items() if value is not None]
     if on is None and names:
         raise UsageError(f"{', '.join(names)}: with --on ray only", code=Code.OPTIONS_APART)
-    if on is not None and lake is None:
-        raise UsageError("--on: for an import into a lake (--lake LAKE)", code=Code.OPTIONS_APART)
     if on is not None and jobs is not None:
         raise UsageError("--jobs: not with --on ray, where --workers says it", code=Code.OPTIONS_APART)
 
