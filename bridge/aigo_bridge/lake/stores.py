@@ -41,7 +41,7 @@ class Store(Protocol):
         """The files below a folder, by their names; those that are being written are none."""
         ...
 
-    def names(self, folder: str) -> list[str]:
+    def names(self, folder: str) -> Sequence[str]:
         """The names of `list` alone, which cost less."""
         ...
 
@@ -91,7 +91,7 @@ class Folder:
                 found.append(Named(name, status.st_size, status.st_mtime))
         return found
 
-    def names(self, folder: str) -> list[str]:
+    def names(self, folder: str) -> Sequence[str]:
         # Texts and not paths, and no file is looked at: a driver does this for each log of the lake.
         found: list[str] = []
         for place, folders, names in os.walk(self.root / folder):
@@ -163,7 +163,7 @@ class Bucket:
         cut = len(self.root.key) + 1
         return [Named(one.key[cut:], one.size, one.modified) for one in find(self.root.below(folder))]
 
-    def names(self, folder: str) -> list[str]:
+    def names(self, folder: str) -> Sequence[str]:
         return [one.name for one in self.list(folder)]
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
