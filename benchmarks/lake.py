@@ -9,8 +9,9 @@ more than the clock does. `speed-up` is what two workers would reach on two free
 worker's run, driver included, by those of the driver and of half of the other run's workers.
 
 `driver at 16` is the driver's share of the time when 16 workers are busy: a log takes them w / 16 seconds,
-the driver d, so that its share is 16 d / w. For d, 16 processes are handed 10,000 logs and answer at once,
-with the report and the entry of a real one: what a log costs the driver without what its start costs.
+the driver d, so that its share is 16 d / w. For d, 16 processes are handed 2,000 and 10,000 logs and answer
+at once, with the report and the entry of a real one: d is what each of the 8,000 more costs the driver, and
+what is over is its start, most of it the forks.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def simulate(logs: Path, lake: Path, count: int) -> float:
     import_into(str(lake), pieces_at([str(logs / "000000.eval")]), ImportOptions(jobs=1), lambda _: None)
     (entry,) = (lake / "manifest").glob("log-*")
     entry.rename(entry.with_name(entry.name.replace("log-", "real-")))
-    folder = logs.with_name("many")
+    folder = logs.with_name(f"many-{count}")
     folder.mkdir()
     for number in range(count):
         folder.joinpath(f"{number:06d}.eval").touch()
@@ -131,7 +132,12 @@ def main() -> None:
                 f" {per_log['driver']:.2f} ms and a worker {per_log['workers']:.1f} ms of CPU"
             )
             shutil.rmtree(lake)
-        driver = simulate(Path(folder, "logs"), Path(folder, "simulated"), 10_000) / 10_000
+        few, many = (
+            simulate(Path(folder, "logs"), Path(folder, f"simulated-{count}"), count)
+            for count in (2_000, 10_000)
+        )
+        driver = (many - few) / 8_000
+        print(f"driver with 16: {1000 * driver:.3f} ms for a log, {few - 2_000 * driver:.2f} s for its start")
         for workers, one in rows.items():
             worker = one["workers"] / one["logs"]
             print(

@@ -17,6 +17,7 @@ from aigo_bridge.engine.engine import (
     LogExporter,
     LogImporter,
     NativeTasks,
+    RangeImporter,
     RunningLogs,
     TaskExporter,
 )
@@ -139,9 +140,16 @@ def _run_id(log: Path) -> str | None:
     return run_id(log)
 
 
+def _log_ranges() -> RangeImporter:
+    from aigo_inspect.importing.ranges import InspectRanges
+
+    return InspectRanges()
+
+
 CAPABILITIES = Capabilities(
     checks=_checks,
     logs=_logs,
+    log_ranges=_log_ranges,
     running=_running,
     traces=_traces,
     model=_model,

@@ -68,6 +68,9 @@ def test_what_arrives_is_imported_until_it_is_stopped(tmp_path: Path, aigo: Run)
             process.kill()
             raise
     assert code == 130
+    text = (tmp_path / "told").read_text("utf-8")
+    assert "the same command goes on with what is new" in text
+    assert "--resume" not in text
     listed = aigo("lake", "list", "team.lake", "--json")
     assert listed.code == 0, listed.err
     assert {entry["run_id"] for entry in listed.json} == {"run-a", "run-b"}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import re
 import signal
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet  # type: ignore[import-untyped]  # has no types
 from tests.conformance.sharding import normalised
 from tests.support.commands import REPOSITORY, Run
 from tests.support.forked import start
+from tests.support.lakes import make_log
 from tests.support.running import wait_until
 from tests.support.storage import BUCKET, KEY_ID, S3, SECRET, faulty, reached, s3_server
 
@@ -114,8 +117,16 @@ def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
         refused = aigo("run", TASK, "--model", MODEL, *part)
         assert refused.code == 2
         assert f"s3://{BUCKET}/shards/shard-3-of-3' has this shard already" in refused.err
+        again = aigo("run", TASK, "--model", MODEL, *part, "--resume")
+        assert (again.code, "is complete" in again.err) == (0, True), again.err
         merged = aigo("merge", f"s3://{BUCKET}/shards", "--out", f"s3://{BUCKET}/merged")
+        reported = aigo("report", f"s3://{BUCKET}/merged", "--out", f"s3://{BUCKET}/pages/all.html")
+        assert reported.code == 0, reported.err
+        imported = aigo("import", f"s3://{BUCKET}/shards/**/*.eval", "--out", f"s3://{BUCKET}/imported")
+        assert imported.code == 0, imported.err
     assert merged.code == whole.code, merged.err
+    assert s3.get("pages/all.html").endswith(b"</html>\n")
+    assert len([key for key in s3.names("imported/") if key.endswith(".tasklog.json")]) == 3
     taken = s3.take("merged", tmp_path / "merged")
     assert normalised(taken / RESULT) == normalised(tmp_path / "whole" / RESULT)
     assert not [key for key in s3.names() if "lease" in key]
@@ -190,13 +201,66 @@ def test_a_killed_run_goes_on_from_what_is_in_the_storage(s3: S3, aigo: Run, tmp
         process.wait()
     kept = answers()
     assert s3.names("killed/slow.tasklog.json") == []
-    done = aigo(*words, "--resume", "--json")
+    faults = itertools.cycle([None, None, "cut", None, "error", None, None, "slow-down", None])
+    with (
+        faulty(s3.address, lambda method, path, number: next(faults)) as address,
+        pytest.MonkeyPatch.context() as patch,
+        reached(address, patch),
+    ):
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        done = aigo(*words, "--resume", "--json")
     assert done.code == 0, done.err
     assert "another process writes there, or was killed" in done.err
     assert done.json["samples"]["scored"] == 40
     assert 2 <= kept < 40
     assert not [key for key in s3.names("killed/") if "answers" in key or "lease" in key]
     assert len(json.loads(s3.get("killed/slow.tasklog.json"))["evidence"]["samples"]) == 40
+
+
+def test_a_lake_in_a_storage_is_whole_after_killed_imports_and_compactions(
+    s3: S3, aigo: Run, tmp_path: Path
+) -> None:
+    for name in ("a", "b", "c"):
+        s3.put(f"logs/{name}.eval", make_log(tmp_path / f"{name}.eval", run=name).read_bytes())
+    lake = f"s3://{BUCKET}/lake"
+    words = ["import", f"s3://{BUCKET}/logs/**", "--format", "parquet", "--out", lake, "--jobs", "1"]
+
+    def killed(words: list[str], prefix: str, most: int) -> None:
+        """A command, killed when so many objects are there, and not all."""
+        process = start(["aigo-bridge", *words], cwd=tmp_path, env=s3.environment)
+        try:
+            wait_until(process, lambda: len([key for key in s3.names("lake/") if prefix in key]) >= most)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    killed(words, "data/", 2)
+    killed(words, "manifest/", 1)
+    assert len(s3.names("lake/manifest/")) < 3
+    faults = itertools.cycle([None, "error", None, None, "cut", None, None, None, "slow-down", None])
+    with (
+        faulty(s3.address, lambda method, path, number: next(faults)) as address,
+        pytest.MonkeyPatch.context() as patch,
+        reached(address, patch),
+    ):
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        done = aigo(*words)
+    assert done.code == 0, done.err
+    assert aigo(*words).err == f"{lake}: 0 imported, 3 there already\n"
+    killed(["lake", "compact", lake], "by_run=compacted", 2)
+    verified = aigo("lake", "verify", lake)
+    assert verified.code == 0, verified.err
+    compacted = aigo("lake", "compact", lake)
+    assert compacted.code == 0, compacted.err
+    assert aigo("lake", "verify", lake).code == 0
+    assert [key for key in s3.names("lake/data/") if "by_run=compacted" not in key] == []
+    counted = aigo("sql", "SELECT count(*) AS n FROM samples", lake)
+    assert counted.out.split()[-1] == "6", counted.err
+    # Its evidence says where a log lies, and nothing of copies of it.
+    (taken,) = s3.take("lake/data/evidence", tmp_path / "evidence").rglob("*.parquet")
+    lines = parquet.ParquetFile(taken).read(columns=["line"]).column("line").to_pylist()
+    sources = set(re.findall(r'"source_uri":"([^"]*)"', "".join(lines)))
+    assert sources == {f"s3://{BUCKET}/logs/{name}.eval" for name in ("a", "b", "c")}
 
 
 def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ With `none` the context is empty and the metadata has `{"context": {"left_out": 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_inspect.importing.frame import Totals, frame_of
+from aigo_inspect.logs.index import SampleRef
 from aigo_inspect.logs.reader import LogReader
 from aigo_inspect.logs.shapes import FRAME
 from aigo_inspect.mapping.events import EventChoice
@@ -300,31 +301,56 @@ def write_json(log: LogReader, output: Path, options: ImportOptions, loss: LossR
             # Inspect's members are sound all the same.
             log.note("_aigo/", error)
             loss.clear()
-    totals = Totals()
-    reductions = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
     # Secrets are taken out where the log is read.
     with open_for_replacing(output, clean=False) as file, no_collections():
         writer = DocumentWriter(file)
-        _keep_freed_memory()
-        for trial, is_first in marked(read_trials(log, keep=options.events, loss=loss)):
-            if is_first:
-                if writer.num_samples:
-                    writer.extend([SAMPLE_END])
-                reduced = reductions.get(str(trial.sample_id))
-                if reduced:
-                    loss.kept[REDUCED] += len(reduced)
-                writer.sample(sample_start(trial.sample_id, reduced))
-            else:
-                writer.extend([b","])
-            totals.count_trial(trial, first=is_first)
-            writer.extend(trial_pieces(trial, options.context))
-            # Freed before the next one is made, not after.
-            del trial
-        if writer.num_samples:
-            writer.extend([SAMPLE_END])
-        frame = frame_of(log.header, totals, log.damage, loss)
-        _finish(writer, frame)
+        totals = write_samples(log, writer, options, loss, reduced_scores(log, loss))
+        finish(writer, frame_of(log.header, totals, log.damage, loss))
     loss.changed.update(log.changes)
+    return totals
+
+
+def reduced_scores(log: LogReader, loss: LossReport) -> dict[str, list[dict[str, Any]]]:
+    """Id of a sample → its scores over all trials, where a log has several."""
+    return aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
+
+
+def write_samples(
+    log: LogReader,
+    writer: DocumentWriter,
+    options: ImportOptions,
+    loss: LossReport,
+    reductions: Mapping[str, list[dict[str, Any]]],
+    refs: Sequence[SampleRef] | None = None,
+) -> Totals:
+    """Write samples of an open log; returns what they add up to.
+
+    Args:
+        log: the log.
+        writer: of the result.
+        options: how they are imported.
+        loss: where counts go.
+        reductions: id of a sample → its scores over all trials.
+        refs: the samples, those of an id next to each other; `None`: all.
+    """
+    totals = Totals()
+    _keep_freed_memory()
+    for trial, is_first in marked(read_trials(log, refs, keep=options.events, loss=loss)):
+        if is_first:
+            if writer.num_samples:
+                writer.extend([SAMPLE_END])
+            reduced = reductions.get(str(trial.sample_id))
+            if reduced:
+                loss.kept[REDUCED] += len(reduced)
+            writer.sample(sample_start(trial.sample_id, reduced))
+        else:
+            writer.extend([b","])
+        totals.count_trial(trial, first=is_first)
+        writer.extend(trial_pieces(trial, options.context))
+        # Freed before the next one is made, not after.
+        del trial
+    if writer.num_samples:
+        writer.extend([SAMPLE_END])
     return totals
 
 
@@ -345,7 +371,7 @@ def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | N
             totals.trials += len(trials)
             totals.failed += any(trial.get("errors") for trial in trials)
             loss.kept["sample"] += len(trials)
-        _finish(writer, carried_frame(log))
+        finish(writer, carried_frame(log))
     return totals
 
 
@@ -353,7 +379,8 @@ _NO_SAMPLES = orjson.Fragment(b"[\n]")
 """Laid out as any list of samples."""
 
 
-def _finish(writer: DocumentWriter, frame: dict[str, object]) -> None:
+def finish(writer: DocumentWriter, frame: dict[str, object]) -> None:
+    """Write what stands behind the samples of a result."""
     evidence = frame.pop("evidence", None)
     fields = (
         {key: value for key, value in evidence.items() if key != "samples"}
@@ -387,7 +414,7 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
         UsageError: pyarrow is not installed.
     """
     totals = Totals()
-    reduced = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
+    reduced = reduced_scores(log, loss)
     with written_tables(folder, loss) as (tables, draft):
         for trial, first in marked(read_trials(log, keep=keep, loss=loss)):
             totals.count_trial(trial, first=first)

@@ -23,6 +23,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage, kind_of
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_bridge.storage.mirrored import named
 from aigo_bridge.text.json_text import DEEPEST, without_depths
 from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.index import (
@@ -105,8 +106,8 @@ class LogReader:
     def __init__(
         self, source: Source, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
     ):
-        self.location = redaction.text(source.name)
-        """The location as the user named it, without secrets."""
+        self.location = redaction.text(named(source.name))
+        """The location as the user named it, without secrets; of a copy the address that it is of."""
         self.address = source.name
         """The location to open it at."""
         self.damage: list[Damage] = []

@@ -6,6 +6,7 @@ reading are separate on purpose: a log can be read back later, on another machin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from aigo_bridge.engine.benchmarks import Benchmarks
 from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError
-from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport, LossReport
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import StoredNumbers
@@ -71,6 +72,55 @@ class LogImporter(Protocol):
 
         Raises:
             UsageError: a location names nothing, or an option is wrong.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """What became of a part of a log's samples."""
+
+    samples: int
+    loss: LossReport
+    redacted: Counter[str]
+    totals: object
+    """What they add up to, as the importer itself counts it; goes from one process to another."""
+
+
+class RangeImporter(Protocol):
+    """Turns a large log into a result log by parts, in any number of processes. Line by line the parts, then
+    the frame, are what `LogImporter` writes.
+    """
+
+    def count(self, log: Path, options: ImportOptions) -> int | None:
+        """How many samples a log of this machine has; `None`: it is to be read as a whole.
+
+        Raises:
+            EvidenceError: it cannot be read.
+        """
+        ...
+
+    def import_range(
+        self, log: Path, output: Path, options: ImportOptions, first: int, end: int
+    ) -> LogRange | None:
+        """Write samples `first` to `end` (not included) as a plain `.json` result log of their own.
+
+        Returns:
+            What they add up to; `None`: something is damaged, or depends on other samples, so that the log is
+            to be read as a whole.
+
+        Raises:
+            EvidenceError: it cannot be read.
+        """
+        ...
+
+    def import_frame(
+        self, log: Path, output: Path, options: ImportOptions, ranges: Sequence[LogRange]
+    ) -> ImportReport:
+        """Write a result log without samples, whose numbers are those of all ranges.
+
+        Raises:
+            EvidenceError: it cannot be read.
         """
         ...
 
@@ -198,6 +248,8 @@ class Capabilities:
     """What of its framework is installed, for `aigo-bridge doctor`; imports nothing heavy."""
     logs: Callable[[], LogImporter] | None = None
     """Import of the framework's own logs."""
+    log_ranges: Callable[[], RangeImporter] | None = None
+    """The same by parts of a log, for large ones."""
     running: Callable[[], RunningLogs] | None = None
     """Runs that go on, looked at by their logs."""
     traces: Callable[[str], Iterator[Mapping[str, Any]]] | None = None

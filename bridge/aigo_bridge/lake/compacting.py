@@ -239,7 +239,7 @@ def _clear_away(store: Store, earlier: State, changed: bool) -> int:
         stem = one.name.rpartition("/")[2].removesuffix(".parquet")
         is_compacted = _PART.fullmatch(stem) is not None
         # A log that the manifest has is written by nobody, or in vain.
-        if is_compacted or stem in known or now - one.modified > ABANDONED:
+        if is_compacted or stem.partition(".")[0] in known or now - one.modified > ABANDONED:
             store.remove(one.name)
             count += one.name not in replaced
     return count

@@ -195,7 +195,7 @@ def load_state(store: Store) -> State:
         StorageError: it cannot be read.
     """
     for _ in range(_TRIES):
-        names = [one.name for one in store.list(MANIFEST)]
+        names = store.names(MANIFEST)
         bases = sorted(name for name in names if name.startswith(f"{MANIFEST}/base-"))
         logs = [name for name in names if name.startswith(f"{MANIFEST}/log-")]
         contents = store.read([*bases[-1:], *logs])

@@ -126,13 +126,12 @@ class LakeReader:
 
     def _write_logs(self, state: State, folder: Path) -> list[Path]:
         names = _names(self.results())
-        written: dict[str, Path] = {}
-        for source in state.sources(EVIDENCE, self.selection):
-            with _Logs(folder, names) as logs:
+        with _Logs(folder, names) as logs:
+            for source in state.sources(EVIDENCE, self.selection):
                 for batch in batches_of(self.store, EVIDENCE, source):
                     for row in batch.select(["log", "line"]).to_pylist():
                         logs.add(row["log"], row["line"])
-            written |= logs.written
+        written = logs.written
         missing = names.keys() - written.keys()
         if missing:
             text = f"{len(missing)} result(s) have no evidence in it, {min(missing)} among them"

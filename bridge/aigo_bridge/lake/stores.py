@@ -16,6 +16,8 @@ from aigo_bridge.storage.addresses import Address, is_address, parse
 from aigo_bridge.storage.mirrored import address_of
 
 _DRAFT = re.compile(r"\.lake\.json\..*\.draft")
+_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_SMALL = 1 << 16
 _AT_ONCE = 500
 """Small objects that are read together."""
 
@@ -37,6 +39,10 @@ class Store(Protocol):
 
     def list(self, folder: str) -> list[Named]:
         """The files below a folder, by their names; those that are being written are none."""
+        ...
+
+    def names(self, folder: str) -> Sequence[str]:
+        """The names of `list` alone, which cost less."""
         ...
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
@@ -79,22 +85,33 @@ class Folder:
 
     def list(self, folder: str) -> list[Named]:
         found: list[Named] = []
+        for name in self.names(folder):
+            with suppress(FileNotFoundError):
+                status = (self.root / name).stat()
+                found.append(Named(name, status.st_size, status.st_mtime))
+        return found
+
+    def names(self, folder: str) -> Sequence[str]:
+        # Texts and not paths, and no file is looked at: a driver does this for each log of the lake.
+        found: list[str] = []
         for place, folders, names in os.walk(self.root / folder):
             folders.sort()
-            for name in sorted(names):
-                path = Path(place, name)
-                with suppress(FileNotFoundError):
-                    status = path.stat()
-                    if not name.startswith("."):
-                        below = path.relative_to(self.root).as_posix()
-                        found.append(Named(below, status.st_size, status.st_mtime))
+            below = Path(place).relative_to(self.root).as_posix()
+            found += [f"{below}/{name}" for name in sorted(names) if not name.startswith(".")]
         return found
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
         contents: dict[str, bytes] = {}
         for name in names:
             with suppress(FileNotFoundError):
-                contents[name] = (self.root / name).read_bytes()
+                handle = os.open(f"{self.root}{os.sep}{name}", _TO_READ)
+                try:
+                    parts = [os.read(handle, _SMALL)]
+                    while len(parts[-1]) == _SMALL:
+                        parts.append(os.read(handle, _SMALL))
+                finally:
+                    os.close(handle)
+                contents[name] = parts[0] if len(parts) == 1 else b"".join(parts)
         return contents
 
     def exists(self, name: str) -> bool:
@@ -145,6 +162,9 @@ class Bucket:
 
         cut = len(self.root.key) + 1
         return [Named(one.key[cut:], one.size, one.modified) for one in find(self.root.below(folder))]
+
+    def names(self, folder: str) -> Sequence[str]:
+        return [one.name for one in self.list(folder)]
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
         from aigo_bridge.storage.objects import tried

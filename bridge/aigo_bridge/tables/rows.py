@@ -50,12 +50,20 @@ def rows_of(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
         yield {column: _fitting(row.get(column), kind) for column, kind in columns.items()}
 
 
-def rows_of_all(reader: LogReader, name: str) -> Iterator[tuple[TableName, Row]]:
+def rows_of_all(
+    reader: LogReader,
+    name: str,
+    *,
+    first: int = 0,
+    counts: dict[int | None, SampleCounts] | None = None,
+) -> Iterator[tuple[TableName, Row]]:
     """The rows of all tables that one result has, each with its table, of one reading.
 
     Args:
         reader: of the result.
         name: of the result, for its rows.
+        first: position of its first sample: of a result whose samples are read in parts.
+        counts: run → what stands behind its metrics, of samples before these; these are added.
 
     Raises:
         EvidenceError: as `rows_of`.
@@ -66,7 +74,7 @@ def rows_of_all(reader: LogReader, name: str) -> Iterator[tuple[TableName, Row]]
         return table, {column: _fitting(row.get(column), kind) for column, kind in kinds[table].items()}
 
     head = _head(reader.frame(), name)
-    counts: dict[int | None, _Counts] = {}
+    counts = {} if counts is None else counts
     for part in reader.parts():
         if isinstance(part, FramePart):
             log = reader.typed_frame(part)
@@ -74,8 +82,8 @@ def rows_of_all(reader: LogReader, name: str) -> Iterator[tuple[TableName, Row]]
             for row in _metrics_of(log, name, counts):
                 yield fitting("metrics", row)
             continue
-        counts.setdefault(part.run, _Counts()).add(part.value)
-        key = {**head, **_key(part)}
+        counts.setdefault(part.run, SampleCounts()).add(part.value)
+        key = {**head, **_key(part), "sample": first + part.position}
         for table, rows in _BY_SAMPLE.items():
             for row in rows(part.value):
                 yield fitting(table, {**key, **row})
@@ -169,7 +177,7 @@ def _moment(seconds: int) -> str:
 
 
 @dataclass
-class _Counts:
+class SampleCounts:
     """What stands behind the metrics of a task, or of one of its runs."""
 
     samples: int = 0
@@ -182,6 +190,12 @@ class _Counts:
         self.samples += 1
         self.excluded += bool(rules_of(sample))
         self.scored.update({str(score["scorer"]) for score in _scores(sample) if score["counted"]})
+
+    def merge(self, counts: SampleCounts) -> None:
+        """Add what stands behind the same metrics in other samples."""
+        self.samples += counts.samples
+        self.excluded += counts.excluded
+        self.scored.update(counts.scored)
 
     def of(self, scorer: str | None) -> Row:
         """What stands behind a metric; nothing where no sample says it."""
@@ -198,15 +212,15 @@ class _Counts:
 
 
 def _metrics(reader: LogReader, name: str) -> Iterator[Row]:
-    counts: dict[int | None, _Counts] = {}
+    counts: dict[int | None, SampleCounts] = {}
     for part in reader.parts():
         if not isinstance(part, FramePart):
-            counts.setdefault(part.run, _Counts()).add(part.value)
+            counts.setdefault(part.run, SampleCounts()).add(part.value)
             continue
         yield from _metrics_of(reader.typed_frame(part), name, counts)
 
 
-def _metrics_of(log: TaskResultLog, name: str, counts: Mapping[int | None, _Counts]) -> Iterator[Row]:
+def _metrics_of(log: TaskResultLog, name: str, counts: Mapping[int | None, SampleCounts]) -> Iterator[Row]:
     head, evidence = _head(log, name), log.evidence
     if evidence is None:
         return
@@ -220,7 +234,7 @@ def _metrics_of(log: TaskResultLog, name: str, counts: Mapping[int | None, _Coun
             yield {**head, "reason": error.message}
 
 
-def _values(head: Row, metric: MetricData, counts: _Counts | None) -> Iterator[Row]:
+def _values(head: Row, metric: MetricData, counts: SampleCounts | None) -> Iterator[Row]:
     behind = {} if counts is None else counts.of(metric.scorer_key)
     for name, value in metric.values.items():
         yield {

@@ -12,6 +12,7 @@ from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_bridge.lake.importing import HandOut
     from aigo_bridge.lake.reading import LakeTables
     from aigo_bridge.tables.results import Results
 
@@ -75,15 +76,17 @@ def import_to_lake(
     options: ImportOptions,
     tell: Callable[[ImportReport], None],
     watch: float | None,
+    hand_out: HandOut | None = None,
 ) -> int:
-    """Import logs into a lake; the worst exit code.
+    """Import logs into a lake; the worst exit code. `hand_out`: as for `import_into`.
 
     Raises:
         UsageError: there are no logs, or the lake is none.
     """
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.lake.importing import KNOWN, NO_LOG, UNFINISHED, import_into
+    from aigo_bridge.lake.importing import import_into
     from aigo_bridge.lake.pieces import Piece, pieces_at
+    from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
 
     quiet = (KNOWN, NO_LOG, UNFINISHED)
 
@@ -92,7 +95,7 @@ def import_to_lake(
             tell(report)
 
     def take(pieces: list[Piece]) -> ExitCode:
-        tally = import_into(lake, pieces, options, told, finished_only=watch is not None)
+        tally = import_into(lake, pieces, options, told, finished_only=watch is not None, hand_out=hand_out)
         parts = [f"{tally.imported} imported", f"{tally.known} there already"]
         parts += [f"{tally.no_logs} no logs"] if tally.no_logs else []
         parts += [f"{tally.unfinished} not finished"] if tally.unfinished else []
@@ -103,7 +106,11 @@ def import_to_lake(
         return take(pieces_at(logs))
     from aigo_bridge.lake.watching import watch as look
 
-    look(logs, watch, lambda pieces: _nothing(take(pieces)))
+    try:
+        look(logs, watch, lambda pieces: _nothing(take(pieces)))
+    except KeyboardInterrupt:
+        note(f"{lake}: what was imported is complete; the same command goes on with what is new")
+        raise
     return 0
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +17,7 @@ from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+    from aigo_bridge.lake.importing import HandOut
     from aigo_bridge.plan.logged_plan import LoggedPlan
     from aigo_bridge.plan.plan import TaskPlan
 
@@ -122,6 +125,24 @@ def import_logs(
     interval: Annotated[
         float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Between two looks of --watch.")
     ] = 10,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="ray", help="Into a lake: import on the workers of a Ray cluster."),
+    ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address",
+            metavar="HOST:PORT|auto",
+            help="With --on ray: the cluster. [one of this machine, as long as the import takes]",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, metavar="N", help="With --on ray: processes at a time. [one for each CPU]"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports for programs.")] = False,
 ) -> None:
     """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
@@ -167,13 +188,18 @@ def import_logs(
             provenance=provenance,
             recompute=_recompute(recompute, dataset, root),
         )
-        lake = _lake(lake, out, output_format, watch=watch)
+        lake = _lake(lake, out, output_format, {"--watch": watch, "--on": on is not None})
+        _check_cluster(on, jobs, {"--ray-address": ray_address, "--workers": workers})
         if lake is not None or source is not None:
             if lake is not None:
                 from aigo_bridge.cli.storage.lakes import import_to_lake, refuse_with_lake
 
                 refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
-                code = import_to_lake(lake, logs, options, tell, interval if watch else None)
+                with _hand_out(on, ray_address, workers) as (hand_out, count):
+                    code = import_to_lake(
+                        lake, logs, replace(options, jobs=count or jobs), tell, interval if watch else None,
+                        hand_out,
+                    )  # fmt: skip
             else:
                 code = _traces(logs, str(source), out, options, engine, tell)
             if as_json:
@@ -211,7 +237,7 @@ def _check_choices(values: Mapping[str, str]) -> None:
             )
 
 
-def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> str | None:
+def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str, bool]) -> str | None:
     """The lake that is imported into; `None`: none is."""
     from aigo_bridge.errors import UsageError
 
@@ -219,9 +245,48 @@ def _lake(lake: str | None, out: Path, output_format: str, *, watch: bool) -> st
         from aigo_bridge.cli.storage.lakes import names_lake
 
         lake = _lake_out(out) if names_lake(out) else None
-    if lake is None and watch:
-        raise UsageError("--watch: for an import into a lake (--lake LAKE)", code=Code.OPTIONS_APART)
+    names = [name for name, is_used in options.items() if is_used]
+    if lake is None and names:
+        place = _lake_out(out) if output_format == "parquet" else "LAKE"
+        hint = (
+            "; --format parquet --out means a lake where one is, or where the name is lake or ends in .lake,"
+            " -lake or _lake"
+            if output_format == "parquet"
+            else ""
+        )
+        raise UsageError(
+            f"{', '.join(names)}: for an import into a lake (--lake {place}{hint})", code=Code.OPTIONS_APART
+        )
     return lake
+
+
+def _check_cluster(on: str | None, jobs: int | None, others: Mapping[str, object]) -> None:
+    from aigo_bridge.errors import UsageError
+
+    if on not in (None, "ray"):
+        raise UsageError(f"--on: found {on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
+    names = [name for name, value in others.items() if value is not None]
+    if on is None and names:
+        raise UsageError(f"{', '.join(names)}: with --on ray only", code=Code.OPTIONS_APART)
+    if on is not None and jobs is not None:
+        raise UsageError("--jobs: not with --on ray, where --workers says it", code=Code.OPTIONS_APART)
+
+
+@contextmanager
+def _hand_out(
+    on: str | None, address: str | None, workers: int | None
+) -> Iterator[tuple[HandOut | None, int | None]]:
+    """What hands out the pieces of an import, and to how many processes; `None`: those of this machine."""
+    if on is None:
+        yield None, None
+        return
+    from aigo_bridge.cli.terminal import note
+    from aigo_bridge.cluster.imports import hand_out_on
+    from aigo_bridge.cluster.local import connected
+
+    with connected(address, workers) as ray:
+        count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield hand_out_on(ray, lambda text: note(f"note: {text}")), count
 
 
 def _lake_out(out: Path) -> str:

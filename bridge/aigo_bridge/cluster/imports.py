@@ -1,0 +1,155 @@
+"""Imports of logs carried out by the workers of a cluster: one call at a time for each, so that a large log
+holds nobody.
+
+A worker that is lost costs its call, which another one carries out again; a call that costs several workers
+is given up, and no other with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EngineError
+from aigo_bridge.redaction.secrets import environment_secrets, learn_environment, redact
+from aigo_bridge.results.faults import explained
+from aigo_bridge.version import __version__
+
+MOST_LOSSES = 3
+"""Workers that one call may cost."""
+
+_OF_STORAGES = ("AWS_", "AZURE_", "GOOGLE_", "GCSFS_", "STORAGE_EMULATOR_HOST", "HF_", "AIGO_BRIDGE_")
+"""Beginnings of names of variables by which storages are reached, and of ours."""
+
+
+class Importer:
+    """Carries out calls in a process of its own: an actor of Ray."""
+
+    def begin(self, version: str, folder: str, environment: Mapping[str, str]) -> None:
+        """What the calls need.
+
+        Args:
+            version: the driver's release.
+            folder: that it stands in.
+            environment: variables of the driver that hold secrets or say where storages are: arguments of
+                this call, which Ray writes nowhere.
+        """
+        os.environ.update(environment)
+        learn_environment()
+        self._problem: str | None = None
+        if version != __version__:
+            self._problem = (
+                f"a worker has aigo-bridge {__version__}, expected {version} as the driver: all nodes need"
+                " the same release"
+            )
+            return
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            self._problem = (
+                f"a worker does not see the folder {folder!r} ({error.strerror}): all nodes need the same"
+                " files, in a shared folder"
+            )
+
+    def run(self, work: Callable[..., Any], call: tuple[object, ...]) -> tuple[str | None, Any]:
+        """Why nothing can be carried out here, or what a call gives."""
+        if self._problem is not None:
+            return self._problem, None
+        try:
+            return None, work(*call)
+        except Exception as error:  # noqa: BLE001  # told by the driver, as whatever else a worker cannot do
+            return redact(explained(error)), None
+
+
+def hand_out_on(ray: Any, note: Callable[[str], None]) -> Callable[..., Iterator[Any]]:
+    """What hands out calls to the workers of a cluster, as `process.pool.each_in_processes` does to processes
+    of this machine.
+
+    Args:
+        ray: connected.
+        note: is told of workers that are lost.
+    """
+
+    def hand_out(
+        work: Callable[..., Any], calls: Sequence[tuple[object, ...]], workers: int
+    ) -> Iterator[Any]:
+        return _Calls(ray, work, calls, workers, note).results()
+
+    return hand_out
+
+
+@dataclass
+class _Calls:
+    ray: Any
+    work: Callable[..., Any]
+    calls: Sequence[tuple[object, ...]]
+    most: int
+    note: Callable[[str], None]
+    idle: list[Any] = field(default_factory=list)
+    busy: dict[Any, tuple[Any, int]] = field(default_factory=dict)
+    """What a worker promises → the worker, and its call."""
+    losses: Counter[int] = field(default_factory=Counter)
+
+    def results(self) -> Iterator[Any]:
+        """In the order of the calls.
+
+        Raises:
+            EngineError: a worker can carry out nothing.
+        """
+        queue, ready = deque(range(len(self.calls))), dict[int, Any]()
+        try:
+            for number in range(len(self.calls)):
+                while number not in ready:
+                    while queue and len(self.busy) < self.most:
+                        self._send(queue.popleft())
+                    ended, _ = self.ray.wait(list(self.busy))
+                    for promise in ended:
+                        self._receive(promise, queue, ready)
+                yield ready.pop(number)
+        finally:
+            for worker in [*self.idle, *(worker for worker, _ in self.busy.values())]:
+                with suppress(Exception):
+                    self.ray.kill(worker)
+
+    def _send(self, number: int) -> None:
+        worker = self.idle.pop() if self.idle else self._worker()
+        self.busy[worker.run.remote(self.work, self.calls[number])] = worker, number
+
+    def _worker(self) -> Any:
+        worker = self.ray.remote(num_cpus=1, max_restarts=0)(Importer).remote()
+        worker.begin.remote(__version__, os.getcwd(), _environment())  # noqa: PTH109  # as it is told to another
+        return worker
+
+    def _receive(self, promise: Any, queue: deque[int], ready: dict[int, Any]) -> None:
+        from ray.exceptions import RayError
+
+        worker, number = self.busy.pop(promise)
+        try:
+            problem, result = self.ray.get(promise)
+        except RayError:
+            with suppress(Exception):
+                self.ray.kill(worker)  # one that only cannot be reached would go on by itself
+            self.losses[number] += 1
+            if self.losses[number] < MOST_LOSSES:
+                self.note("a worker is lost; what it imported goes on with another")
+                queue.appendleft(number)
+            else:
+                ready[number] = MemoryError("each worker that took it was lost")
+            return
+        self.idle.append(worker)
+        if problem is not None:
+            raise EngineError(problem, code=Code.FAILED_ENGINE)
+        ready[number] = result
+
+
+def _environment() -> dict[str, str]:
+    """Variables that workers need: secrets, as the redactor knows them, and where storages are."""
+    secrets = set(environment_secrets(os.environ).values())
+    return {
+        name: value for name, value in os.environ.items() if name in secrets or name.startswith(_OF_STORAGES)
+    }

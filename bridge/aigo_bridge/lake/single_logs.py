@@ -1,0 +1,259 @@
+"""One log into a lake, in whatever process: its files under names made of the log's digest, and its entry
+after them. A second import finds the entry, and one after a crash writes the same files again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport, unmapped
+from aigo_bridge.lake.layout import entry_name, open_lake
+from aigo_bridge.lake.manifest import Entry, Result, commit_log, load_state
+from aigo_bridge.lake.pieces import Piece
+from aigo_bridge.lake.stores import Store
+from aigo_bridge.lake.writing import write_result
+from aigo_bridge.report.sources import is_result
+from aigo_bridge.storage.addresses import is_address, parse
+from aigo_bridge.storage.mirrored import SHOWN, named
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.engine import LogImporter
+
+KNOWN, UNFINISHED, NO_LOG = "there already", "not finished", "no log"
+"""Statuses of logs that were not imported."""
+STARTED = "started"
+_READ = 1 << 20
+
+
+def import_pieces(
+    lake: str, pieces: Sequence[Piece], options: ImportOptions, finished_only: bool, number: int
+) -> list[ImportReport]:
+    """Import files, one after the other; whatever is wrong with one, it takes no other with it.
+
+    `number` is that of the lake's newest compaction when the import began.
+    """
+    return [imported(lake, piece, options, finished_only, number) for piece in pieces]
+
+
+def imported(
+    lake: str, piece: Piece, options: ImportOptions, finished_only: bool, number: int
+) -> ImportReport:
+    """Import a file; its report, whatever is wrong with it."""
+    secrets = options.redaction()
+    try:
+        with on_this_machine(piece) as path:
+            return _import(store_of(lake), piece, path, options, finished_only, number)
+    except MemoryError:
+        reason = "memory ran out"
+    except (BridgeError, OSError) as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001  # as said
+        reason = unmapped("the log", error)
+    return failed_piece(piece, secrets.text(reason))
+
+
+def failed_piece(piece: Piece, reason: str) -> ImportReport:
+    """The report of a file of which nothing was imported."""
+    return ImportReport(piece.location, exit_code=ExitCode.PARTIAL, reason=reason)
+
+
+@lru_cache(maxsize=4)
+def store_of(lake: str) -> Store:
+    """The lake, opened once in each process."""
+    return open_lake(lake)
+
+
+@lru_cache(maxsize=4)
+def _compacted(lake: str, number: int) -> frozenset[str]:
+    """Digests that had no entry of their own any more after a compaction."""
+    state = load_state(store_of(lake))
+    return frozenset(state.entries) - state.uncompacted
+
+
+def is_known(store: Store, digest: str, number: int) -> bool:
+    """Whether a lake has a log; `number` is that of its newest compaction when the import began."""
+    return store.exists(entry_name(digest)) or digest in _compacted(str(store), number)
+
+
+@contextmanager
+def on_this_machine(piece: Piece) -> Iterator[Path]:
+    """A file on this machine, under its own name."""
+    if not is_address(piece.location):
+        yield Path(piece.location)
+        return
+    from aigo_bridge.storage.objects import take
+
+    address = parse(piece.location)
+    with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
+        path = Path(folder, address.name)
+        try:
+            take(address, path)
+        except FileNotFoundError as error:
+            raise EvidenceError(
+                f"{piece.location}: there is no such object any more", code=Code.NOTHING_THERE
+            ) from error
+        SHOWN[str(path)] = piece.location  # in the evidence, too
+        try:
+            yield path
+        finally:
+            del SHOWN[str(path)]
+
+
+def _import(
+    store: Store, piece: Piece, path: Path, options: ImportOptions, finished_only: bool, number: int
+) -> ImportReport:
+    kind = kind_of(piece, path)
+    if kind is None:
+        code = ExitCode.WRONG_USE if piece.named else ExitCode.DONE
+        return ImportReport(piece.location, status=NO_LOG, exit_code=code, reason="no log that is known")
+    engine, importer = kind
+    begun = _stamp(path, importer)
+    digest = digest_of(path, importer)
+    if is_known(store, digest, number):
+        return ImportReport(piece.location, status=KNOWN)
+    with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
+        report, logs = _evidence(piece, path, importer, options, Path(folder))
+        if report.status == STARTED and finished_only:
+            return ImportReport(piece.location, status=UNFINISHED)
+        if not logs:
+            return replace(report, log=piece.location, output=None, loss_file=None)
+        if _stamp(path, importer) != begun:
+            raise EvidenceError(
+                "the log was changed while it was read: it is imported the next time", code=Code.CHANGED_SINCE
+            )
+        run_id = run_id_of(engine, path, digest)
+        name = options.redaction().text(piece.location)
+        results = [
+            write_result(store, log, name=name, key=f"{digest[:32]}-{number}", run_id=run_id)
+            for number, log in enumerate(logs)
+        ]
+    return commit(store, piece, digest, name, report, results)
+
+
+def commit(
+    store: Store, piece: Piece, digest: str, name: str, report: ImportReport, results: Sequence[Result]
+) -> ImportReport:
+    """Have a log whose files are there be part of a lake; its report as it is told.
+
+    Args:
+        store: of the lake.
+        piece: the log.
+        digest: of it.
+        name: where it lies, without secrets.
+        report: of its import.
+        results: what it has.
+    """
+    entry = Entry(
+        digest=digest,
+        location=name,
+        mark=piece.mark,
+        status=report.status,
+        results=tuple(results),
+        damage=tuple(map(str, report.damage)),
+        lost=report.loss.lost,
+    )
+    commit_log(store, entry)
+    return _told(report, piece, results, store)
+
+
+def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
+    """Whose log a file is, and what imports it; of a result log nobody's."""
+    if is_result(path.name):
+        return "", None
+    for engine, importer in _importers().items():
+        if not importer.files(str(path)):
+            continue
+        if is_address(piece.location) and len(importer.parts(str(path))) > 1:
+            raise UsageError(
+                "a log of several files is imported from a folder of this machine: copy it here",
+                code=Code.WRONG_ADDRESS,
+            )
+        return engine, importer
+    return None
+
+
+@lru_cache(maxsize=1)
+def _importers() -> dict[str, LogImporter]:
+    """Engine, or format → what imports its logs; those that cannot be loaded here are left out."""
+    from aigo_bridge.engine.registry import engine_names, load_logs
+    from aigo_bridge.interchange import foreign_files
+
+    importers: dict[str, LogImporter] = {}
+    for name in engine_names():
+        with suppress(MissingEngineError, UsageError):
+            importers[name] = load_logs(name)
+    return importers | foreign_files()
+
+
+def run_id_of(engine: str, path: Path, digest: str) -> str:
+    """Id of a log's run: as its engine has it; else the log is a run of its own."""
+    ids = _run_ids(engine)
+    return (None if ids is None else ids(path)) or f"log-{digest[:16]}"
+
+
+@lru_cache(maxsize=8)
+def _run_ids(engine: str) -> Callable[[Path], str | None] | None:
+    from aigo_bridge.engine.registry import engine_class, engine_names
+
+    return engine_class(engine).capabilities.run_id if engine in engine_names() else None
+
+
+def digest_of(path: Path, importer: LogImporter | None) -> str:
+    """Digest of a log: of the content of its files."""
+    parts = [str(path)] if importer is None else list(importer.parts(str(path)))
+    digest = hashlib.sha256()
+    for part in parts:
+        if len(parts) > 1:
+            digest.update(f"{Path(part).name}\0{Path(part).stat().st_size}\0".encode())
+        with Path(part).open("rb") as file:
+            while block := file.read(_READ):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _stamp(path: Path, importer: LogImporter | None) -> list[tuple[int, int, int]]:
+    """Changes when a log does."""
+    parts = [str(path)] if importer is None else importer.parts(str(path))
+    stats = [Path(part).stat() for part in parts]
+    return [(one.st_size, one.st_mtime_ns, one.st_ino) for one in stats]
+
+
+def _evidence(
+    piece: Piece, path: Path, importer: LogImporter | None, options: ImportOptions, folder: Path
+) -> tuple[ImportReport, list[Path]]:
+    """A log as result logs; of one with several evaluations the worst report stands for all."""
+    if importer is None:
+        return ImportReport(piece.location), [path]
+    reports: list[ImportReport] = []
+    importer.import_logs([str(path)], folder, options, reports.append)
+    if not reports:
+        return failed_piece(piece, "nothing of it could be read"), []
+    worst = max(reports, key=lambda report: report.exit_code)
+    return worst, [report.output for report in reports if report.output is not None]
+
+
+def _told(report: ImportReport, piece: Piece, results: Sequence[Result], store: Store) -> ImportReport:
+    samples = sum(result.samples for result in results)
+    failed = sum(result.failed for result in results)
+    words = f"{samples} samples{f', {failed} failed' if failed else ''} -> {named(str(store))}"
+    return replace(
+        report,
+        log=piece.location,
+        output=None,
+        loss_file=None,
+        status=report.status or results[0].status,
+        samples=samples,
+        failed=failed,
+        notes=(words, *report.notes),
+        facts=None,
+    )
