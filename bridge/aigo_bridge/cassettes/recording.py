@@ -17,7 +17,7 @@ from aigo_bridge.cassettes.records import CallOutcome, Failed
 from aigo_bridge.cassettes.tape import AskedCall, CassetteUse, task_name
 from aigo_bridge.errors import Stage
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.redaction.secrets import redact_json
+from aigo_bridge.redaction.secrets import KNOWN, redact_json
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.version import __version__
 
@@ -108,12 +108,15 @@ class Recorder:
         except (TypeError, ValueError) as error:
             self.lose(asked, str(error))
             return
-        clean = redact_json(line)
-        if self._write(asked.place.task, clean):
+        redactor = KNOWN.redactor
+        clean = redactor.json(line)
+        # What holds no secret comes back as it was given.
+        is_masked = asked.is_masked or (clean is not line and clean != line)
+        content = asked.content if asked.redactor is redactor else redactor.json(asked.content)
+        if self._write(asked.place.task, b'%b,"request":%b}' % (clean[:-1], content)):
             with self._lock:
                 self.num_calls += 1
-                # What holds no secret comes back as it was given.
-                self.num_redacted += clean is not line and clean != line
+                self.num_redacted += is_masked
 
     def lose(self, asked: AskedCall, reason: str) -> None:
         """A call cannot be recorded; the cassette says so."""
@@ -134,7 +137,7 @@ class Recorder:
 
 
 def _call_line(asked: AskedCall, outcome: CallOutcome, started: float, seconds: float) -> bytes:
-    """The line of a call that has ended.
+    """The line of a call that has ended, without the request, from which secrets are taken out already.
 
     Raises:
         ValueError: JSON cannot say the answer.
@@ -143,7 +146,6 @@ def _call_line(asked: AskedCall, outcome: CallOutcome, started: float, seconds: 
     line = {
         "call": asked.place.to_json(),
         "model": asked.model,
-        "request": orjson.Fragment(asked.content),
         **outcome.members(),
         "started_at": round(started, 3),
         "seconds": round(seconds, 6),

@@ -20,6 +20,7 @@ from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.spec.base import MLTask
+from aigo_bridge.text.canonical_json import canonical_json
 
 Json = dict[str, Any]
 
@@ -191,11 +192,42 @@ def request_json(request: ModelRequest, continuations: Sequence[str] | None = No
         content["response_format"] = request.input.response_format.model_dump(
             mode="json", by_alias=True, exclude_none=True
         )
-    if options := {name: _whole(value) for name, value in request.options.items() if value is not None}:
+    if options := _options(request):
         content["options"] = options
     if continuations is not None:
         content["continuations"] = list(continuations)
     return content
+
+
+def request_text(request: ModelRequest, continuations: Sequence[str] | None = None) -> bytes:
+    """The same as canonical JSON.
+
+    Raises:
+        ValueError: it has none; see `canonical_json`.
+    """
+    messages = request.input.messages
+    if request.items is None and continuations is None and request.input.response_format is None:
+        # Nearly all requests are texts and a few options: a look at each part would cost more than the rest.
+        parts = []
+        for message in messages:
+            if type(message) is not ChatCompletionInputMessage:
+                break
+            role, content = message.role, message.content
+            if type(content) is not str or type(role) is not str or message.model_extra:
+                break
+            parts.append({"content": content, "role": role})
+        else:
+            options = _options(request)
+            text = canonical_json(options) if options else b""
+            with suppress(TypeError):  # half a surrogate pair: the other way says where
+                if options:
+                    return orjson.dumps({"messages": parts, "options": orjson.Fragment(text)})
+                return orjson.dumps({"messages": parts})
+    return canonical_json(request_json(request, continuations))
+
+
+def _options(request: ModelRequest) -> Json:
+    return {name: _whole(value) for name, value in request.options.items() if value is not None}
 
 
 def _message(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Json:
