@@ -96,16 +96,21 @@ class CallOutcome:
         Raises:
             ValueError: JSON cannot say it (not a number, half a surrogate pair).
         """
-        return _dumped(self.members())[1:-1]
+        members: Json = {}
+        self.add_to(members)
+        return _dumped(members)[1:-1]
 
-    def members(self) -> Json:
-        """As the members of a line, for `orjson`; a text in them may still be none in UTF-8.
+    def add_to(self, line: Json) -> None:
+        """Put it into a line for `orjson`; a text in it may still be none in UTF-8.
 
         Raises:
             ValueError: JSON cannot say it (not a number).
         """
-        members: Json = {}
         said = self.said
+        if type(said) is Reply and self.task == "chat_completion" and _is_plain(self):
+            line["reply"] = said  # nearly all are like that
+            return
+        members: Json = {}
         if isinstance(said, Reply):
             members["reply"] = said
         elif isinstance(said, Failed):
@@ -118,7 +123,7 @@ class CallOutcome:
             members["native"] = dict(self.native)
         if not _is_plain(self) and CallOutcome.from_json(orjson.loads(_dumped(members))) != self:
             raise ValueError("the answer has a number that JSON does not have")
-        return members
+        line |= members
 
     @staticmethod
     def from_json(line: Mapping[str, Any]) -> CallOutcome:
@@ -159,7 +164,10 @@ def _is_plain(outcome: CallOutcome) -> bool:
         or said.value is not None
     ):
         return False
-    return all(not choice.logprobs for choice in said.choices)
+    for choice in said.choices:  # noqa: SIM110  # no generator: this is asked at every call of a model
+        if choice.logprobs:
+            return False
+    return True
 
 
 def _reply(fields: Mapping[str, Any]) -> Reply:

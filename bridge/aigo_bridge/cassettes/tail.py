@@ -88,7 +88,7 @@ class TailWriter:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | CLOSED_IN_CHILDREN | NO_LINK
         self._file = os.open(self.path, flags, 0o600)
         start = os.read(self._file, _CHECKSUM + len(_START))
-        if start and not start.endswith(_START):
+        if not _is_start(start):
             os.close(self._file)
             raise UsageError(
                 f"--record: {str(self.path)!r} is there already and no part of a cassette; name another file,"
@@ -129,6 +129,12 @@ class TailWriter:
         if remove:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+
+
+def _is_start(content: bytes) -> bool:
+    """Whether a tail may begin like that, also one whose first line was cut off."""
+    checksum, head = content[:_CHECKSUM], content[_CHECKSUM:]
+    return all(byte in b"0123456789abcdef" for byte in checksum) and _START.startswith(head)
 
 
 def written(file: int, data: bytes, size: int) -> int:
