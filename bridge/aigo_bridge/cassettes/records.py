@@ -216,7 +216,7 @@ def request_text(request: ModelRequest, continuations: Sequence[str] | None = No
     messages = request.input.messages
     if request.items is None and continuations is None and request.input.response_format is None:
         # Nearly all requests are texts and a few options: a look at each part would cost more than the rest.
-        parts = []
+        parts: list[Json] = []
         for message in messages:
             if type(message) is not ChatCompletionInputMessage:
                 break
