@@ -278,7 +278,7 @@ def own_task(source: Source, folder: Path, chance: random.Random) -> tuple[Path,
     begin = content.index(start) + len(start)
     place = next(at for at in range(begin, len(content)) if content[at : at + 1].isalpha())
     (task / name).write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-    named = {"task.yaml": {"field task", "prompts"}, "capitals.jsonl": {"row", "data"}}[name]
+    named = {"task.yaml": {"field 'content'"}, "capitals.jsonl": {"row", "data", "sample "}}[name]
     return _copied(source, folder), Materials(str(task)), named
 
 
