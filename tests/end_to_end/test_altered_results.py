@@ -24,7 +24,7 @@ from tests.support.forked import finished
 from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.provenance.envelope import make_key, private_key
-from aigo_bridge.provenance.record import provenance_file
+from aigo_bridge.provenance.record import Making, provenance_file, write_provenance
 from aigo_bridge.provenance.statement import attestation_file
 from aigo_bridge.results.log_files import FIRST_LINE
 from aigo_bridge.text.canonical_json import canonical_digest
@@ -57,10 +57,18 @@ class Source:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
-    """A run, one with judges, trials of a run file, and imported logs of both engines; all attested and bundled."""
+    """A run, one with judges, one with a sample that failed, trials of a run file, and imported logs of both engines; all attested
+    and bundled.
+    """
     folder = tmp_path_factory.mktemp("altered")
     public = make_key(folder / "key.pem")
-    made = [_run(folder), _run_with_judge(folder), _repeated(folder), *_imported(folder)]
+    made = [
+        _run(folder),
+        _run_with_judge(folder),
+        _run_with_failure(folder),
+        _repeated(folder),
+        *_imported(folder),
+    ]
     for name, result, log in made:
         attest_result(result, private_key(folder / "key.pem"))
         task = TASKS_OF.get(name)
@@ -81,9 +89,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
     ]
 
 
-def _aigo(folder: Path, *arguments: object) -> None:
+def _aigo(folder: Path, *arguments: object, code: int = 0) -> None:
     done = finished(["aigo-bridge", *map(str, arguments)], cwd=folder, env=dict(os.environ), timeout=120)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
 
 
 def _run(folder: Path) -> tuple[str, Path, Path]:
@@ -118,6 +126,20 @@ def _run_with_judge(folder: Path) -> tuple[str, Path, Path]:
         next((folder / "judged").glob("*.tasklog.json")),
         next((folder / "judged").glob("*.eval")),
     )
+
+
+def _run_with_failure(folder: Path) -> tuple[str, Path, Path]:
+    """On the other engine, and no answer for one sample."""
+    example, answers = REPOSITORY / "examples/capitals", folder / "failing.jsonl"
+    broken = {"match": {"contains": "Peru"}, "reply": {"error": "out of order", "status": 400}}
+    answers.write_bytes(orjson.dumps(broken) + b"\n" + (example / "answers.jsonl").read_bytes())
+    words = ("run", example, "--model", f"scripted/{answers}", "--engine", "lighteval", "--out", "failed")
+    _aigo(folder, *words, code=1)
+    return "failed", folder / "failed/capitals.tasklog.json", _results_of(folder / "failed")
+
+
+def _results_of(folder: Path) -> Path:
+    return next(folder.rglob("results_*.json"))
 
 
 def _repeated(folder: Path) -> tuple[str, Path, Path]:
@@ -232,6 +254,34 @@ def removed(source: Source, folder: Path, chance: random.Random) -> tuple[Path, 
     return result, Materials(), {f"sample {gone}: was removed"}
 
 
+def removed_failure(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """Who leaves out the samples that failed has a better number."""
+    if source.name != "failed":
+        return removed(source, folder, chance)
+    result = _copied(source, folder)
+    content = result.read_bytes()
+    lines, end = _lines(content)
+    (number,) = [number for number, line in enumerate(lines) if b"out of order" in line]
+    samples = [line.rstrip(b",") for place, line in enumerate(lines) if place != number]
+    result.write_bytes(FIRST_LINE + b",\n".join(samples) + content[end:])
+    return result, Materials(), {f"sample {_ids(lines)[number]}: was removed"}
+
+
+def own_task(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
+    """The task at hand has another prompt, or another row, than the one that was run."""
+    if source.name not in ("run", "failed"):
+        return prompt(source, folder, chance)
+    task = folder / "task"
+    shutil.copytree(REPOSITORY / "examples/capitals", task)
+    name, start = chance.choice([("task.yaml", b'content: "'), ("capitals.jsonl", b'"country": "')])
+    content = (task / name).read_bytes()
+    begin = content.index(start) + len(start)
+    place = next(at for at in range(begin, len(content)) if content[at : at + 1].isalpha())
+    (task / name).write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    named = {"task.yaml": {"field 'content'"}, "capitals.jsonl": {"row", "data", "sample "}}[name]
+    return _copied(source, folder), Materials(str(task)), named
+
+
 def prompt(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
     """A letter of what was asked or answered, or of a row of the data set."""
     result = _copied(source, folder)
@@ -265,6 +315,11 @@ def attestation(source: Source, folder: Path, chance: random.Random) -> tuple[Pa
 def another_key(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
     """Altered as a whole, with provenance and all, and signed again."""
     result = _copied(source, folder)
+    content = result.read_bytes()
+    lines, end = _lines(content)
+    if len(lines) > 1 and chance.random() < 0.5:
+        result.write_bytes(FIRST_LINE + b",\n".join(line.rstrip(b",") for line in lines[1:]) + content[end:])
+        write_provenance(result, Making("run", models={}))
     make_key(folder / "other.pem")
     attest_result(result, private_key(folder / "other.pem"))
     return result, Materials(key=source.key), {"not signed by the key"}
@@ -457,7 +512,9 @@ KINDS: list[Change] = [
     digit,
     swapped,
     removed,
+    removed_failure,
     prompt,
+    own_task,
     provenance,
     attestation,
     another_key,

@@ -228,14 +228,14 @@ def test_tapes_that_make_no_sense_are_refused(folder: Path, options: dict[str, A
 
 
 def test_a_cassette_that_lacks_calls_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aigo_bridge.cassettes.container import CassetteWriter
+    from aigo_bridge.cassettes.tail import TailWriter
 
-    def full(self: CassetteWriter, data: bytes) -> None:
+    def full(self: TailWriter, text: bytes) -> None:
         if self.num_bytes:
             raise OSError(28, "No space left on device")
-        self.num_bytes += os.write(self._file, data)
+        self.num_bytes += os.write(self._file, text)
 
-    monkeypatch.setattr(CassetteWriter, "_put", full)
+    monkeypatch.setattr(TailWriter, "put", full)
     with pytest.raises(EvidenceError, match="the cassette lacks calls") as caught:
         aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, out="a", record="c")
     (issue,) = caught.value.issues

@@ -130,14 +130,14 @@ def test_a_model_of_a_cassette_answers_with_one_alone(aigo: Run) -> None:
 
 
 def test_a_full_disk_costs_the_cassette_and_not_the_run(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aigo_bridge.cassettes.container import CassetteWriter
+    from aigo_bridge.cassettes.tail import TailWriter
 
-    def full(self: CassetteWriter, data: bytes) -> None:
+    def full(self: TailWriter, text: bytes) -> None:
         if self.num_bytes:
             raise OSError(28, "No space left on device")
-        self.num_bytes += os.write(self._file, data)
+        self.num_bytes += os.write(self._file, text)
 
-    monkeypatch.setattr(CassetteWriter, "_put", full)
+    monkeypatch.setattr(TailWriter, "put", full)
     done = aigo(*RECORD, "--out", "out")
     assert "4 of 4 samples scored" in done.out
     assert done.code == 1

@@ -1,8 +1,9 @@
 """The file of a cassette: lines of JSON in zstd frames, each call on the disk before its answer is used.
 
 A line is a checksum and JSON, as `%08x {…}`. Frames are standard ones, so `zstd -dc` shows the lines; a frame
-ends after some megabytes, and within it every call ends a block, so whoever kills the process leaves all
-finished calls. A line that was cut off, or altered, is no line: it is told, and nothing else is affected.
+ends after some megabytes. While it is written, its last lines stand in a file beside it (`tail.py`), so
+whoever kills the process leaves all finished calls. A line that was cut off, or altered, is no line: it is
+told, and nothing else is affected.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import orjson
 import zstandard
 
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.cassettes.tail import Tail, TailWriter, read_tail, written
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.process.locks import CLOSED_IN_CHILDREN, NO_LINK, lock_if_possible
@@ -42,16 +44,16 @@ GROWTH_FROM = 1 << 30
 """Bytes that any cassette may come to."""
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _LEVEL = 3
-_TABLE_LOG = 15
-"""Entries of the compressor's tables, as a power of two: a run's own work would drive larger ones out of the
-processor's cache from call to call, at twice the time for 1 to 6 % less on the disk.
-"""
+BATCH_BYTES = 1 << 18
+"""Bytes of the tail after which its lines are packed: a millisecond's work."""
 
 Json = dict[str, Any]
 
 
 class CassetteWriter:
     """A new cassette, or one that is gone on with; written line by line, from any thread.
+
+    Lines stand in its tail first (`tail.py`); when there are some, they are packed into the file.
 
     Args:
         path: the file.
@@ -76,26 +78,35 @@ class CassetteWriter:
         self._taken_over = taken_over
         self.problem: str | None = None
         """Why nothing is written any more; `None`: it is."""
-        self.num_bytes = 0
-        """Written so far."""
         self._lock = threading.Lock()
         parameters = zstandard.ZstdCompressionParameters.from_level(
-            _LEVEL,
-            window_log=WINDOW_LOG,
-            hash_log=_TABLE_LOG,
-            chain_log=_TABLE_LOG,
-            write_checksum=True,
+            _LEVEL, window_log=WINDOW_LOG, write_checksum=True
         )
         self._zstd = zstandard.ZstdCompressor(compression_params=parameters)
         self._frame = self._zstd.compressobj()
         self._in_frame = 0
+        self._size = self._num_lines = 0
+        """Of what stands in the file."""
+        self._waiting: list[bytes] = []
+        """Lines that are not packed yet."""
+        self._num_waiting = 0
+        """Their bytes."""
+        self._packed, self._num_packed = b"", 0
+        """What is packed and could not be written, and its lines."""
         self._is_closed = False
+        first = orjson.dumps(head)
+        self._checksum = f"{zlib.crc32(first):08x}"
         try:
-            self._file = self._gone_on(head) if append and path.exists() else self._new(head)
+            self._file = self._gone_on(first) if append and path.exists() else self._new(first)
         except OSError as error:
             raise UsageError(
                 f"--record: {str(path)!r} cannot be written: {error.strerror}", code=Code.UNUSABLE_OUTPUT
             ) from error
+
+    @property
+    def num_bytes(self) -> int:
+        """Written so far."""
+        return self._size + (self._tail.num_bytes if self._waiting or self._packed else 0)
 
     def write(self, line: bytes, checksum: int | None = None) -> bool:
         """Put a line of JSON on the disk; what cannot be written is told once (`problem`).
@@ -107,18 +118,26 @@ class CassetteWriter:
         Returns:
             Whether it stands there now.
         """
+        text = b"%08x %s\n" % (zlib.crc32(line) if checksum is None else checksum, line)
         with self._lock:
             if self.problem is not None or self._is_closed:
                 return False
             try:
-                self._put(self._packed(line, checksum))
+                self._tail.put(text)
             except OSError as error:
                 self._give_up(error)
                 return False
+            self._waiting.append(text)
+            if self._tail.num_bytes >= BATCH_BYTES:
+                try:
+                    self._pack()
+                    self._tail.begin(self._checksum, self._num_lines)
+                except OSError as error:
+                    self._give_up(error)
             return True
 
     def close(self, *last: bytes) -> None:
-        """End the last frame; once."""
+        """Pack what is not packed yet, and end the last frame; once."""
         for line in last:
             self.write(line)
         with self._lock:
@@ -126,13 +145,14 @@ class CassetteWriter:
                 return
             self._is_closed = True
             try:
-                if self.problem is None:
-                    self._put(self._frame.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH))
+                # Also on a disk that was full: what is packed takes a part of the room.
+                self._pack(finish=True)
             except OSError as error:
                 self._give_up(error)
             os.close(self._file)
+            self._tail.close(remove=not self._packed)
 
-    def _new(self, head: Json) -> int:
+    def _new(self, head: bytes) -> int:
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOSED_IN_CHILDREN | NO_LINK
             file = self._file = os.open(self.path, flags, 0o600)
@@ -142,11 +162,17 @@ class CassetteWriter:
                 " (with --resume it is gone on with)",
                 code=Code.ALREADY_THERE,
             ) from None
-        lock_if_possible(file)
-        self._put(self._packed(orjson.dumps(head)))
+        try:
+            lock_if_possible(file)
+            self._tail = TailWriter(self.path)
+            self._begin(head)
+        except BaseException:
+            os.close(file)
+            self.path.unlink()
+            raise
         return file
 
-    def _gone_on(self, head: Json) -> int:
+    def _gone_on(self, head: bytes) -> int:
         """Take over the lines of a recording that was cut off: a new file, which replaces the old one."""
         with open_regular(self.path) as old:
             try:
@@ -161,12 +187,16 @@ class CassetteWriter:
                     draft, os.O_RDWR | os.O_CREAT | CLOSED_IN_CHILDREN | NO_LINK, 0o600
                 )
                 try:
-                    self._put(self._packed(orjson.dumps(head)))
+                    self._queue(head)
                     for line, content in cassette_lines(self.path, lambda _issue: None):
                         if "cassette" not in line and "end" not in line:
-                            self._put(self._packed(content))
+                            self._queue(content)
                             self._taken_over(line, content)
+                    self._pack()
+                    self._tail = TailWriter(self.path)
+                    # The old tail is no part of what comes into this place: its head names another one.
                     draft.replace(self.path)
+                    self._tail.begin(self._checksum, self._num_lines)
                 except BaseException:
                     os.close(file)
                     raise
@@ -174,31 +204,40 @@ class CassetteWriter:
             lock_if_possible(file)
         return file
 
-    def _packed(self, line: bytes, checksum: int | None = None) -> bytes:
-        text = b"%08x %s\n" % (zlib.crc32(line) if checksum is None else checksum, line)
-        packed = self._frame.compress(text)
-        self._in_frame += len(text)
-        if self._in_frame < FRAME_BYTES:
-            return packed + self._frame.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-        packed += self._frame.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
-        self._frame, self._in_frame = self._zstd.compressobj(), 0
-        return packed
+    def _begin(self, head: bytes) -> None:
+        self._queue(head)
+        self._pack()
+        self._tail.begin(self._checksum, self._num_lines)
 
-    def _put(self, data: bytes) -> None:
-        before = self.num_bytes
-        while data:
-            try:
-                written = os.write(self._file, data)
-            except OSError:
-                # What is there of the last line would be in the way of nobody, but it is none.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, before)
-                raise
-            self.num_bytes += written
-            data = data[written:]
+    def _queue(self, line: bytes) -> None:
+        """A line that is packed without having been in the tail."""
+        self._waiting.append(b"%08x %s\n" % (zlib.crc32(line), line))
+        self._num_waiting += len(line)
+        if self._num_waiting >= BATCH_BYTES:
+            self._pack()
+
+    def _pack(self, *, finish: bool = False) -> None:
+        """Put the lines that wait into the file.
+
+        Raises:
+            OSError: it cannot be written; it is as it was.
+        """
+        text = b"".join(self._waiting)
+        self._packed += self._frame.compress(text)
+        self._in_frame += len(text)
+        if finish or self._in_frame >= FRAME_BYTES:
+            self._packed += self._frame.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
+            self._frame, self._in_frame = self._zstd.compressobj(), 0
+        else:
+            self._packed += self._frame.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        self._num_packed += len(self._waiting)
+        self._waiting, self._num_waiting = [], 0
+        self._size = written(self._file, self._packed, self._size)
+        self._num_lines += self._num_packed
+        self._packed, self._num_packed = b"", 0
 
     def _give_up(self, error: OSError) -> None:
-        self.problem = os.strerror(error.errno) if error.errno else str(error)
+        self.problem = self.problem or (os.strerror(error.errno) if error.errno else str(error))
 
 
 def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[Json, bytes]]:
@@ -212,31 +251,57 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
     Raises:
         EvidenceError: the file cannot be opened, is no cassette, or is larger than any cassette can be.
     """
-    number = 0
+    # Before the file: what is packed meanwhile stands in both, and not in neither.
+    tail = read_tail(path, BATCH_BYTES + LINE_BYTES)
+    num_read = 0
     # Whoever stops reading leaves no open file behind.
     with contextlib.closing(_raw_lines(path, tell)) as raw_lines:
         for number, raw in raw_lines:
-            checksum, _, content = raw.rstrip(b"\n").partition(b" ")
-            try:
-                line = orjson.loads(content) if int(checksum, 16) == zlib.crc32(content) else None
-            except ValueError:
-                line = None
             if number == 1:
-                _check_head(line, path)
-            if not isinstance(line, dict):
-                what = "altered: its checksum is another one" if raw.endswith(b"\n") else "cut off"
-                message = f"this line was {what}; it is left out"
-                tell(
-                    Issue(
-                        message, file=str(path), line=number, severity="warning", code=Code.DAMAGED_CASSETTE
-                    )
-                )
-                continue
-            yield line, content
-    if number == 0:
+                _check_head(_parsed(raw)[0], path)
+                if tail is not None and not raw.startswith(tail.cassette.encode()):
+                    tail = None
+            elif tail is not None and number > tail.num_before and not raw.endswith(b"\n"):
+                break  # it was being packed, and stands in the tail
+            num_read = number
+            line, content = _parsed(raw)
+            if line is None:
+                _tell_no_line(raw, path, number, tell)
+            else:
+                yield line, content
+    if num_read == 0:
         raise EvidenceError(
             [Issue("this is no cassette: it is empty", file=str(path), code=Code.DAMAGED_CASSETTE)]
         )
+    if tail is not None:
+        yield from _tail_lines(tail, num_read, tell)
+
+
+def _tail_lines(tail: Tail, num_read: int, tell: Callable[[Issue], None]) -> Iterator[tuple[Json, bytes]]:
+    """Those that do not stand in the cassette as well."""
+    start = max(0, num_read - tail.num_before)
+    for number, raw in enumerate(tail.lines[start:], start + 2):
+        line, content = _parsed(raw)
+        if line is None:
+            _tell_no_line(raw, tail.path, number, tell)
+        else:
+            yield line, content
+
+
+def _parsed(raw: bytes) -> tuple[Json | None, bytes]:
+    """A line, and its JSON as it stands; `None`: it is none."""
+    checksum, _, content = raw.rstrip(b"\n").partition(b" ")
+    try:
+        line = orjson.loads(content) if int(checksum, 16) == zlib.crc32(content) else None
+    except ValueError:
+        line = None
+    return (line if isinstance(line, dict) else None), content
+
+
+def _tell_no_line(raw: bytes, path: Path, number: int, tell: Callable[[Issue], None]) -> None:
+    what = "altered: its checksum is another one" if raw.endswith(b"\n") else "cut off"
+    message = f"this line was {what}; it is left out"
+    tell(Issue(message, file=str(path), line=number, severity="warning", code=Code.DAMAGED_CASSETTE))
 
 
 def _check_head(line: Any, path: Path) -> None:

@@ -20,6 +20,7 @@ from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.spec.base import MLTask
+from aigo_bridge.text.canonical_json import canonical_json
 
 Json = dict[str, Any]
 
@@ -95,16 +96,21 @@ class CallOutcome:
         Raises:
             ValueError: JSON cannot say it (not a number, half a surrogate pair).
         """
-        return _dumped(self.members())[1:-1]
+        members: Json = {}
+        self.add_to(members)
+        return _dumped(members)[1:-1]
 
-    def members(self) -> Json:
-        """As the members of a line, for `orjson`; a text in them may still be none in UTF-8.
+    def add_to(self, line: Json) -> None:
+        """Put it into a line for `orjson`; a text in it may still be none in UTF-8.
 
         Raises:
             ValueError: JSON cannot say it (not a number).
         """
-        members: Json = {}
         said = self.said
+        if type(said) is Reply and self.task == "chat_completion" and _is_plain(self):
+            line["reply"] = said  # nearly all are like that
+            return
+        members: Json = {}
         if isinstance(said, Reply):
             members["reply"] = said
         elif isinstance(said, Failed):
@@ -117,7 +123,7 @@ class CallOutcome:
             members["native"] = dict(self.native)
         if not _is_plain(self) and CallOutcome.from_json(orjson.loads(_dumped(members))) != self:
             raise ValueError("the answer has a number that JSON does not have")
-        return members
+        line |= members
 
     @staticmethod
     def from_json(line: Mapping[str, Any]) -> CallOutcome:
@@ -158,7 +164,10 @@ def _is_plain(outcome: CallOutcome) -> bool:
         or said.value is not None
     ):
         return False
-    return all(not choice.logprobs for choice in said.choices)
+    for choice in said.choices:  # noqa: SIM110  # no generator: this is asked at every call of a model
+        if choice.logprobs:
+            return False
+    return True
 
 
 def _reply(fields: Mapping[str, Any]) -> Reply:
@@ -191,11 +200,42 @@ def request_json(request: ModelRequest, continuations: Sequence[str] | None = No
         content["response_format"] = request.input.response_format.model_dump(
             mode="json", by_alias=True, exclude_none=True
         )
-    if options := {name: _whole(value) for name, value in request.options.items() if value is not None}:
+    if options := _options(request):
         content["options"] = options
     if continuations is not None:
         content["continuations"] = list(continuations)
     return content
+
+
+def request_text(request: ModelRequest, continuations: Sequence[str] | None = None) -> bytes:
+    """The same as canonical JSON.
+
+    Raises:
+        ValueError: it has none; see `canonical_json`.
+    """
+    messages = request.input.messages
+    if request.items is None and continuations is None and request.input.response_format is None:
+        # Nearly all requests are texts and a few options: a look at each part would cost more than the rest.
+        parts: list[Json] = []
+        for message in messages:
+            if type(message) is not ChatCompletionInputMessage:
+                break
+            role, content = message.role, message.content
+            if type(content) is not str or type(role) is not str or message.model_extra:
+                break
+            parts.append({"content": content, "role": role})
+        else:
+            options = _options(request)
+            text = canonical_json(options) if options else b""
+            with suppress(TypeError):  # half a surrogate pair: the other way says where
+                if options:
+                    return orjson.dumps({"messages": parts, "options": orjson.Fragment(text)})
+                return orjson.dumps({"messages": parts})
+    return canonical_json(request_json(request, continuations))
+
+
+def _options(request: ModelRequest) -> Json:
+    return {name: _whole(value) for name, value in request.options.items() if value is not None}
 
 
 def _message(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Json:

@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from aigo_bridge.cassettes.records import CallOutcome, Place, request_json
+from aigo_bridge.cassettes.records import CallOutcome, Place, request_text
 from aigo_bridge.errors import Stage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.redaction.secrets import redact_json
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.secrets import KNOWN
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.canonical_json import canonical_json
 
@@ -40,6 +41,10 @@ class AskedCall(NamedTuple):
     """The request in canonical JSON, without secrets; empty where it has none."""
     problem: str | None = None
     """Why it has no canonical JSON; `None`: it has."""
+    redactor: Redactor | None = None
+    """What has taken out secrets; `None`: nothing has."""
+    is_masked: bool = False
+    """Whether there were any."""
 
     @property
     def digest(self) -> bytes:
@@ -144,7 +149,10 @@ class TrialTape:
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
     ) -> TapedCall:
         """One call through the Model protocol."""
-        return self.native_call(model_key, model, request_json(request, continuations))
+        try:
+            return self._call(model_key, model, request_text(request, continuations))
+        except ValueError as error:
+            return self._call(model_key, model, b"", str(error))
 
     def native_call(self, model_key: str, model: str, request: Mapping[str, Any] | str) -> TapedCall:
         """One call that an engine makes by itself (an agent's).
@@ -154,18 +162,24 @@ class TrialTape:
             model: the engine's name of it.
             request: JSON of its own, without what only that engine sets; or why it has no form.
         """
-        content, problem = b"", request if isinstance(request, str) else None
-        if not isinstance(request, str):
-            try:
-                # So that a request is the same one, whoever's secret stands in it.
-                content = redact_json(canonical_json(request))
-            except ValueError as error:
-                problem = str(error)
+        if isinstance(request, str):
+            return self._call(model_key, model, b"", request)
+        try:
+            return self._call(model_key, model, canonical_json(request))
+        except ValueError as error:
+            return self._call(model_key, model, b"", str(error))
+
+    def _call(self, model_key: str, model: str, text: bytes, problem: str | None = None) -> TapedCall:
+        redactor = KNOWN.redactor
+        # So that a request is the same one, whoever's secret stands in it.
+        content = redactor.json(text)
         asked = (model_key, len(content), hash(content))
         times = self._times.get(asked, 0)
         self._times[asked] = times + 1
         place = Place(*self._place, model_key, times)
-        return self._tape.call(AskedCall(place, model, content, problem))
+        # What holds no secret comes back as it was given.
+        is_masked = content is not text and content != text
+        return self._tape.call(AskedCall(place, model, content, problem, redactor, is_masked))
 
 
 def task_name(plan: TaskPlan) -> str:

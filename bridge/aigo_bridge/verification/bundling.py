@@ -24,6 +24,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
@@ -118,6 +119,10 @@ def _cassette(contents: Contents) -> Path:
     check = check_cassette(cassette, read_provenance(file) if file.is_file() else None)
     if check.findings:
         raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)])
+    if tail_of(cassette).is_file():
+        message = f"its last lines stand in {tail_of(cassette).name}: the recording did not come to its end"
+        hint = "go on with it: aigo-bridge run … --resume --record FILE"
+        raise EvidenceError([Issue(message, file=str(cassette), hint=hint, code=Code.NOT_RECORDED)])
     return cassette
 
 
