@@ -302,6 +302,41 @@ def test_a_task_of_a_storage_reaches_its_own_folder_only(s3: S3, aigo: Run) -> N
         assert f"{TASK}:" in done.err + done.out
 
 
+def test_a_task_names_rows_in_a_storage_that_the_user_allows(
+    s3: S3, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    rows = (EXAMPLES / "capitals.jsonl").read_text().splitlines()
+    s3.put("data/rows.jsonl", "\n".join(rows[:2]))
+    text = (EXAMPLES / "task.yaml").read_text()
+    (tmp_path / "task.yaml").write_text(text)
+    (tmp_path / "capitals.yaml").write_text(
+        f"key: capitals\ndisplay_name: C\nsource: {{type: url, url: 's3://{BUCKET}/data/rows.jsonl'}}\n"
+    )
+    words = ("run", "task.yaml", "--model", MODEL, "--json")
+    place = f"s3://{BUCKET}/data"
+
+    refused = aigo(*words)
+    assert refused.code == 2
+    assert f"--allow-url {place}" in refused.err
+    assert not (tmp_path / "out").exists()
+    assert aigo(*words, "--allow-url", f"s3://{BUCKET}/dat").code == 2
+    assert "would be fetched" in aigo("explain", "task.yaml", "--allow-url", place).err
+
+    first = aigo(*words, "--allow-url", place)
+    assert first.code == 0, first.err
+    assert first.json["samples"]["scored"] == 2
+    s3.put("data/rows.jsonl", "\n".join(rows))
+    second = aigo(*words, "--allow-url", place)
+    assert second.json["samples"]["scored"] == len(rows)
+
+    s3.remove("data/rows.jsonl")
+    gone = aigo(*words, "--allow-url", place)
+    assert gone.code == 2
+    assert f"there is no '{place}/rows.jsonl'" in gone.err
+    assert SECRET not in gone.err + second.err + first.out
+
+
 def test_defaults_of_a_project_name_no_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_text(f'[run]\nout = "s3://{BUCKET}/out"\n')
     done = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL)

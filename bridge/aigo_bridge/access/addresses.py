@@ -19,6 +19,9 @@ from aigo_bridge.errors import DatasetError, Issue, UsageError
 SCHEMES = ("http", "https")
 """What the address of a data set may begin with."""
 
+STORAGES = ("s3", "gs", "az", "hf")
+"""… or with, where the user allows the place: object storage, which is read with the user's own keys."""
+
 REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(?!\\)|://|::")
 """What makes a text an address (or a chain of them, as some libraries take) and no path."""
 
@@ -36,7 +39,8 @@ def require_address(url: str) -> None:
         good = False
     if not good:
         raise DatasetError(
-            f"found the url {shown_address(url)!r}, expected one that starts with http:// or https://",
+            f"found the url {shown_address(url)!r}, expected one that starts with http:// or https://, or"
+            f" with {', '.join(f'{scheme}://' for scheme in STORAGES)}",
             code=Code.REFUSED_ADDRESS,
         )
 
@@ -52,13 +56,19 @@ def require_network(what: str, *, hint: str | None = None) -> None:
 
 
 def check_allowed(address: str) -> None:
-    """Whether what a user allows is a host (`data.example`) or an origin (`http://127.0.0.1:8000`).
+    """Whether what a user allows is a host (`data.example`), an origin (`http://127.0.0.1:8000`) or a place
+    in object storage (`s3://team/data`).
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is none of them.
     """
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
+        if parts.scheme in STORAGES:
+            steps = address.partition("://")[2].rstrip("/").split("/")
+            if all(step not in ("", ".", "..") and not set(step) & set("@*?[") for step in steps):
+                return
+            parts = urlsplit("")
         is_known = "://" not in address or parts.scheme in SCHEMES
         is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc)
         _ = parts.port
@@ -67,7 +77,8 @@ def check_allowed(address: str) -> None:
         parts = urlsplit("")
     if not (parts.hostname and is_known and is_bare):
         raise UsageError(
-            f"--allow-url: found {address!r}, expected a host or an origin, e.g. http://127.0.0.1:8000",
+            f"--allow-url: found {address!r}, expected a host or an origin, e.g. http://127.0.0.1:8000, or a"
+            " place in object storage, e.g. s3://team/data",
             code=Code.WRONG_OPTION,
         )
 
@@ -85,6 +96,11 @@ def is_allowed(url: str, allowed: Iterable[str]) -> bool:
         if named.hostname == host and named.port in (None, _port(url)):
             return True
     return False
+
+
+def is_object_allowed(address: str, allowed: Iterable[str]) -> bool:
+    """Whether a user has allowed an object, or a folder or bucket that it lies in."""
+    return any(f"{address}/".startswith(f"{entry.rstrip('/')}/") for entry in allowed if "://" in entry)
 
 
 def origin_of(url: str) -> str:

@@ -95,8 +95,9 @@ ENTRIES = (
     Entry(
         Code.REFUSED_ADDRESS,
         "An address is not one that rows are fetched from",
-        "It is neither http nor https, or leads into the private network, where a stranger's task has no business.",
-        "Correct it; `--allow-url` allows an inner address that is meant.",
+        "It is of no kind that is fetched, or leads into the private network or an object storage, where a stranger's"
+        " task has no business.",
+        "Correct it; `--allow-url` allows an inner address, or a place in object storage, that is meant.",
         Example(
             _EXPLAIN + "entity.yaml --network",
             files=_source("{type: url, url: 'ftp://example.org/rows.csv'}"),

@@ -150,10 +150,10 @@ AllowUrlOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-url",
-        metavar="HOST|ORIGIN",
+        metavar="HOST|ORIGIN|ADDRESS",
         callback=_allow_addresses,
-        help="Fetch rows also from this host, in whatever network it is, e.g. http://127.0.0.1:8000. "
-        "Repeatable.",
+        help="Fetch rows also from this host, in whatever network it is, e.g. http://127.0.0.1:8000, or from "
+        "this place in object storage, e.g. s3://team/data. Repeatable.",
     ),
 ]
 NetworkOption = Annotated[

@@ -21,6 +21,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import FolderTable, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.generating import GeneratorTools, StartRows, generate
+from aigo_bridge.datasets.objects import is_object, object_address, object_copy
 from aigo_bridge.datasets.rows import Missing, Rows, Selection, collect
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import DatasetError, Issue
@@ -68,19 +69,21 @@ def fetched(
     largest: int = LARGEST_DOWNLOAD,
     seconds: float = LONGEST_DOWNLOAD,
 ) -> Path:
-    """The local copy of a data file, downloaded once per address.
+    """The local copy of a data file, downloaded once per address; of one in object storage, once per version.
 
     The copy is used from then on, so that two runs see the same rows; delete it to download anew. A download
     that breaks off leaves nothing behind.
 
-    Raises `DatasetError` when the address is not http(s), does not end like a data file, is not there yet and
-    nothing may be fetched, leads into a network that is not public, cannot be fetched, or is larger or takes
-    longer than it may.
+    Raises `DatasetError` when the address is not http(s) or in object storage, does not end like a data file,
+    is not there yet and nothing may be fetched, leads into a network that is not public or a storage that the
+    user did not name, cannot be fetched, or is larger or takes longer than it may.
     """
+    folder = default_cache() if cache is None else cache
+    if is_object(url):
+        return object_copy(url, folder, largest=largest)
     require_address(url)
     name = Path(urlsplit(url).path).name
     file_kind(Path(name))
-    folder = default_cache() if cache is None else cache
     target = folder / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}-{name[-100:]}"
     if not is_file(target):
         require_network(f"{shown_address(url)!r}")
@@ -324,6 +327,8 @@ def check_source(source: DatasetSource, *, base: Path, root: Path | None) -> Non
             address = source.api_url if isinstance(source, LangSmithSource) else source.base_url
             if address is not None:
                 _allow_address(address)
+        case UrlSource(url=address) if is_object(address):
+            record_address(str(object_address(address)))
         case UrlSource(url=address):
             _allow_address(address)
         case HuggingFaceSource():

@@ -1,0 +1,98 @@
+"""Rows that lie in object storage, `url: s3://…`: from where the user says so, and as they are now.
+
+A task of a stranger that named an address would read it with the user's own keys: so nothing is looked at
+that the user has not named on the command line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aigo_bridge.access.addresses import STORAGES, is_object_allowed, require_network
+from aigo_bridge.access.grants import granted
+from aigo_bridge.access.presence import is_file
+from aigo_bridge.codes import Code
+from aigo_bridge.datasets.files import file_kind
+from aigo_bridge.errors import DatasetError, Issue, UsageError
+from aigo_bridge.storage.addresses import Address, parse, require_package
+from aigo_bridge.storage.objects import StorageError, look, take
+
+
+def is_object(url: str) -> bool:
+    """Whether a url leads into object storage."""
+    try:
+        return urlsplit(url).scheme in STORAGES
+    except ValueError:
+        return False
+
+
+def object_address(url: str) -> Address:
+    """The one object that a url names; nothing is asked.
+
+    Raises `DatasetError` when it names none, or many.
+    """
+    try:
+        address = parse(url)
+    except UsageError as error:
+        raise DatasetError(str(error), code=Code.REFUSED_ADDRESS) from error
+    if address.is_pattern:
+        raise DatasetError(
+            f"found the pattern {str(address)!r}, expected the address of one file", code=Code.REFUSED_ADDRESS
+        )
+    return address
+
+
+def object_copy(url: str, folder: Path, *, largest: int) -> Path:
+    """A copy of an object in a folder of copies: one for each of its versions, so that rows are those of now.
+
+    Raises `DatasetError` when its name does not end like a data file, nothing may be fetched, the user has
+    not allowed its address, it is not there, cannot be read, or has more than `largest` bytes.
+    """
+    address = object_address(url)
+    file_kind(Path(address.name))
+    require_network(f"{str(address)!r}")
+    if not is_object_allowed(str(address), granted().addresses):
+        raise DatasetError(
+            [
+                Issue(
+                    f"{str(address)!r} lies in object storage, where a task reads what you allow and no more",
+                    hint=f"if that is meant: --allow-url {address.parent}",
+                    code=Code.REFUSED_ADDRESS,
+                )
+            ]
+        )
+    try:
+        return _copy(address, folder, largest)
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no {str(address)!r}", code=Code.FAILED_DOWNLOAD) from error
+    except (UsageError, StorageError) as error:
+        raise DatasetError([Issue(str(error), code=error.code)]) from error
+    except OSError as error:
+        raise DatasetError(
+            [Issue(f"the copy cannot be kept: {error}", str(folder), code=Code.UNUSABLE_OUTPUT)]
+        ) from error
+
+
+def _copy(address: Address, folder: Path, largest: int) -> Path:
+    require_package(address.scheme)
+    stored = look(address)
+    if stored is None:
+        raise FileNotFoundError(str(address))
+    if stored.size > largest:
+        raise DatasetError(
+            f"{str(address)!r} has {stored.size:,} bytes, expected {largest:,} at most, the largest download"
+            " allowed",
+            code=Code.TOO_MANY_ROWS,
+        )
+    version = f"{address}\0{stored.mark}\0{stored.size}\0{stored.modified}"
+    target = folder / f"{hashlib.sha256(version.encode()).hexdigest()[:16]}-{address.name[-100:]}"
+    if not is_file(target):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as draft:
+            path = Path(draft) / "object"
+            take(address, path)
+            path.replace(target)
+    return target
