@@ -120,6 +120,7 @@ def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
         again = aigo("run", TASK, "--model", MODEL, *part, "--resume")
         assert (again.code, "is complete" in again.err) == (0, True), again.err
         merged = aigo("merge", f"s3://{BUCKET}/shards", "--out", f"s3://{BUCKET}/merged")
+        assert merged.code == 0, merged.err
         reported = aigo("report", f"s3://{BUCKET}/merged", "--out", f"s3://{BUCKET}/pages/all.html")
         assert reported.code == 0, reported.err
         imported = aigo("import", f"s3://{BUCKET}/shards/**/*.eval", "--out", f"s3://{BUCKET}/imported")

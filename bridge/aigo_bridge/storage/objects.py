@@ -7,9 +7,10 @@ was before. The libraries try again by themselves, too, but not after everything
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -133,11 +134,16 @@ def find(address: Address, *, depth: int | None = None) -> list[Stored]:
 
     def listed(filesystem: Any) -> list[Stored]:
         filesystem.invalidate_cache()
-        if address.is_pattern:
-            entries = filesystem.glob(address.key, detail=True)
+        entries: Iterable[dict[str, Any]]
+        if address.is_pattern and "**" not in address.key:
+            entries = _matches(filesystem, address.key)
+        elif address.is_pattern:
+            entries = filesystem.glob(address.key, detail=True).values()
+        elif depth is not None:
+            entries = _below(filesystem, address.key, depth)
         else:
-            entries = filesystem.find(address.key, maxdepth=depth, detail=True)
-        return [_stored(entry) for entry in entries.values() if entry.get("type") == "file"]
+            entries = filesystem.find(address.key, detail=True).values()
+        return [_stored(entry) for entry in entries if entry.get("type") == "file"]
 
     try:
         objects = tried(address, "listed", listed)
@@ -147,6 +153,40 @@ def find(address: Address, *, depth: int | None = None) -> list[Stored]:
     if not address.is_pattern:
         objects = [one for one in objects if one.key.startswith(f"{address.key}/")]
     return sorted(objects, key=lambda one: one.key)
+
+
+def _below(filesystem: Any, folder: str, depth: int) -> Iterator[dict[str, Any]]:
+    """What lies in a folder, and in those in it as deep as that: step by step, as `find` with a depth takes a
+    listing that fails for an empty folder.
+    """
+    folders = [folder]
+    for _ in range(depth):
+        deeper = list[str]()
+        for name in folders:
+            try:
+                entries = filesystem.ls(name, detail=True)
+            except FileNotFoundError:
+                continue
+            deeper += [
+                entry["name"].rstrip("/")
+                for entry in entries
+                if entry.get("type") == "directory" and entry["name"].rstrip("/") != name
+            ]
+            yield from entries
+        folders = deeper
+
+
+def _matches(filesystem: Any, pattern: str) -> list[dict[str, Any]]:
+    """What matches a pattern without `**`."""
+    from fsspec.utils import glob_translate  # type: ignore[import-untyped]  # has no types
+
+    first = min(pattern.index(sign) for sign in "*?[" if sign in pattern)
+    folder, _, below = pattern[:first].rpartition("/")
+    if not folder:
+        return list(filesystem.glob(pattern, detail=True).values())
+    depth = f"{below}{pattern[first:]}".count("/") + 1
+    regex = re.compile(glob_translate(pattern))
+    return [entry for entry in _below(filesystem, folder, depth) if regex.match(entry["name"])]
 
 
 def look(address: Address) -> Stored | None:
