@@ -1,22 +1,25 @@
-"""The table of `docs/what-runs-where.md`, made of the features, the engines and the ledger of known gaps.
+"""The tables of `docs/what-runs-where.md`, made of the features, the engines and the ledger of known gaps.
 
-python -m tests.conformance.support_table          writes it
-python -m tests.conformance.support_table --check  says whether it is current
+python -m tests.conformance.support_table          writes them
+python -m tests.conformance.support_table --check  says whether they are current
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tests.conformance.comparing import ENGINES
-from tests.conformance.features import AREAS, features
+from tests.conformance.features import AREAS, Feature, features
 from tests.conformance.ledger import known_gap
 from tests.support.commands import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "what-runs-where.md"
 BEGIN = "<!-- support table: made by `make support-table` -->"
 END = "<!-- end of the support table -->"
+BEGIN_NAMES = "<!-- names: made by `make support-table` -->"
+END_NAMES = "<!-- end of the names -->"
 
 SHOWN = {"inspect": "Inspect", "lighteval": "lighteval"}
 
@@ -39,6 +42,46 @@ def table() -> str:
     return "\n".join(rows)
 
 
+def names() -> Mapping[str, Mapping[str, list[Feature]]]:
+    """Kind, then the name that stands in files, then the features that use it."""
+    uses: dict[str, dict[str, list[Feature]]] = {
+        kind: {} for kind in ("solver", "scorer", "metric", "aggregator")
+    }
+    for feature in features():
+        for kind, name in sorted(set(_used(feature.document))):
+            uses[kind].setdefault(name, []).append(feature)
+    return uses
+
+
+def _used(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Kind and name of what a feature's task has; a short document asks in a single turn."""
+    definition = document.get("definition", {})
+    if "ask" in document:
+        yield "solver", "single_turn_solver"
+    if "solver" in definition:
+        yield "solver", definition["solver"]["type"]
+    for scorer in definition.get("scorers", ()):
+        yield "scorer", scorer["type"]
+        for metric in scorer.get("metrics", ()):
+            yield "metric", metric["type"]
+    for entry in definition.get("trials", {}).get("score_aggregators", ()):
+        yield "aggregator", entry["aggregator"]["function"]
+
+
+def names_table() -> str:
+    """One row per solver, scorer, metric and aggregator. An engine has what some feature uses that it carries out."""
+    rows = [
+        "| | | " + " | ".join(SHOWN[engine] for engine in ENGINES) + " |",
+        "|---" * (2 + len(ENGINES)) + "|",
+    ]
+    for kind, uses in names().items():
+        for name, using in sorted(uses.items()):
+            cells = [list(_cells(feature.id)) for feature in using]
+            best = [max(column, key=lambda cell: cell == "yes") for column in zip(*cells, strict=True)]
+            rows.append(_row(f"{kind} | `{name}`", best))
+    return "\n".join(rows)
+
+
 def _cells(feature: str) -> Iterator[str]:
     for engine in ENGINES:
         gap = known_gap(engine, feature)
@@ -53,21 +96,25 @@ def _row(name: str, cells: list[str]) -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with the table as it is now."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"{PAGE.name} has no place for the table: {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    """The page with the tables as they are now."""
+    return _replaced(_replaced(page, BEGIN, table(), END), BEGIN_NAMES, names_table(), END_NAMES)
+
+
+def _replaced(page: str, begin: str, content: str, end: str) -> str:
+    before, first, behind = page.partition(begin)
+    _, last, after = behind.partition(end)
+    if not (first and last):
+        raise SystemExit(f"{PAGE.name} has no place for a table: {begin} … {end}")
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def is_current() -> bool:
-    """Whether the page has it."""
+    """Whether the page has them."""
     page = PAGE.read_text(encoding="utf-8")
     return with_table(page) == page
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit(0 if is_current() else f"the table in {PAGE.name} is not current: make support-table")
+        sys.exit(0 if is_current() else f"a table in {PAGE.name} is not current: make support-table")
     PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

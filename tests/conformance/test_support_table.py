@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
 from tests.conformance import support_table
 from tests.conformance.comparing import ENGINES
 from tests.conformance.features import features
 from tests.conformance.ledger import LEDGER
+
+from aigo_bridge.spec.metric import METRICS
+from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.solvers import SOLVERS
+from aigo_bridge.spec.task import Aggregator
 
 
 def test_the_page_is_current() -> None:
@@ -19,14 +28,50 @@ def test_every_feature_and_every_gap_stands_in_it() -> None:
     assert [gap.reason for gap in shown if gap.reason not in table] == []
 
 
-def test_every_row_has_a_cell_for_every_engine() -> None:
-    assert {row.count(" | ") for row in support_table.table().splitlines() if not row.startswith("|---")} == {
-        len(ENGINES)
+def test_every_name_that_a_task_file_may_have_is_used_by_a_feature() -> None:
+    """So each has its row, and what the row says is proved by the feature."""
+    functions = {
+        word
+        for model in get_args(get_args(Aggregator)[0])
+        for word in get_args(model.model_fields["function"].annotation)
     }
+    expected = {
+        "solver": _shipped(SOLVERS),
+        "scorer": _shipped(SCORERS),
+        "metric": _shipped(METRICS),
+        "aggregator": functions,
+    }
+    assert {kind: set(uses) for kind, uses in support_table.names().items()} == expected
+
+
+def _shipped(types: Mapping[str, type]) -> set[str]:
+    """Without what other tests have registered in this process."""
+    return {name for name, spec in types.items() if spec.__module__.startswith("aigo_bridge.")}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("`agent_solver`", "yes | no: has no sandbox"),
+        ("`string_equals_mcqa`", "yes | yes"),
+        ("`pass@k`", "yes | yes"),
+    ],
+)
+def test_a_name_has_what_one_of_its_features_has(name: str, cells: str) -> None:
+    (row,) = [row for row in support_table.names_table().splitlines() if name in row]
+    assert row.endswith(f"{name} | {cells} |")
+
+
+def test_every_row_has_a_cell_for_every_engine() -> None:
+    for table, columns in ((support_table.table(), 1), (support_table.names_table(), 2)):
+        rows = [row for row in table.splitlines() if not row.startswith("|---")]
+        assert {row.count(" | ") for row in rows[1:]} == {len(ENGINES) + columns - 1}
 
 
 def test_a_table_that_is_not_current_is_noticed() -> None:
     page = support_table.PAGE.read_text(encoding="utf-8")
     old = page.replace("**scorers**: code_exec | yes | no", "**scorers**: code_exec | yes | yes")
-    assert old != page
+    old = old.replace("`pass@k` | yes | yes", "`pass@k` | yes | no")
+    assert old.count("pass@k") == page.count("pass@k")
+    assert old.count("yes") == page.count("yes")
     assert support_table.with_table(old) == page

@@ -117,15 +117,70 @@ def test_every_kind_of_solver_scorer_metric_source_and_parameter_has_an_example(
     assert without == []
 
 
-def test_every_scorer_and_metric_has_its_formula() -> None:
+COMPUTING = ("Scorers", "Metrics", "Aggregators", "Filters")
+"""Chapters whose every kind comes to a number or a verdict."""
+
+COUNTED = {
+    "`string_equals`",
+    "`model_as_a_judge_classifier`",
+    "`model_as_a_judge_scorer`",
+    "`labeler_via_model`",
+    "`python` scorer",
+    "`python_all_samples`",
+    "`function_call_coverage`",
+    "`mean`",
+    "`min`",
+    "`max`",
+    "`frequency`",
+    "`weighted_average`",
+    "`python` metric",
+    "`mean` aggregator",
+    "`min` aggregator",
+    "`max` aggregator",
+}
+"""Sections whose formula is no publication's: it compares, counts or averages as it says, or is the author's."""
+
+
+def formula(section: Section) -> str:
+    """The line of a section that begins with **Formula**:; empty: it has none, or several."""
+    lines = re.findall(r"^\*\*Formula\*\*: (.+)$", section.prose, re.MULTILINE)
+    return lines[0] if len(lines) == 1 else ""
+
+
+def test_every_scorer_metric_aggregator_and_rule_has_its_formula() -> None:
+    sections = [
+        section for section in PAGE.sections if section.chapter in COMPUTING and section.title.startswith("`")
+    ]
+    assert {section.chapter for section in sections} == {*COMPUTING}
+    rules = PAGE.section("Action rules")
+    assert [section.title for section in (*sections, rules) if not formula(section)] == []
+
+
+def test_every_kind_of_aggregator_is_told_in_prose() -> None:
     without = [
         section.title
         for section in PAGE.sections
-        if section.chapter in ("Scorers", "Metrics")
+        if section.chapter == "Aggregators"
         and section.title.startswith("`")
-        and section.prose.count("**Formula**: ") != 1
+        and len(section.prose.partition("<!-- fields")[0].split()) < 8
     ]
     assert without == []
+
+
+def test_every_formula_that_somebody_published_names_its_source() -> None:
+    without = {
+        section.title
+        for section in PAGE.sections
+        if section.chapter in ("Scorers", "Metrics", "Aggregators")
+        and formula(section)
+        and "](https://" not in formula(section)
+    }
+    assert without == COUNTED
+
+
+def test_the_page_says_where_each_kind_runs() -> None:
+    """By its own lines **Engines**, and by the table that has a row for each."""
+    assert "what-runs-where.md#by-name" in PAGE.links
 
 
 def test_every_example_is_valid(aigo: Run, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,23 @@ def test_what_has_no_form_in_an_eval_yaml_is_refused_with_its_parts(aigo: Run, t
     assert refused.code == 1
     assert "its messages are of system, user, assistant" in refused.err
     assert not (tmp_path / "capitals").exists()
+
+
+def test_what_was_left_out_of_a_task_is_back_in_its_entry(aigo: Run, tmp_path: Path) -> None:
+    """A task that is as it was converted carries the entry as a whole, with what `--allow-gaps` allowed to be lost."""
+    shutil.copytree(DATA_SETS / "choices", tmp_path / "lossy")
+    document = yaml.safe_load((tmp_path / "lossy" / "eval.yaml").read_text())
+    (entry,) = document["tasks"]
+    entry["scorers"].append({"name": "model_graded_qa"})
+    entry |= {"shuffle_choices": True, "epoch_reducer": "max"}
+    (tmp_path / "lossy" / "eval.yaml").write_text(yaml.safe_dump(document))
+    assert aigo("convert", "inspect-hub:lossy", "--out", "task").code == 1
+    assert aigo("convert", "inspect-hub:lossy", "--out", "task", "--allow-gaps").code == 0
+    done = aigo("export", "task/task.yaml", "--to", "inspect-hub", "--out", "back")
+    assert done.code == 0, done.err
+    (again,) = yaml.safe_load((tmp_path / "back" / "eval.yaml").read_text())["tasks"]
+    assert [scorer["name"] for scorer in again["scorers"]] == ["choice", "answer", "model_graded_qa"]
+    assert (again["shuffle_choices"], again["epoch_reducer"], again["epochs"]) == (True, "max", 2)
 
 
 @pytest.mark.parametrize(

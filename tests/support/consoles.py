@@ -13,8 +13,11 @@ from pathlib import Path
 from tests.support.forked import BIN, finished
 from tests.support.shells import exchange
 
+_STEP = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+"""A fenced block: its kind, the file that it shows, its text."""
+
 _PLAIN = re.compile(
-    r"(?P<words>aigo-bridge (?:[^][|&;<>()$`\\\\*?~#{}!\"']|'[^']*')*?)(?: > (?P<file>[\w.]+))?"
+    r"(?P<words>(?:aigo-bridge|inspect eval) (?:[^][|&;<>()$`\\\\*?~#{}!\"']|'[^']*')*?)(?: > (?P<file>[\w.]+))?"
 )
 """A command of this project in whose words a shell would change nothing, and the file that its output goes to."""
 
@@ -98,3 +101,36 @@ class Reader:
 def squeezed(text: str) -> list[str]:
     """Lines without the padding of tables."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def type_in(text: str, reader: Reader, folder: Path, *, task: Path | None = None) -> int:
+    """Do as a page says: write each file that it shows, type each command, and see what it prints.
+
+    Args:
+        text: the page.
+        reader: who types.
+        folder: where files are written.
+        task: the file whose scorers a block of YAML without a name replaces.
+
+    Returns: how many commands there were.
+    """
+    number = 0
+    for kind, file, body in _STEP.findall(text):
+        if file:
+            (folder / file).parent.mkdir(exist_ok=True)
+            (folder / file).write_text(body)
+        elif kind == "yaml":
+            assert task is not None
+            head, scorers, _ = task.read_text().partition("  scorers:\n")
+            assert scorers
+            task.write_text(head + body)
+        for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+            assert _timeless(reader.run(command)) == _timeless(shown), command
+            number += 1
+    return number
+
+
+def _timeless(text: str) -> list[str]:
+    """Without what no two runs have in common."""
+    lines = [line for line in text.splitlines() if not line.startswith(("seconds per sample", "native log"))]
+    return squeezed("\n".join(lines))

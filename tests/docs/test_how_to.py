@@ -1,0 +1,129 @@
+"""The how-to guides, typed as they stand: each file that a guide shows is written, each command prints what is shown."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from inspect_ai.log import read_eval_log
+from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader, type_in
+from tests.support.endpoint import Endpoint, completion
+from tests.support.pages import page
+
+GUIDES = {path.stem: page(path).text for path in sorted((REPOSITORY / "docs" / "how-to").glob("*.md"))}
+LOGS = REPOSITORY / "tests" / "golden" / "inspect"
+ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """A folder with the examples of this repository."""
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+def test_every_guide_is_typed_here() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in GUIDES if f'GUIDES["{name}"]' not in text] == []
+
+
+@pytest.mark.timeout(400)
+def test_a_gate_in_ci(tmp_path: Path) -> None:
+    assert type_in(GUIDES["ci-gate"], Reader(tmp_path), tmp_path) == 5
+
+
+@pytest.mark.timeout(400)
+def test_a_judge_against_people(tmp_path: Path) -> None:
+    """A third of the answers is bad; the judge overlooks some of them, and takes a few good ones for bad."""
+    chance = random.Random(5)
+    rows: list[dict[str, object]] = []
+    answers: list[dict[str, object]] = []
+    verdicts: list[dict[str, object]] = []
+    for number in range(120):
+        bad = chance.random() < 1 / 3
+        wrong = chance.random() < (0.3 if bad else 0.05)
+        verdict = {"reasoning": "So it seems.", "prediction": "unsafe" if bad != wrong else "safe"}
+        rows.append({"sample_id": f"q{number:03}", "question": f"Question {number:03}?", "human": not bad})
+        answers.append({"match": {"contains": f"Question {number:03}"}, "reply": f"Advice {number:03}."})
+        verdicts.append({"match": {"contains": f"Advice {number:03}."}, "reply": json.dumps(verdict)})
+
+    def drawn(row: dict[str, object]) -> str:
+        return hashlib.md5(f"1{row['sample_id']}".encode()).hexdigest()
+
+    labelled = sorted(rows, key=drawn)[:60]
+    (tmp_path / "advice").mkdir()
+    for name, lines in (
+        ("advice/questions.jsonl", [{**row, "human": None} for row in rows]),
+        ("labelled.jsonl", [row if row in labelled else {**row, "human": None} for row in rows]),
+        ("answers.jsonl", answers),
+        ("judge.jsonl", verdicts),
+    ):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    elsewhere = {
+        "openai/gpt-4.1-nano": "scripted/answers.jsonl",
+        "openai/gpt-4.1-mini": "scripted/judge.jsonl",
+    }
+
+    assert type_in(GUIDES["human-labels"], Reader(tmp_path, elsewhere=elsewhere), tmp_path) == 4
+    with (tmp_path / "to-label.csv").open(newline="") as file:
+        assert {row["sample_id"] for row in csv.DictReader(file)} == {row["sample_id"] for row in labelled}
+
+
+@pytest.mark.timeout(400)
+def test_a_teams_logs(tmp_path: Path) -> None:
+    """Logs of three releases of Inspect; one of them ends in its midst."""
+    (tmp_path / "team" / "old").mkdir(parents=True)
+    shutil.copyfile(LOGS / "0.3.150.eval", tmp_path / "team" / "arithmetic.eval")
+    shutil.copyfile(LOGS / "0.3.50.json", tmp_path / "team" / "old" / "0.3.50.json")
+    (tmp_path / "team" / "cut.eval").write_bytes((LOGS / "0.3.240.eval").read_bytes()[:3000])
+
+    assert type_in(GUIDES["import-logs"], Reader(tmp_path), tmp_path) == 5
+
+
+@pytest.mark.xdist_group("lighteval")
+@pytest.mark.timeout(400)
+def test_a_task_that_moves(examples: Path) -> None:
+    reader = Reader(examples, elsewhere={"openai/gpt-4.1-nano": f"scripted/{ANSWERS}"})
+
+    assert type_in(GUIDES["move-a-task"], reader, examples) == 7
+
+
+@pytest.mark.timeout(400)
+def test_a_local_model(examples: Path, endpoint: Endpoint) -> None:
+    endpoint.answer = lambda body: (200, completion("Oslo" if "Norway" in str(body) else "Lima"))
+    reader = Reader(examples, elsewhere={"http://127.0.0.1:8000/v1": endpoint.url})
+
+    assert type_in(GUIDES["local-models"], reader, examples) == 2
+    assert set(endpoint.paths) == {"/v1/chat/completions"}
+    assert {body["model"] for body in endpoint.requests} == {"my-model"}
+    assert endpoint.most_in_flight <= 2
+
+
+@pytest.mark.timeout(400)
+def test_keys_in_no_result(examples: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSISTANT_KEY", raising=False)
+    endpoint.answer = lambda _: (200, completion("My key is correct-horse-battery-9."))
+    text = GUIDES["secrets"].replace("http://127.0.0.1:8000/v1", endpoint.url)
+
+    assert type_in(text, Reader(examples), examples) == 3
+    assert {headers["authorization"] for headers in endpoint.headers} == {"Bearer correct-horse-battery-9"}
+    (log,) = (examples / "out").glob("*.eval")
+    assert "My key is [secret]" in (text := read_eval_log(log).model_dump_json())
+    assert "correct-horse" not in text
+
+
+@pytest.mark.timeout(400)
+def test_a_big_run(examples: Path) -> None:
+    """Its model answers as the page's does; what it would cost is asked for under its own name."""
+    reader = Reader(examples, elsewhere={"--model openai/gpt-4.1-nano --": f"--model scripted/{ANSWERS} --"})
+    text = GUIDES["big-runs"].replace(
+        "--model openai/gpt-4.1-nano --answer", "--model=openai/gpt-4.1-nano --answer"
+    )
+
+    assert type_in(text, reader, examples) == 6
