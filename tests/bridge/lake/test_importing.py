@@ -73,6 +73,36 @@ def test_a_better_log_of_a_run_takes_the_place_of_the_earlier_one_in_any_order(t
         assert strangers(open_lake(lake), state) == []
 
 
+def test_entries_are_read_again_where_something_may_be_superseded_and_only_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def log(name: str, run: str, samples: int = 2) -> Path:
+        return make_log(tmp_path / "logs" / f"{name}.eval", run=run, samples=samples)
+
+    def beside(work: Any, calls: Any, jobs: int) -> Any:
+        """Somebody else imports a worse log of the run that is imported here."""
+        yield from [work(*call) for call in calls]
+        with monkeypatch.context() as patched:
+            patched.setattr(importing, "remove_superseded", lambda *_: None)
+            imported(lake, log("meanwhile", "third", 1))
+
+    reads: list[object] = []
+    monkeypatch.setattr(importing, "load_state", lambda store: reads.append(store) or load_state(store))
+    lake = tmp_path / "lake"
+    for logs, settings, count in (
+        ([log("a", "first"), log("b", "other")], {}, 1),
+        ([log("c", "fourth")], {}, 1),
+        ([log("d", "third", 3)], {"hand_out": beside}, 4),  # two are those of somebody else
+        ([log("e", "second", 1), log("f", "second", 3)], {}, 2),
+    ):
+        reads.clear()
+        imported(lake, *logs, **settings)
+        state = load_state(open_lake(lake))
+        assert len(reads) == count, logs
+        assert strangers(open_lake(lake), state) == []
+        assert len(rows(lake, "samples")) == sum(result.samples for result in state.results())
+
+
 def test_an_import_that_is_killed_at_any_file_is_whole_after_the_next_one(logs: Path, tmp_path: Path) -> None:
     lake, whole = tmp_path / "lake", tmp_path / "whole"
     imported(whole, logs)
