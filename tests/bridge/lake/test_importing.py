@@ -14,8 +14,9 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportOptions
 from aigo_bridge.lake import importing, layout
 from aigo_bridge.lake.layout import TABLES, open_lake
-from aigo_bridge.lake.manifest import Selection, load_state
+from aigo_bridge.lake.manifest import Selection, State, load_state
 from aigo_bridge.lake.reading import LakeReader, LakeTables
+from aigo_bridge.lake.stores import Store
 from aigo_bridge.lake.verifying import problems_of, strangers
 from aigo_bridge.tables.results import results_at
 from aigo_bridge.tables.schema import TABLE_NAMES
@@ -86,9 +87,15 @@ def test_entries_are_read_again_where_something_may_be_superseded_and_only_there
             patched.setattr(importing, "remove_superseded", lambda *_: None)
             imported(lake, log("meanwhile", "third", 1))
 
-    reads: list[object] = []
-    monkeypatch.setattr(importing, "load_state", lambda store: reads.append(store) or load_state(store))
+    reads: list[Store] = []
+
+    def counted(store: Store) -> State:
+        reads.append(store)
+        return load_state(store)
+
+    monkeypatch.setattr(importing, "load_state", counted)
     lake = tmp_path / "lake"
+    settings: dict[str, Any]
     for logs, settings, count in (
         ([log("a", "first"), log("b", "other")], {}, 1),
         ([log("c", "fourth")], {}, 1),
