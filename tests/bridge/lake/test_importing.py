@@ -95,15 +95,14 @@ def test_entries_are_read_again_where_something_may_be_superseded_and_only_there
 
     monkeypatch.setattr(importing, "load_state", counted)
     lake = tmp_path / "lake"
-    settings: dict[str, Any]
-    for logs, settings, count in (
-        ([log("a", "first"), log("b", "other")], {}, 1),
-        ([log("c", "fourth")], {}, 1),
-        ([log("d", "third", 3)], {"hand_out": beside}, 4),  # two are those of somebody else
-        ([log("e", "second", 1), log("f", "second", 3)], {}, 2),
+    for logs, hand_out, count in (
+        ([log("a", "first"), log("b", "other")], None, 1),
+        ([log("c", "fourth")], None, 1),
+        ([log("d", "third", 3)], beside, 4),  # two are those of somebody else
+        ([log("e", "second", 1), log("f", "second", 3)], None, 2),
     ):
         reads.clear()
-        imported(lake, *logs, **settings)
+        imported(lake, *logs, hand_out=hand_out)
         state = load_state(open_lake(lake))
         assert len(reads) == count, logs
         assert strangers(open_lake(lake), state) == []
