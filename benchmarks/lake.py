@@ -35,6 +35,7 @@ from aigo_bridge.lake.pieces import Piece, pieces_at
 from aigo_bridge.process.pool import each_in_processes
 
 ROOT = Path(__file__).resolve().parents[1]
+TASK, MODEL = "task of twenty letters", "provider/a-model-name"
 SOURCE = ROOT / "tests" / "golden" / "inspect" / "0.3.95.eval"
 
 
@@ -92,7 +93,16 @@ def answer(lake: str, pieces: tuple[Piece, ...], *_: object) -> list[ImportRepor
         own = own.replace(entry.stem.removeprefix("real-")[:32], digest[:32])
         own = re.sub(r'"run_id":"[^"]*"', f'"run_id":"{digest[:22]}"', own)
         Path(lake, "manifest", f"log-{digest}.json").write_text(own)
-    return [ImportReport(piece.location, status="success", samples=2, trials=2) for piece in pieces]
+    return [
+        ImportReport(
+            piece.location,
+            status="success",
+            samples=2,
+            trials=2,
+            runs=(f"{hashlib.sha256(piece.location.encode()).hexdigest()[:22]}\0{TASK}\0{MODEL}",),
+        )
+        for piece in pieces
+    ]
 
 
 def simulate(logs: Path, lake: Path, count: int) -> float:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalError, read_eval_log
 from tests.support.commands import Run
 
+from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.errors import EngineError
@@ -76,6 +78,7 @@ def test_evidence_that_cannot_be_written_can_be_imported_later(
 
     assert done.code == 1
     assert "out/t.tasklog.json: error: the evidence cannot be written: Is a directory" in done.err
+    assert "[AB713]" in done.err
     (log,) = (tmp_path / "out").glob("*.eval")
     assert "hint: the native log is complete; when there is room: aigo-bridge import " in done.err
     assert f"{log.name} --out out" in done.err
@@ -89,10 +92,17 @@ def test_evidence_that_cannot_be_written_can_be_imported_later(
 )
 def test_what_inspect_cannot_write_is_told_in_a_line(cause: Exception) -> None:
     with (
-        pytest.raises(EngineError, match=r"Inspect cannot write its files: .*(No space|disk full)"),
+        pytest.raises(EngineError, match=r"Inspect cannot write its files: .*(No space|disk full)") as caught,
         _engine_errors(),
     ):
         raise ExceptionGroup("tasks", [ExceptionGroup("samples", [cause])])
+    assert caught.value.code == Code.UNUSABLE_OUTPUT
+
+
+def test_what_inspect_refuses_before_it_has_a_log_is_an_error_of_the_engine() -> None:
+    with pytest.raises(EngineError, match="needs docker") as caught, _engine_errors():
+        raise PrerequisiteError("[bold]needs docker[/bold]")
+    assert (str(caught.value), caught.value.code) == ("needs docker", Code.FAILED_ENGINE)
 
 
 def test_other_errors_of_inspect_are_not_hidden() -> None:

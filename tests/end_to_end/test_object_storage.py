@@ -359,6 +359,7 @@ def test_what_cannot_be_put_at_the_end_is_kept_here(
         done = aigo("run", TASK, "--model", MODEL, "--out", f"s3://{BUCKET}/out")
     assert done.code == 1
     assert "not everything is in the storage" in done.err
+    assert "[AB811]" in done.err
     (kept,) = tmp_path.glob("aigo-bridge-unsent-*/s3/bucket/out")
     assert (kept / RESULT).is_file()
     assert s3.names(f"out/{RESULT}") == []

@@ -243,7 +243,7 @@ def test_a_task_whose_sibling_is_not_complete_is_not_run(aigo: Run, chain: Path)
     done = aigo("run", "run.yaml", "--model-map", "m=scripted/no.jsonl", "--fail-on-error", 9)
 
     assert done.code == 1
-    assert "it was not run: its rows come from 'quiz', whose result is not complete" in done.out
+    assert "it was not run: its rows come from 'quiz', whose result is not complete [AB602]" in done.out
     result = json.loads((chain / "out" / "again.tasklog.json").read_text())
     assert result["status"] == "failure"
     assert "it was not run" in result["errors"][0]["message"]

@@ -59,7 +59,7 @@ def test_a_spent_tolerance_stops_the_run(
     failed = len(server.requests)
     assert number < failed <= number + AT_ONCE
     reason = f"stopped: {failed} sample{'s' * (failed > 1)} failed, --fail-on-error tolerates {number}"
-    assert f"the run did not finish ({reason}); continue it with --resume" in done.out
+    assert f"the run did not finish ({reason}); continue it with --resume [AB618]" in done.out
     assert f"{SAMPLES - failed} missing" in done.out
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     assert result["status"] == "failure"

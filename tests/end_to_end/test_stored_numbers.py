@@ -313,6 +313,7 @@ def test_a_log_of_another_plan_is_refused_with_what_differs(
 
     assert "not recomputed" in said
     assert difference in said
+    assert "[AB712]" in said
     assert evidence == b""
 
 
@@ -381,7 +382,9 @@ def ran_alone(aigo: Run, project: Path) -> Path:
 def test_what_cannot_be_recomputed_is_told(aigo: Run, project: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "inspect" / "0.3.240.eval"
 
-    assert "not written by aigo-bridge" in imported(aigo, golden, "--recompute", "quiz.yaml", code=3)[0]
+    none_of_ours = imported(aigo, golden, "--recompute", "quiz.yaml", code=3)[0]
+    assert "not written by aigo-bridge" in none_of_ours
+    assert "[AB706]" in none_of_ours
     assert aigo("import", golden, "--recompute", "none.yaml").code == 2
     done = aigo("import", golden, "--root", ".")
     assert (done.code, "for --recompute only" in done.err) == (2, True)

@@ -19,6 +19,7 @@ from tests.support.commands import Run
 
 from aigo_bridge.access.addresses import check_allowed, is_allowed, is_public, require_address, shown_address
 from aigo_bridge.access.grants import Grants, granting
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets.sources import fetched
 from aigo_bridge.errors import DatasetError, UsageError
 
@@ -335,7 +336,13 @@ def test_a_packed_answer_is_measured_unpacked(cut: bool, server: Server, tmp_pat
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip"])
 def test_other_encodings_are_refused(encoding: str, server: Server, tmp_path: Path) -> None:
     server.answer = lambda handler: send(handler, ROWS, Content_Encoding=encoding)
-    assert "answers in the encoding" in refusal(f"{server.address}/rows.csv", tmp_path, server.address)
+    with (
+        granting(Grants(network=True, addresses=(server.address,))),
+        pytest.raises(DatasetError, match="answers in the encoding") as caught,
+    ):
+        fetched(f"{server.address}/rows.csv", tmp_path)
+    assert caught.value.code == Code.FAILED_DOWNLOAD
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("headers", [False, True])

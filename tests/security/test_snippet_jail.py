@@ -18,6 +18,8 @@ import pytest
 from tests.support import containers
 from tests.support.containers import CONTAINERS, Container, available, command, own_processes
 
+from aigo_bridge.codes import Code
+
 # One after the other: a process without capabilities can see into others of the same user, so one environment's processes
 # are a reason for the next one's to run no snippets.
 pytestmark = pytest.mark.xdist_group("containers")
@@ -132,7 +134,7 @@ RUNNER = """
         found = host.call_blocking(Snippet(source, "f", "spy"), arguments, {})
         print(json.dumps({"level": level, "reason": reached().reason, "found": found}))
     except SnippetError as error:
-        print(json.dumps({"refused": str(error)}))
+        print(json.dumps({"refused": str(error), "code": error.code}))
     host.close()
 """
 
@@ -200,6 +202,7 @@ def test_what_a_shell_adds_to_an_environment_is_no_secret(
     answer = spied(container, surroundings, beside=beside)
 
     assert ("can be read from a snippet" in answer.get("refused", "")) is is_refused, answer
+    assert (answer.get("code") == Code.UNCONFINED_SNIPPETS) is is_refused
 
 
 @pytest.mark.parametrize("name", HERE)

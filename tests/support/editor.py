@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -66,6 +67,13 @@ class Editor:
 
     async def ask(self, answer: Awaitable[Any]) -> Any:
         return await asyncio.wait_for(answer, SECONDS)
+
+    def processor_seconds(self) -> float:
+        """What the process that talks to the editor has used; those that look at files are others."""
+        server = self.client._server
+        assert server is not None
+        fields = Path(f"/proc/{server.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def request(self, method: str, params: dict[str, Any]) -> Awaitable[Any]:
         """Ask what is not in the protocol."""

@@ -338,7 +338,7 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
         try:
             plan = options.recompute(carried)
         except EvidenceError as error:
-            return not_recomputed(log, str(error))
+            return not_recomputed(log, str(error), error.code)
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{_stem(secrets.text(log), names)}.tasklog.{options.output_format}"
     try:

@@ -32,7 +32,7 @@ ENTRIES = (
         "A log is damaged",
         "Bytes are missing or altered. What can be read is salvaged by `import`, and the rest is listed.",
         "Fetch the log anew, or import what is left of it.",
-        test="tests/bridge/interchange/lm_eval/test_importing.py::test_files_of_releases_before_043",
+        test="tests/adapters/lighteval/importing/test_footer.py::test_a_damaged_footer_is_told",
     ),
     Entry(
         Code.LOG_TOO_LARGE,

@@ -27,7 +27,7 @@ ENTRIES = (
         "The engine itself failed",
         "It ended with an error of its own, before or outside of any sample.",
         "Its words stand in the message; what was finished is in its log, and `run --resume` goes on from there.",
-        test="tests/bridge/viewing/test_library.py::test_a_file_that_ends_the_process_that_reads_it_ends_nothing_else",
+        test="tests/end_to_end/test_full_disk.py::test_what_inspect_refuses_before_it_has_a_log_is_an_error_of_the_engine",
     ),
     Entry(
         Code.NEVER_BEGUN,
@@ -69,7 +69,7 @@ ENTRIES = (
         "Snippets cannot be confined on this machine",
         "The kernel or the container forbids what keeps strangers' code apart, so none is run.",
         "docs/snippets.md says what to allow; for tasks of your own there is `--snippets in-process`.",
-        test="tests/security/test_snippet_jail.py::test_the_jail_is_not_replaced_when_it_was_asked_for",
+        test="tests/security/test_snippet_jail.py::test_what_a_shell_adds_to_an_environment_is_no_secret",
     ),
     Entry(
         Code.WRONG_SNIPPET_RESULT,

@@ -168,16 +168,9 @@ ENTRIES = (
     Entry(
         Code.TEMPLATE_FAILED,
         "A template failed with the values of a sample",
-        "It is right as a template, and for this row it divides by zero, adds text to a number or the like.",
+        "It is right as a template, and for this row it divides by zero, adds text to a number, gives no list where choices are needed or the like.",
         "Say in the template what is to become of such rows.",
         edited(_QUESTION, "{{ sample.country + 1 }}?", command=_RUN),
-    ),
-    Entry(
-        Code.NOT_A_LIST,
-        "A template gives no list where one is needed",
-        "Choices, tests and claims are lists: a column that holds one, or a text that is one in JSON.",
-        "End the template with `| tojson`, or name a column with a list.",
-        test="tests/bridge/templates/test_sample.py::test_as_list_refuses_everything_else",
     ),
     Entry(
         Code.EMPTY_CELLS,

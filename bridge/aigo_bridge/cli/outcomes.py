@@ -245,7 +245,11 @@ def _show_problems(outcome: Outcome, console: Console) -> None:
     if outcome.status != "success" and not outcome.faults:
         reason = one_line(outcome.error or outcome.status)
         remedy = "" if plan is None else "; continue it with --resume"
-        console.print(Text(f"the run did not finish ({reason}){remedy}", style="red"))
+        console.print(Text(f"the run did not finish ({reason}){remedy}{_code(outcome)}", style="red"))
+
+
+def _code(outcome: Outcome) -> str:
+    return "" if outcome.code is None else f" [{outcome.code}]"
 
 
 def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
@@ -299,7 +303,7 @@ def _rows(result: Outcome) -> list[tuple[str, ...]]:
 
 def _problems(result: Outcome) -> Iterator[str]:
     if result.error is not None:
-        yield one_line(result.error)
+        yield f"{one_line(result.error)}{_code(result)}"
     yield from map(one_line, result.faults)
     yield from metric_problems(result.metrics)
     for error in result.first_errors:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import MetricData, TaskResultError, TaskResultLog
 from aigo_bridge.engine.protocol import Gap, LogRef
 from aigo_bridge.errors import BridgeError, Issue
@@ -128,6 +129,8 @@ class Outcome:
     """`success`, or what kept it from that: the engine's word, or `failure`."""
     error: str | None = None
     """Why there is no (complete) result; `None` when there is one."""
+    code: Code | None = None
+    """The kind of mistake that `error` tells of, where it is known."""
     key: str = ""
     """Key of its task specification; of a task by itself the name of its plan."""
     display_name: str = ""

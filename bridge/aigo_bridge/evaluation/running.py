@@ -324,7 +324,7 @@ def _round(
         try:
             ready_now.append(entry if entry.entry.pending is None else _with_rows(entry, results))
         except BridgeError as error:
-            outcomes[entry.entry.key] = _failed(entry, str(error), engine, settings.out)
+            outcomes[entry.entry.key] = _failed(entry, error, engine, settings.out)
     jobs = [job for entry in ready_now for job in tolerant_jobs(entry, fail_on_error)]
     try:
         logs = engine.run(jobs, settings) if jobs else []
@@ -395,24 +395,33 @@ def entry_outcome(
         if written:
             return outcome_of(entry.plans[0], written[0], engine, out, tape=tape)
     except EvidenceError as error:
-        return _failure(entry, str(error), logs=written)
+        return _failure(entry, str(error), logs=written, code=error.code)
     except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it
         return _failure(entry, f"the result could not be put together: {explained(error)}", logs=written)
-    problem = str(next(log for log in logs if isinstance(log, BridgeError)))
+    problem = next(log for log in logs if isinstance(log, BridgeError))
     return _failed(ready_entry, problem, engine, out)
 
 
-def _failed(ready_entry: ReadyEntry, problem: str, engine: Engine, out: Path) -> Outcome:
+def _failed(ready_entry: ReadyEntry, error: BridgeError, engine: Engine, out: Path) -> Outcome:
     """An entry that came to nothing, with a result that says why."""
-    return _failure(ready_entry.entry, problem, _write_failure(ready_entry.jobs[0], problem, engine, out))
+    problem = str(error)
+    result = _write_failure(ready_entry.jobs[0], problem, engine, out)
+    return _failure(ready_entry.entry, problem, result, code=error.code)
 
 
-def _failure(entry: Entry, problem: str, result: Path | None = None, logs: Sequence[LogRef] = ()) -> Outcome:
+def _failure(
+    entry: Entry,
+    problem: str,
+    result: Path | None = None,
+    logs: Sequence[LogRef] = (),
+    code: Code | None = None,
+) -> Outcome:
     """A specification that has come to nothing."""
     return Outcome(
         task=entry.plans[0].task.key if entry.plans else "",
         status="failure",
         error=problem,
+        code=None if code == Code.UNCODED else code,
         key=entry.key,
         display_name=entry.display_name,
         result=result,

@@ -27,6 +27,7 @@ from aigo_bridge.engine.protocol import Evidence, Execution, Gap, LogRef
 from aigo_bridge.errors import EvidenceError, Issue, Stage
 from aigo_bridge.evaluation.provenance import keep_provenance
 from aigo_bridge.execution.permissions import snippet_host
+from aigo_bridge.execution.progress import is_spent_tolerance
 from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.planning.answers import faulty_choices
@@ -106,10 +107,12 @@ def outcome_of_runs(
     """What runs of a plan add up to; status, error and metrics are those of the first."""
     tallies, executions = [run.tally for run in runs], [run.evidence.execution for run in runs]
     status, metrics = executions[0].status, runs[0].metrics
+    error = None if status == "success" else executions[0].error
     return Outcome(
         task=plan.task.key,
         status=status,
-        error=None if status == "success" else executions[0].error,
+        error=error,
+        code=Code.TOO_MANY_FAILURES if error is not None and is_spent_tolerance(error) else None,
         key=plan.name,
         display_name=plan.display_name,
         plan=plan,

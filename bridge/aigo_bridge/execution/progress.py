@@ -21,6 +21,7 @@ from aigo_bridge.execution.program import Failure
 from aigo_bridge.scoring.scorer import Outcome
 
 _TOLERANCE = re.compile(r"\d+|0?\.\d+|1\.0*", re.ASCII)
+_SPENT = re.compile(r"stopped: \d+ (sample|trial)s? failed, --fail-on-error tolerates \d+", re.ASCII)
 
 
 def tolerated(text: str | None, num_samples: int) -> int:
@@ -88,6 +89,11 @@ class Tolerance:
         number, unit = (self.num_failed_trials, "trial") if several else (self.num_failed, "sample")
         tolerated = f"{self.allowed} samples" if several else self.allowed
         return f"stopped: {number} {unit}{'s' * (number != 1)} failed, --fail-on-error tolerates {tolerated}"
+
+
+def is_spent_tolerance(reason: str) -> bool:
+    """Whether a run ended by a `Tolerance.reason`: the engine's log has the words alone."""
+    return _SPENT.match(reason) is not None
 
 
 @dataclass

@@ -181,11 +181,15 @@ class ImportReport:
     """0 done, 1 more was dropped than allowed, 3 only a part (or nothing) could be read or written."""
     reason: str = ""
     """Why the exit code is not 0."""
+    code: Code | None = None
+    """The kind of mistake that the reason is, where it is known."""
     own: bool = False
     """Whether the log is of a run of ours: its evidence came back as it was, and its trials are not
     counted."""
     notes: tuple[str, ...] = ()
     """What there is to say besides, one line each."""
+    runs: tuple[str, ...] = ()
+    """What a log that has become part of a lake has results of."""
     facts: Mapping[str, Any] | None = None
     """The report for programs, where it is not made of the fields above."""
 
@@ -259,14 +263,21 @@ class ImportReport:
             yield f"  unreadable: {len(self.damage) - _MOST_DAMAGE} more{where}"
         yield from (f"  {note}" for note in self.notes)
         if self.reason:
-            yield f"  {self.reason}"
+            yield f"  {self.reason}" + ("" if self.code is None else f" [{self.code}]")
 
 
-def not_recomputed(log: str, reason: str | None) -> ImportReport:
+def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> ImportReport:
     """The report of a log whose metrics cannot be computed anew; `None`: as it is none of ours."""
-    reason = reason or "it was not written by aigo-bridge, so it carries no plan to compare with the task's"
+    if reason is None:
+        reason = "it was not written by aigo-bridge, so it carries no plan to compare with the task's"
+        code = Code.LOG_WITHOUT_PLAN
     return ImportReport(
-        log, status="not recomputed", exit_code=ExitCode.PARTIAL, reason=reason, facts={"reason": reason}
+        log,
+        status="not recomputed",
+        exit_code=ExitCode.PARTIAL,
+        reason=reason,
+        code=code,
+        facts={"reason": reason},
     )
 
 

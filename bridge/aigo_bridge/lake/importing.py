@@ -11,7 +11,7 @@ from typing import Any
 
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_bridge.lake.layout import arrow_schema, make_lake
+from aigo_bridge.lake.layout import MANIFEST, arrow_schema, make_lake
 from aigo_bridge.lake.manifest import State, load_state
 from aigo_bridge.lake.pieces import Piece, not_known, together
 from aigo_bridge.lake.ranges import LARGE, Part, Split, import_or_split, import_range, join_ranges
@@ -86,6 +86,7 @@ def import_into(
     groups = together(fresh, jobs)
     work = [(lake, group, one, finished_only, state.number) for group in groups]
     splits: list[Split] = []
+    runs: list[tuple[str, ...]] = []
     for group, reports in zip(groups, _carried_out(import_or_split, work, jobs, hand_out), strict=True):
         for report in [_ended(piece) for piece in group] if isinstance(reports, MemoryError) else reports:
             if isinstance(report, Split):
@@ -93,10 +94,12 @@ def import_into(
                 continue
             tell(report)
             tally = tally.with_report(report)
+            runs += [report.runs] if report.runs else []
     for report in _by_ranges(lake, splits, one, jobs, hand_out):
         tell(report)
         tally = tally.with_report(report)
-    if tally.imported:
+        runs += [report.runs] if report.runs else []
+    if tally.imported and not are_new(store, state, runs):
         remove_superseded(store, load_state(store))
     return tally
 
@@ -132,6 +135,27 @@ def _carried_out(
 
         return each_in_processes(work, calls, jobs)
     return hand_out(work, calls, jobs)
+
+
+def are_new(store: Store, state: State, runs: Sequence[tuple[str, ...]]) -> bool:
+    """Whether an import has superseded nothing, as its driver can tell without reading the entries anew: all
+    runs are new, nothing was left over before, and nobody else has written meanwhile.
+
+    Args:
+        store: of the lake.
+        state: before the import.
+        runs: of each log that the import has committed.
+    """
+    names = [name for log in runs for name in log]
+    before = {result.run_name for result in state.counting.values()}
+    if len(set(names)) < len(names) or not before.isdisjoint(names):
+        return False
+    if any(result.files for result in state.superseded):
+        return False
+    entries = sum(
+        name.startswith((f"{MANIFEST}/log-", f"{MANIFEST}/base-")) for name in store.names(MANIFEST)
+    )
+    return entries == bool(state.number) + len(state.uncompacted) + len(state.leftover) + len(runs)
 
 
 def remove_superseded(store: Store, state: State) -> None:

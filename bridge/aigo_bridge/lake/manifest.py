@@ -60,6 +60,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         """What there is one result of."""
         return self.run_id, self.task, self.model
 
+    @property
+    def run_name(self) -> str:
+        """`run` as one text."""
+        return "\0".join(part or "" for part in self.run)
+
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A log that is committed."""

@@ -255,5 +255,6 @@ def _told(report: ImportReport, piece: Piece, results: Sequence[Result], store: 
         samples=samples,
         failed=failed,
         notes=(words, *report.notes),
+        runs=tuple(result.run_name for result in results),
         facts=None,
     )

@@ -191,7 +191,7 @@ def _choices(
             row[path[1]] if path is not None and len(path) == 2 else memo.get(row, template.evaluate)
         )
         if not all(isinstance(choice, str) for choice in texts):
-            raise TemplateError(f"found {short(texts)}, expected a list of texts", code=Code.NOT_A_LIST)
+            raise TemplateError(f"found {short(texts)}, expected a list of texts", code=Code.TEMPLATE_FAILED)
         return texts
 
     return choices

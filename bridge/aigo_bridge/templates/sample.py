@@ -137,13 +137,13 @@ def as_list(value: Any) -> list[Any]:
         return list(value)
     if not isinstance(value, str):
         raise TemplateError(
-            f"found a value of type {type(value).__name__!r}, expected a list", code=Code.NOT_A_LIST
+            f"found a value of type {type(value).__name__!r}, expected a list", code=Code.TEMPLATE_FAILED
         )
     items = _parsed(value)
     if not isinstance(items, list | tuple):
         shown = value if len(value) <= 80 else value[:77] + "…"
         raise TemplateError(
-            f"found the text {shown!r}, expected a list in JSON or Python form", code=Code.NOT_A_LIST
+            f"found the text {shown!r}, expected a list in JSON or Python form", code=Code.TEMPLATE_FAILED
         )
     return list(items)
 

@@ -15,6 +15,7 @@ from aigo_bridge.cassettes.playing import Cassette, Player
 from aigo_bridge.cassettes.recording import Recorder
 from aigo_bridge.cassettes.records import CallOutcome, Failed, request_differences, request_json
 from aigo_bridge.cassettes.tape import Tape, TaskTape, TrialTape
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionOutputMessage
 from aigo_bridge.errors import Issue, SampleError
 from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
@@ -124,6 +125,7 @@ def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
             call.played("score")
     error = raised.value
     assert (error.kind, error.stage) == ("NotRecorded", "score")
+    assert error.code == Code.NOT_RECORDED
     assert error.message == (
         "this call is not in the cassette (sample 1, solver):"
         """ /messages/0/content: recorded 'q', asked 'q?'; /options was not recorded, asked is {"temperature":0.5}"""

@@ -93,9 +93,57 @@ def test_numbers_are_given_once() -> None:
 def test_what_no_page_can_show_a_test_does() -> None:
     silent = {code: entry.test for code, entry in CATALOGUE.items() if entry.example is None}
     assert {code for code, test in silent.items() if test is None} == set()
-    for test in filter(None, silent.values()):
-        file, _, name = test.partition("::")
-        assert f"def {name}(" in (REPOSITORY / file).read_text("utf-8"), test
+    assert {
+        code: test
+        for code, test in silent.items()
+        if test is not None and not asserts(code, *definitions(test))
+    } == {}
+
+
+def definitions(test: str) -> Iterator[ast.FunctionDef]:
+    """The named test, and the functions of its module that it calls and that assert something for it."""
+    file, _, name = test.partition("::")
+    tree = ast.parse((REPOSITORY / file).read_text("utf-8"))
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    yield functions[name]
+    for node in ast.walk(functions[name]):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+            yield functions[node.func.id]
+
+
+def asserts(code: Code, *tests: ast.FunctionDef) -> bool:
+    """Whether a test has an assertion about this very code, by number or name, or by a parameter of it."""
+    parametrized = any(is_of(code, decorator) for test in tests for decorator in test.decorator_list)
+    return any(
+        is_of(code, node) or (parametrized and ".code ==" in ast.unparse(node))
+        for test in tests
+        for node in ast.walk(test)
+        if isinstance(node, ast.Assert)
+    )
+
+
+def is_of(code: Code, part: ast.AST) -> bool:
+    """Whether a piece of source names a code."""
+    return any(
+        (isinstance(node, ast.Constant) and isinstance(node.value, str) and code.value in node.value)
+        or ast.unparse(node) == f"Code.{code.name}"
+        for node in ast.walk(part)
+        if isinstance(node, ast.Constant | ast.Attribute)
+    )
+
+
+def test_a_test_that_matches_the_message_alone_is_noticed() -> None:
+    texts = {
+        "assert error.code == Code.NO_LOGS": True,
+        "assert '[AB701]' in done.err": True,
+        "assert 'no logs' in done.err": False,
+        "'AB701'": False,
+        "assert error.code == Code.NO_ROWS": False,
+    }
+    for text, is_asserted in texts.items():
+        (test,) = ast.parse(f"def test_it():\n    {text}\n").body
+        assert isinstance(test, ast.FunctionDef)
+        assert asserts(Code.NO_LOGS, test) is is_asserted, text
 
 
 def test_errors_have_the_code_of_their_first_issue() -> None:

@@ -80,12 +80,13 @@ resource.setrlimit(resource.RLIMIT_AS, (used + {MEMORY}, used + {MEMORY}))
 try:
     load_file(Path({str(path)!r}), Selection(1, "random"))
 except DatasetError as error:
-    print(error.issues[0].message, "|", error.issues[0].hint)
+    print(error.issues[0].message, "|", error.issues[0].hint, error.code)
 """
     env = {**os.environ, "AIGO_BRIDGE_ROWS_MIB": "128"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
     assert "MiB of rows; expected at most 100 times its size" in done.stdout, done.stderr[-2000:]
     assert "AIGO_BRIDGE_ROWS_MIB" in done.stdout
+    assert "AB308" in done.stdout
 
 
 def refused(path: Path, selection: Selection = ONE) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from aigo_bridge.access.grants import Grants, granting
+from aigo_bridge.codes import Code
 from aigo_bridge.datasets import DatasetTools, Rows, Selection, load_dataset
 from aigo_bridge.datasets.sources import default_cache, fetched
 from aigo_bridge.errors import DatasetError
@@ -254,8 +255,9 @@ def test_a_hub_data_set_gives_the_librarys_rows(tmp_path: Path) -> None:
 
 
 def test_a_hub_data_set_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="cannot be loaded"):
+    with pytest.raises(DatasetError, match="cannot be loaded") as caught:
         load(hub(tmp_path, split="nope"), tmp_path)
+    assert caught.value.code == Code.FAILED_HUB_LOAD
 
 
 @pytest.mark.parametrize(

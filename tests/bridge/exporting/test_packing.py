@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aigo_bridge.access.grants import Grants, granting
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SpecError, UnsupportedPlanError, UsageError
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.exporting.manifest import Manifest, read_manifest
@@ -200,8 +201,9 @@ def test_another_data_set_is_not_in_the_export(tmp_path: Path) -> None:
     made = plan(PlanOrigin(str(file)))
     packed(made, tmp_path / "packed")
 
-    with pytest.raises(UsageError, match="the export has the rows of data set 'rows' only"):
+    with pytest.raises(UsageError, match="the export has the rows of data set 'rows' only") as caught:
         packed_plan(tmp_path / "packed", {**made.config, "d": "other"})
+    assert caught.value.code == Code.OTHER_EXPORT
 
 
 @pytest.mark.parametrize(
@@ -219,8 +221,9 @@ def test_a_folder_that_is_no_export_is_told(content: str | None, message: str, t
     if content is not None:
         (tmp_path / "export.json").write_text(content)
 
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as caught:
         read_manifest(tmp_path)
+    assert (caught.value.code == Code.OTHER_RELEASE) is (message.startswith("has format"))
 
 
 cells = st.recursive(

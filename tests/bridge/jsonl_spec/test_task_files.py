@@ -165,7 +165,7 @@ def test_of_very_many_problems_the_first_are_shown(aigo: Run, tmp_path: Path) ->
     done = aigo("explain", "t.jsonl")
 
     assert done.code == 2
-    assert "and 349 more problems" in done.err
+    assert "and 349 more problems [AB115]" in done.err
     assert "all of them: aigo-bridge validate t.jsonl" in done.err
     assert "200 of 201 records are invalid" in done.err
 

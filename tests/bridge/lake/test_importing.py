@@ -14,8 +14,9 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportOptions
 from aigo_bridge.lake import importing, layout
 from aigo_bridge.lake.layout import TABLES, open_lake
-from aigo_bridge.lake.manifest import Selection, load_state
+from aigo_bridge.lake.manifest import Selection, State, load_state
 from aigo_bridge.lake.reading import LakeReader, LakeTables
+from aigo_bridge.lake.stores import Store
 from aigo_bridge.lake.verifying import problems_of, strangers
 from aigo_bridge.tables.results import results_at
 from aigo_bridge.tables.schema import TABLE_NAMES
@@ -71,6 +72,41 @@ def test_a_better_log_of_a_run_takes_the_place_of_the_earlier_one_in_any_order(t
         assert len(state.superseded) == 1
         assert len(rows(lake, "samples")) == 3
         assert strangers(open_lake(lake), state) == []
+
+
+def test_entries_are_read_again_where_something_may_be_superseded_and_only_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def log(name: str, run: str, samples: int = 2) -> Path:
+        return make_log(tmp_path / "logs" / f"{name}.eval", run=run, samples=samples)
+
+    def beside(work: Any, calls: Any, jobs: int) -> Any:
+        """Somebody else imports a worse log of the run that is imported here."""
+        yield from [work(*call) for call in calls]
+        with monkeypatch.context() as patched:
+            patched.setattr(importing, "remove_superseded", lambda *_: None)
+            imported(lake, log("meanwhile", "third", 1))
+
+    reads: list[Store] = []
+
+    def counted(store: Store) -> State:
+        reads.append(store)
+        return load_state(store)
+
+    monkeypatch.setattr(importing, "load_state", counted)
+    lake = tmp_path / "lake"
+    for logs, hand_out, count in (
+        ([log("a", "first"), log("b", "other")], None, 1),
+        ([log("c", "fourth")], None, 1),
+        ([log("d", "third", 3)], beside, 4),  # two are those of somebody else
+        ([log("e", "second", 1), log("f", "second", 3)], None, 2),
+    ):
+        reads.clear()
+        imported(lake, *logs, hand_out=hand_out)
+        state = load_state(open_lake(lake))
+        assert len(reads) == count, logs
+        assert strangers(open_lake(lake), state) == []
+        assert len(rows(lake, "samples")) == sum(result.samples for result in state.results())
 
 
 def test_an_import_that_is_killed_at_any_file_is_whole_after_the_next_one(logs: Path, tmp_path: Path) -> None:

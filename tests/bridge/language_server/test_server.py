@@ -328,3 +328,55 @@ def test_problems_of_a_text_that_has_changed_meanwhile_are_not_shown(folder: Pat
             assert "letters" in problem
 
     in_editor(work)
+
+
+def test_snippets_in_files_of_their_own_are_parts_of_the_task_and_models_are_offered(folder: Path) -> None:
+    text = TEXT + "    - {type: python, compute_scores_snippet: !include score.py}\n"
+    judged = text + "    - {type: model_as_a_judge_scorer, model_key: █}\n"
+    (folder / "models.yaml").write_text(
+        "key: strict-judge\ndisplay_name: J\nrate_limit: 3\nconfig: {}\n", encoding="utf-8"
+    )
+    snippet = "def compute_scores(sample, solver_output):\n    return {'score': len('<< config.lang >>')}\n"
+    (folder / "quiz" / "score.py").write_text(snippet, encoding="utf-8")
+
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK, text)
+            assert "strict-judge" in await opened.complete(TASK, judged)
+            await opened.type(TASK, text)
+            assert await opened.define(TASK, text.replace("!include score.py", "!include sc█ore.py")) == [
+                ("score.py", 0)
+            ]
+            await opened.open("quiz/score.py", snippet.replace("compute_scores", "compute"))
+            await opened.messages(TASK, "does not define 'compute_scores'")
+            await opened.type("quiz/score.py", snippet.replace("return {", "return {{"))
+            (problem,) = await opened.until(
+                "quiz/score.py",
+                lambda problems: [each.code for each in problems] == ["AB150"],
+            )
+            assert problem.range.start.line == 1
+            assert list(await opened.complete("quiz/score.py", "x = << config.█")) == ["lang"]
+
+    in_editor(work)
+
+
+def test_a_key_stroke_in_a_thousand_lines_costs_less_than_a_tenth_of_a_second(folder: Path) -> None:
+    """Of a processor, in the process that answers; what the clock says is in `benchmarks/editing.py`."""
+    scorer = SCORER.replace("\n", "\n      ").rstrip()
+    text = TEXT + "".join(f"    - key: code-{number}\n      {scorer}\n" for number in range(160))
+    assert text.count("\n") > 950
+    strokes = 20
+
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK, text)
+            await opened.until(TASK, none)
+            typed = text + "    - type: string_equals\n      ground_"
+            assert "ground_truth" in await opened.complete(TASK, typed + CURSOR)
+            before = opened.processor_seconds()
+            for number in range(strokes):
+                word = "truth"[: number % 5]
+                assert "ground_truth" in await opened.complete(TASK, typed + word + CURSOR)
+            assert (opened.processor_seconds() - before) / strokes < 0.1
+
+    in_editor(work)

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from tests.support.commands import TASKS
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError
 from aigo_bridge.evaluation.task import full_origin, plan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
@@ -112,6 +113,7 @@ def test_other_rows_than_the_published_are_refused_with_all_that_is_wrong(
         assert "found 6 rows, expected 1,319" in texts[0]
         assert f"expected {known.digest}" in texts[1]
         assert all("dataset.yaml:" in text for text in texts)
+        assert {issue.code for issue in refused.value.issues} == {Code.UNPINNED_SOURCE}
 
 
 def test_what_is_not_known_of_the_rows_is_said(task: Callable[..., Path], tmp_path: Path) -> None:
@@ -129,8 +131,9 @@ def test_a_copy_without_the_split_says_where_it_was_looked_for(
     task: Callable[..., Path], tmp_path: Path
 ) -> None:
     write(tmp_path / "copy" / "train.jsonl", ROWS)
-    with pytest.raises(DatasetError, match="has no copy of the split 'test' of 'openai/gsm8k'"):
+    with pytest.raises(DatasetError, match="has no copy of the split 'test' of 'openai/gsm8k'") as caught:
         full(task(), tmp_path / "copy")
+    assert caught.value.code == Code.MISSING_COPY
 
 
 def test_shipped_data_sets_say_how_many_rows_they_have() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.commands import TASKS
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError
 from aigo_bridge.evaluation.task import full_origin, plan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
@@ -62,8 +63,9 @@ def test_other_rows_are_refused_from_then_on(tmp_path: Path, planned: Plan) -> N
 
     with pytest.raises(DatasetError, match=r"have the digest .*, expected .* as in an earlier run"):
         compare_rows([planned(OTHERS)], tmp_path)
-    with pytest.raises(DatasetError, match="num_rows 3, expected 4"):
+    with pytest.raises(DatasetError, match="num_rows 3, expected 4") as caught:
         compare_rows([planned(ROWS[1:], num_samples=1)], tmp_path)
+    assert caught.value.code == Code.CHANGED_ROWS
     assert (tmp_path / LOCK).read_bytes() == kept
 
 

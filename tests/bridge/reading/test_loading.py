@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.bridge.reading.reading_examples import EXAMPLES, RUN_FILES, errors_of, issues_of, write
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading import Dialect, read
 from aigo_bridge.reading.variables import environment, expand, is_candidate, parse_env
@@ -139,6 +140,7 @@ def test_other_encodings_are_refused_with_the_place(raw: bytes, hint: str, tmp_p
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, tmp_path / "t.yaml")
     assert caught.value.issues[0].hint == hint
+    assert caught.value.code == Code.NOT_UTF8
     if b"\xe9" in raw:
         assert caught.value.issues[0].message.endswith("is not UTF-8 text: byte 11 is not UTF-8 (0xE9)")
         assert (caught.value.issues[0].line, caught.value.issues[0].column) == (2, 4)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bridge.results.logs import frame, sample, text_of_log, whole
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.results import SamplePart, read_log, write_log
@@ -199,6 +200,7 @@ class TestWriting:
         with pytest.raises(EvidenceError, match="expected a finite number") as error:
             write_log(tmp_path / "a.json", [], finish=log)
         assert error.value.issues[0].path == ("evidence", "metrics", 0, "values", "a")
+        assert error.value.code == Code.UNFIT_RESULT
         assert not list(tmp_path.iterdir())
 
     def test_odd_values_are_written_somehow(self, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from textwrap import dedent
 import anyio
 import pytest
 
+from aigo_bridge.codes import Code
 from aigo_bridge.sandbox import jailing
 from aigo_bridge.sandbox.jailing import JailLimits, JailRefusedError, JailResult, run_jailed
 from aigo_inspect.sandbox import available
@@ -314,8 +315,9 @@ def test_many_run_at_once_and_do_not_see_each_other() -> None:
 
 def test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason(tmp_path: Path) -> None:
     # A root folder that is not there is as good as a kernel that forbids: the jail reports it before the program begins.
-    with pytest.raises(JailRefusedError, match=r"not allowed here: .*No such file"):
+    with pytest.raises(JailRefusedError, match=r"not allowed here: .*No such file") as caught:
         asyncio.run(run_jailed(["python3"], folder=tmp_path / "missing"))
+    assert caught.value.code == Code.NO_SANDBOX
 
 
 def running(argument: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SolverTrace, Trace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.plan.plan import Sample
@@ -107,8 +108,9 @@ def test_likelihoods_of_other_texts_are_not_taken() -> None:
         scorer(), row_of(found, 0), {"choices": []}, raw_output(others), "text", raw_output(found)
     )
     assert [each["log_likelihood"] for each in outcome.metadata["log_likelihoods"]] == [-1.0, -2.0]
-    with pytest.raises(SampleError, match="holds no log-likelihoods of these continuations"):
+    with pytest.raises(SampleError, match="holds no log-likelihoods of these continuations") as caught:
         scored(scorer(), row_of(found, 0), raw_output(others))
+    assert caught.value.code == Code.MISSING_LIKELIHOODS
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
     ChatCompletionModelOutputChoice,
@@ -276,8 +277,9 @@ def test_without_sacrebleu_the_plan_is_refused_in_one_line(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(
         UnsupportedPlanError, match=r"^scorer 'bleu' needs sacrebleu; run: pip install 'sacrebleu>=[0-9.]+'$"
-    ):
+    ) as caught:
         compile_scorers([BleuScorer(type="bleu", ground_truth="a")], samples=[], host=SnippetHost())
+    assert caught.value.code == Code.MISSING_PACKAGE
 
 
 def test_sacrebleu_is_loaded_only_by_tasks_that_use_it() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.shards import run_part, run_parts, write_task
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.sharding.belonging import find_shards, named
 from aigo_bridge.sharding.manifest import FILE
@@ -52,6 +53,9 @@ def test_shards_are_found_below_their_folder_or_one_by_one(shards: Path) -> None
 def test_missing_and_doubled_shards_are_named_together(shards: Path, tmp_path: Path) -> None:
     shutil.copytree(shards / "shard-1-of-3", tmp_path / "copy")
     shutil.rmtree(shards / "shard-2-of-3")
+    with pytest.raises(EvidenceError) as caught:
+        find_shards([shards, tmp_path / "copy"])
+    assert {issue.code for issue in caught.value.issues} == {Code.SHARDS_MISSING, Code.SHARDS_APART}
     told = problems(shards, tmp_path / "copy")
     assert "missing: shard 2 of 3 --partial merges what there is" in told
     assert "shard 1 is there 2 times" in told

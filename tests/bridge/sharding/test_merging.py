@@ -12,6 +12,7 @@ import pytest
 import yaml
 from tests.support.shards import ENGINE, EQUALS, run_parts, run_whole, write_task
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.results import LogReader
@@ -96,16 +97,23 @@ def test_scores_of_all_samples_that_differ_from_call_to_call_are_refused(tmp_pat
     assert not list((tmp_path / "merged").glob("*.json"))
 
 
-@pytest.mark.parametrize("given", [{}, {"num_samples": 4}])
-def test_another_task_than_that_of_the_shards_is_refused(given: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "message", "code"),
+    [
+        ({}, "the log is of another plan", Code.OTHER_PLAN),
+        ({"num_samples": 4}, "are others than those of the shards", Code.SHARDS_APART),
+    ],
+)
+def test_another_task_than_that_of_the_shards_is_refused(
+    given: dict[str, Any], message: str, code: Code, tmp_path: Path
+) -> None:
     origin = write_task(tmp_path / "task", ALL)
     shards = run_parts(origin, tmp_path / "shards", 2)
     if not given:
         write_task(tmp_path / "task", ALL, rows=6)
-    with pytest.raises(
-        EvidenceError, match=r"the log is of another plan|are others than those of the shards"
-    ):
+    with pytest.raises(EvidenceError, match=message) as caught:
         merged(shards, tmp_path / "merged", replace(origin, **given))
+    assert caught.value.code == code
 
 
 def test_a_part_has_the_denominator_of_the_whole(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from textwrap import dedent
 import anyio
 import pytest
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SnippetError
 from aigo_bridge.snippets import Snippet, SnippetHost, SnippetLimits
 from aigo_bridge.snippets.host import MOST_WORKERS
@@ -148,7 +149,7 @@ def test_closing_ends_calls_in_progress(host: SnippetHost, tmp_path: Path) -> No
     process = number_in(tmp_path)
     host.close()
     thread.join(10)
-    assert raised
+    assert [error.code for error in raised] == [Code.STOPPED_SNIPPET]
     assert ended(process)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
     ChatCompletionModelOutputChoice,
@@ -179,3 +180,4 @@ def test_json_that_cannot_be_read_is_a_fault_of_the_template(text: str) -> None:
     with pytest.raises(SampleError, match="the input template gave JSON that cannot be read") as error:
         body_from_template(template, {"body": text})
     assert error.value.kind == "InvalidModelInput"
+    assert error.value.code == Code.WRONG_INPUT

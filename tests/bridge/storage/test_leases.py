@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.storage import BUCKET, S3
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.storage.addresses import parse
 from aigo_bridge.storage.leases import LEASE, Lease, lease_seconds
@@ -24,8 +25,9 @@ def test_two_at_a_time_are_refused(s3: S3) -> None:
         notes.append(text)
         first.renew()
 
-    with pytest.raises(UsageError, match="another process writes into s3://bucket/out"):
+    with pytest.raises(UsageError, match="another process writes into s3://bucket/out") as caught:
         second.get(note)
+    assert caught.value.code == Code.PLACE_IN_USE
     assert "looking again in" in notes[0]
     assert len(s3.names(f"out/{LEASE}")) == 1
     first.give_back()
@@ -52,5 +54,6 @@ def test_who_comes_in_between_is_seen(s3: S3) -> None:
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "1e9"])
 def test_seconds_are_bounded(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("AIGO_BRIDGE_LEASE_SECONDS", text)
-    with pytest.raises(UsageError, match="expected 1 to 3600"):
+    with pytest.raises(UsageError, match="expected 1 to 3600") as caught:
         lease_seconds()
+    assert caught.value.code == Code.WRONG_LIMIT

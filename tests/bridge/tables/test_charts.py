@@ -10,6 +10,7 @@ import pytest
 from tests.support.hostile_texts import HOSTILE
 from tests.support.results import message, metric, question, result, sample, score, trial, write_result
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.tables.charts import CHART_NAMES, chart, draw
 from aigo_bridge.tables.results import results_at
@@ -120,8 +121,9 @@ def test_nothing_to_draw_and_too_much_are_told(quiz: Path, tmp_path: Path) -> No
         chart("tokens", results_at([quiz]))
     samples = [sample(trial(0, [], scores=[score(f"s{number}", {"n": 1})])) for number in range(401)]
     path = write_result(tmp_path / "many.tasklog.json", result(samples))
-    with pytest.raises(UsageError, match="401 marks, expected 400 at most: name fewer results"):
+    with pytest.raises(UsageError, match="401 marks, expected 400 at most: name fewer results") as caught:
         chart("scores", results_at([path]))
+    assert caught.value.code == Code.UNDRAWABLE_CHART
 
 
 def test_what_the_process_knows_to_be_secret_is_not_drawn(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.results import metric, question, result, write_result
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.provenance.record import Making, write_provenance
 from aigo_bridge.verification import bundling
@@ -50,8 +51,9 @@ def with_member(bundle: Path, name: str, content: bytes = b"x", *, mode: int = 0
 def test_what_leads_out_or_is_no_file_is_refused(name: str, mode: int, bundle: Path, tmp_path: Path) -> None:
     folder = tmp_path / "inside"
     folder.mkdir()
-    with pytest.raises(EvidenceError, match="cannot be read as a bundle"):
+    with pytest.raises(EvidenceError, match="cannot be read as a bundle") as caught:
         open_bundle(with_member(bundle, name, mode=mode), folder)
+    assert caught.value.code == Code.BROKEN_BUNDLE
     assert list(folder.iterdir()) == []
     assert not (tmp_path / "out.txt").exists()
     assert verify_any(bundle, Materials()).exit_code == 1

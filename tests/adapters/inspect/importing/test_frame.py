@@ -10,7 +10,9 @@ import pytest
 from tests.support.inspect_logs.malformed import zipped
 from tests.support.inspect_logs.small import imported, log, said, sample, written
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.errors import code_of_kind
 from aigo_bridge.importing.log_import import Damage, ImportReport, LossReport
 from aigo_inspect import import_log
 from aigo_inspect.importing.frame import Totals, frame_of
@@ -161,6 +163,7 @@ def test_a_mistake_of_our_own_is_said_to_be_ours_and_costs_one_part(
     assert evidence["status"] == "failure"
     (error,) = evidence["errors"]
     assert error["error_type"] == "UnmappedLog"
+    assert code_of_kind(error["error_type"]) == Code.UNMAPPED_LOG
     assert error["message"].startswith("header: aigo-bridge failed to map the header at ")
     assert "TypeError: odd" in error["message"]
     assert "defect of aigo-bridge" in error["message"]

@@ -13,6 +13,7 @@ import orjson
 import pytest
 import zstandard
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_inspect.importing.api import import_log
@@ -208,8 +209,9 @@ def test_a_member_that_lies_about_its_size_is_refused() -> None:
 
 def test_bounds_name_the_bound(logs: dict[str, Path]) -> None:
     data = logs["agents"].read_bytes()
-    with pytest.raises(TooLargeError, match="members"):
+    with pytest.raises(TooLargeError, match="members") as caught:
         read(data, members=2)
+    assert caught.value.code == Code.LOG_TOO_LARGE
     log = read(data, events=3)
     assert list(log.samples()) == []
     assert "the bound 'events' is 3" in str(log.damage[0])

@@ -25,6 +25,7 @@ from inspect_ai.util import LimitExceededError
 from pydantic import TypeAdapter
 from tenacity import Future, RetryError
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, SolverTrace, TraceItem
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
@@ -149,6 +150,7 @@ def test_what_has_no_place_in_inspect_is_an_error_of_the_sample(item: dict[str, 
         native_messages(request(item), "solver")
     assert problem in caught.value.message
     assert (caught.value.stage, caught.value.kind) == ("solver", "UnsupportedContent")
+    assert caught.value.code == Code.UNSENDABLE_CONTENT
 
 
 def said(content: str) -> ModelOutput:

@@ -32,6 +32,7 @@ from inspect_ai.util import json_schema
 from pydantic import BaseModel
 from tests.support.endpoint import Endpoint, completion
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionInputMessage, CustomTaskInputMessage
 from aigo_bridge.errors import SampleError, SpecError, UsageError
 from aigo_bridge.evaluation.task import plan
@@ -161,8 +162,9 @@ def test_an_address_of_ones_own_is_another_version_of_the_model(model_file: Path
     # As a log has it: Inspect gives name and address back when it tries again.
     again = native_model(str(other), {"base_url": other.api.base_url})
     assert str(again) == str(other)
-    with pytest.raises(UsageError, match="has changed since this run began"):
+    with pytest.raises(UsageError, match="has changed since this run began") as caught:
         native_model(str(other))
+    assert caught.value.code == Code.CHANGED_SINCE
 
 
 @pytest.mark.parametrize(
@@ -198,8 +200,9 @@ def test_a_conversation_with_an_embeddings_model_is_refused_before_it_begins(
     made = plan(PlanOrigin(task="aigo_tasks/hp-trivia"))
     refuse_unfit(made, native_model("model.yaml"))
     write_model(model_file.parent, endpoint.url, "task: embeddings\n")
-    with pytest.raises(UsageError, match="makes embeddings and cannot answer a conversation"):
+    with pytest.raises(UsageError, match="makes embeddings and cannot answer a conversation") as caught:
         refuse_unfit(made, native_model("model.yaml"))
+    assert caught.value.code == Code.UNFIT_MODEL
 
 
 # What a call of Inspect is in AI GO's form

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection
 from pathlib import Path
@@ -17,6 +18,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import ComposeConfig, SandboxEnvironment, SandboxEnvironmentSpec, sandboxenv
 
 import aigo_inspect.sandbox.environment  # noqa: F401  # registers it
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SampleError
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.plan.plan import PlanOrigin
@@ -91,6 +93,9 @@ def test_one_text_is_one_test() -> None:
 def test_without_a_sandbox_there_is_no_score(tmp_path: Path) -> None:
     found = samples_of(tmp_path, None)
     assert all(sample.error is not None and "sandbox" in sample.error.message for sample in found.values())
+    with pytest.raises(SampleError, match="the sandbox failed: ") as caught:
+        asyncio.run(code_exec("", TESTS, SandboxCodeRunner()))
+    assert caught.value.code == Code.FAILED_SANDBOX
 
 
 @pytest.mark.parametrize("tests", [None, [], 1, [1], {}])

@@ -16,6 +16,7 @@ import pytest
 from tests.adapters.lighteval.benchmarks.conftest import Splits, alone, rows_of, run
 from tests.support.commands import Run
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_lighteval.benchmarks.faults import mend_metrics
 
@@ -286,6 +287,7 @@ def test_more_examples_than_the_split_has_are_said_in_numbers(
     with pytest.raises(UsageError) as caught:
         run(f"{custom}@own:few|9", tmp_path / "out", scripted({"q": "a"}), data_dir(splits))
     assert str(caught.value) == f"task 'own:few' asks for 9 examples{spare}, its split 'train' has 3"
+    assert caught.value.code == Code.UNFIT_BENCHMARK
 
 
 def test_too_few_examples_are_refused(

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 import pytest
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.bounds import TooLargeError
 from aigo_bridge.process.pool import Worker
@@ -45,8 +46,9 @@ def test_a_footer_says_how_much_its_columns_hold(worker: Worker) -> None:
 def test_a_damaged_footer_is_told(worker: Worker) -> None:
     data = parquet()
     length = int.from_bytes(data[-8:-4], "little")
-    with pytest.raises(EvidenceError, match="the footer is damaged: "):
+    with pytest.raises(EvidenceError, match="the footer is damaged: ") as caught:
         groups_of(data[: -8 - length] + b"\xff" * length + data[-8:], worker)
+    assert caught.value.code == Code.DAMAGED_LOG
     with pytest.raises(TooLargeError, match="bound 'member_bytes'"):
         groups_of(data, worker, most=10)
 

@@ -20,6 +20,7 @@ from tests.support.commands import Run
 from tests.support.jobs import run_job
 from tests.support.tiny_model import CHAT_TEMPLATE, CONTEXT, save_tiny_model
 
+from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.engine.protocol import Progress
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
@@ -440,6 +441,7 @@ def test_a_model_that_is_nowhere_is_no_folder_first_of_all(
         ran(made, tmp_path / "out", "transformers/nonexist")
     start = "model 'transformers/nonexist' cannot be loaded: there is no folder 'nonexist', "
     assert str(caught.value).startswith(start)
+    assert caught.value.code == Code.FAILED_MODEL_LOAD
     # What is said online is looked at without a network.
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
     assert said in loading._not_here("nonexist")

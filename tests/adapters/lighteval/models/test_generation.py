@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import SampleError, UsageError
 from aigo_lighteval.models.generation import named_model, server_options, with_settings
 
@@ -77,5 +78,6 @@ def test_a_request_of_a_task_and_the_users_settings_do_not_contradict_each_other
     settings = {"temperature": 0.5, "max_tokens": 9, "top_p": None}
     assert with_settings({}, settings, "solver") == {"temperature": 0.5, "max_tokens": 9}
     assert with_settings({"max_tokens": 3}, settings, "solver") == {"temperature": 0.5, "max_tokens": 3}
-    with pytest.raises(SampleError, match=r"asks for temperature=1, the model string says 0\.5"):
+    with pytest.raises(SampleError, match=r"asks for temperature=1, the model string says 0\.5") as caught:
         with_settings({"temperature": 1}, settings, "solver")
+    assert caught.value.code == Code.LOST_OPTION

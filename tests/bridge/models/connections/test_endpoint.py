@@ -22,6 +22,7 @@ import pytest
 from tests.support.commands import REPOSITORY
 from tests.support.endpoint import Endpoint, Raw, completion, delta, events
 
+from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.models.connections import (
     Answered,
@@ -231,6 +232,7 @@ def test_an_answer_that_trickles_is_given_up(tmp_path: Path, endpoint: Endpoint)
     made = connection(tmp_path, endpoint.url, settings=ConnectionSettings(read_seconds=0.1))
     error = failure(made)
     assert "the answer had not ended after 0.6 s" in error.message
+    assert error.code == Code.FAILED_MODEL
     assert not error.is_transient
 
 
