@@ -61,8 +61,8 @@ class ValidationReport:
 def validate(
     paths: Iterable[Path], *, root: Path | None = None, dialect: Dialect = "default"
 ) -> Iterator[ValidationReport]:
-    """One report per file; folders are gone through for YAML files, task records (`tasks.jsonl`, the name by which
-    `run FOLDER` finds them) and result logs (`*.tasklog.json…`).
+    """One report per file; folders are gone through for YAML files, task records (`tasks.jsonl`, as `run
+    FOLDER` finds them) and result logs (`*.tasklog.json…`).
 
     Args:
         paths: files and folders.

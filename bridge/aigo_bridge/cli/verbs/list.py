@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.tables import print_entries
 from aigo_bridge.cli.terminal import print_json, width_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _WIDE = 2000
 """Characters of a line where no terminal sets its width: a task is one line, to be searched and cut."""
 
 _NARROW = 120
-"""Columns of a terminal below which a table would be all columns and no words: entries stand below each other."""
+"""Columns of a terminal below which a table would be all columns and no words, and entries are shown."""
 
 
 @app.command("list")
@@ -145,19 +145,7 @@ def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, piped_
     """
     width = width_of(sys.stdout)
     if width is not None and width < _NARROW:
-        for name, *details in rows:
-            typer.echo(name)
-            for header, detail in zip(headers[1:], details, strict=True):
-                if detail:
-                    typer.echo(
-                        textwrap.fill(
-                            f"{header}: {detail}",
-                            max(width, 20),
-                            initial_indent="  ",
-                            subsequent_indent="    ",
-                            break_on_hyphens=False,
-                        )
-                    )
+        print_entries(headers, rows, width)
         return
     from rich.console import Console
     from rich.table import Table
