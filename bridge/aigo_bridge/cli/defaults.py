@@ -78,8 +78,8 @@ def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
 def _defaults(
     settings: Settings, verb: str, command: Any, typed: Sequence[str]
 ) -> tuple[dict[str, tuple[Any, list[str]]], list[Issue]]:
-    """Defaults that count, by their names in the settings: the option, and the words for it; and what is wrong
-    with those that cannot.
+    """Defaults that count, by their names in the settings: the option, and the words for it; and what is
+    wrong with the others.
     """
     options = dict(_options(command))
     left_out = _left_out(verb, typed)

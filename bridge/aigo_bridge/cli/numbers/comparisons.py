@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aigo_bridge.cli.numbers.statistics import console
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, one_line, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.comparison.as_json import comparison_json

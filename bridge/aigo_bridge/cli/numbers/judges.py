@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aigo_bridge.cli.numbers.statistics import console
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, printable
 from aigo_bridge.comparison.judges import Agreement, JudgeQuality
 from aigo_bridge.comparison.repetitions import Repeatability

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from aigo_bridge.cli.numbers.tables import print_entries
 from aigo_bridge.cli.options import VERB
-from aigo_bridge.cli.tables import print_entries
 from aigo_bridge.cli.terminal import print_json, width_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.options import VERB
-from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, print_json
 from aigo_bridge.codes import Code
 

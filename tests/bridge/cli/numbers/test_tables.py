@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -10,14 +11,19 @@ from rich.table import Table
 from rich.text import Text
 from tests.support.commands import Run
 
-from aigo_bridge.cli.tables import print_entries, print_table
+from aigo_bridge.cli.numbers.tables import print_entries, print_table
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> pytest.MonkeyPatch:
-    assert capsys  # standard output is replaced by it before it is said to be a terminal
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    return monkeypatch
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has standard output be a terminal of so many columns."""
+
+    def be(columns: int) -> None:
+        for module in ("cli.numbers.tables", "cli.verbs.list"):
+            monkeypatch.setattr(f"aigo_bridge.{module}.width_of", lambda _: columns)
+        monkeypatch.setenv("COLUMNS", str(columns))
+
+    return be
 
 
 def scores() -> Table:
@@ -36,9 +42,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("columns", [33, 200])
 def test_a_terminal_that_is_wide_enough_has_a_table(
-    columns: int, terminal: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    columns: int, terminal: Callable[[int], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terminal.setenv("COLUMNS", str(columns))
+    terminal(columns)
 
     lines = [line.split() for line in printed(capsys).splitlines()]
 
@@ -51,9 +57,9 @@ def test_a_terminal_that_is_wide_enough_has_a_table(
 
 
 def test_a_narrow_one_has_entries_with_all_that_the_table_says(
-    terminal: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    terminal: Callable[[int], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terminal.setenv("COLUMNS", "20")
+    terminal(20)
 
     assert printed(capsys).splitlines() == [
         "größe [x]",
@@ -87,11 +93,11 @@ def test_long_texts_are_wrapped_and_names_of_options_are_not_broken_at_hyphens(
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_the_list_of_tasks_leaves_nothing_out(columns: int, terminal: pytest.MonkeyPatch, aigo: Run) -> None:
+def test_the_list_of_tasks_leaves_nothing_out(
+    columns: int, terminal: Callable[[int], None], aigo: Run
+) -> None:
     piped = {task["name"]: task for task in aigo("list", "--json").json}
-    terminal.setattr("aigo_bridge.cli.terminal.width_of", lambda _: columns)
-    terminal.setattr("aigo_bridge.cli.verbs.list.width_of", lambda _: columns)
-    terminal.setenv("COLUMNS", str(columns))
+    terminal(columns)
 
     out = aigo("list").out
 
