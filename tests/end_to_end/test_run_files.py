@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +337,35 @@ def test_a_plan_of_whole_run_files(folder: Path, aigo: Run) -> None:
     for key in ("first", "second"):
         assert (folder / "out" / key / "evaluation.json").is_file()
         assert (folder / "out" / key / "few.tasklog.json").is_file()
+
+
+def test_progress_has_ended_before_each_evaluation_is_shown(
+    folder: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "plan.yaml").write_text(
+        "key: plan\ndisplay_name: Plan\nevaluation_specifications:\n"
+        "  - {evaluation_key: numeracy, evaluation_config: {subject: other}, evaluation_run_config: {num_samples: 1}}\n"
+        "  - {evaluation_key: numeracy, evaluation_config: {subject: other}, evaluation_run_config: {num_samples: 2}}\n"
+    )
+    events: list[str] = []
+
+    @contextmanager
+    def progress(*, enabled: bool, **_: object) -> Iterator[None]:
+        if enabled:
+            events.append("begins")
+        yield None
+        if enabled:
+            events.append("ends")
+
+    monkeypatch.setattr("aigo_bridge.cli.runs.progress", progress)
+    monkeypatch.setattr("aigo_bridge.cli.runs.show_evaluation", lambda *_: events.append("shown"))
+
+    done = aigo("run", "plan.yaml", "--model-map", "other=scripted/yes.jsonl")
+
+    alone = [event for event in events if event != "shown"]
+    assert events.count("shown") >= 1, done.err
+    assert alone == ["begins", "ends"] * (len(alone) // 2)
+    assert all(before == "ends" for before, event in pairwise(events) if event == "shown")
 
 
 def test_metrics_that_cannot_be_computed_are_exit_code_1(folder: Path, aigo: Run) -> None:

@@ -107,6 +107,12 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The verb, and its words with the project's defaults; `-q` and `-v` may stand anywhere."""
+        if args and args[0] not in VERBS and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            # Typer looks among the commands that it has imported, which are none.
+            if near := get_close_matches(args[0], VERBS, n=2):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, near))}?")
         name, command, words = super().resolve_command(ctx, args)
         if command is not None and name is not None and not ctx.resilient_parsing:
             from aigo_bridge.cli.defaults import with_defaults

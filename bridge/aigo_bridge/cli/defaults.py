@@ -50,8 +50,9 @@ def with_defaults(
         return list(words)
     with reported():
         settings = project_settings()
-        _refuse_unknown(settings, verbs)
-        defaults = _defaults(settings, verb, command, typed)
+        defaults, issues = _defaults(settings, verb, command, typed)
+        if issues := [*_unknown(settings, verbs), *issues]:
+            raise SettingsError(*issues)
     context.meta[_PLACES] = {
         option.name: settings.issue("", verb, name).place for name, (option, _) in defaults.items()
     }
@@ -61,30 +62,31 @@ def with_defaults(
     return [*(word for _, spelled in defaults.values() for word in spelled), *words]
 
 
-def _refuse_unknown(settings: Settings, verbs: Sequence[str]) -> None:
-    issues = []
+def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
+    """What is wrong with the settings' own names: those of the verbs."""
     for key, value in settings.values.items():
         if key == "env":
             continue
         if key not in verbs:
             message = f"{settings.name(key)}: there is no such setting"
-            issues.append(settings.issue(message, key, hint=_near(key, ["env", *verbs])))
+            yield settings.issue(message, key, hint=_near(key, ["env", *verbs]))
         elif not isinstance(value, dict):
             message = f"{settings.name(key)}: found {value!r}, expected a table of options"
-            issues.append(settings.issue(message, key))
-    if issues:
-        raise SettingsError(*issues)
+            yield settings.issue(message, key)
 
 
 def _defaults(
     settings: Settings, verb: str, command: Any, typed: Sequence[str]
-) -> dict[str, tuple[Any, list[str]]]:
-    """Defaults that count, by their names in the settings: the option, and the words for it."""
+) -> tuple[dict[str, tuple[Any, list[str]]], list[Issue]]:
+    """Defaults that count, by their names in the settings: the option, and the words for it; and what is
+    wrong with the others.
+    """
     options = dict(_options(command))
     left_out = _left_out(verb, typed)
     defaults: dict[str, tuple[Any, list[str]]] = {}
     issues: list[Issue] = []
-    for name, value in settings.values.get(verb, {}).items():
+    table = settings.values.get(verb)
+    for name, value in table.items() if isinstance(table, dict) else ():
         option = options.get(name.replace("_", "-"))
         message = _refusal(name, value, option)
         if message is not None or option is None:
@@ -92,9 +94,7 @@ def _defaults(
             issues.append(settings.issue(f"{settings.name(verb, name)}: {message}", verb, name, hint=hint))
         elif not left_out & set(option.opts) and not any(_names(word, option) for word in typed):
             defaults[name] = option, _spelled(option, value)
-    if issues:
-        raise SettingsError(*issues)
-    return defaults
+    return defaults, issues
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from aigo_bridge.cli.numbers.intervals import Estimates, result_estimates, row_estimate
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.comparison.texts import interval_text
 from aigo_bridge.errors import code_of_kind
@@ -111,7 +112,7 @@ def _print_table(
     for cells, style in rows:
         table.add_row(*map(Text, cells), style=style)
     if table.row_count:
-        console.print(table)
+        print_table(console, table)
 
 
 def _value(row: MetricRow) -> str:

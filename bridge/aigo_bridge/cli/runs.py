@@ -93,11 +93,11 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
     is_alone = len(names) == 1
     report = _Report(options) if is_alone else _Comparison(options)
     passed, statuses, num_reused = True, set[str](), 0
+    show_progress = partial(
+        progress, enabled=is_alone and not options.as_json, display=options.display(), several=not is_task
+    )
     with ExitStack() as stack, ExitStack() as in_progress:
-        on_progress = in_progress.enter_context(
-            progress(enabled=is_alone and not options.as_json, display=options.display(), several=not is_task)
-        )
-        settings = replace(settings, on_progress=on_progress)
+        settings = replace(settings, on_progress=in_progress.enter_context(show_progress()))
         engines = [load_engine(name) for name in names]
         if options.replay is not None:
             cache = "update"  # of a run file, too: answers of a cassette are nobody's earlier results
@@ -111,7 +111,9 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
         if is_alone and prepared and prepared[0].model_is_unused:
             message = "--model is not used: no specification evaluates a model"
             show_issues([Issue(message, severity="warning", code=Code.UNUSED_OPTION)])
-        for one in prepared:
+        for number, one in enumerate(prepared):
+            if number:
+                settings = replace(settings, on_progress=in_progress.enter_context(show_progress()))
             own_settings = (
                 settings if len(prepared) == 1 else replace(settings, out=settings.out / one.evaluation.key)
             )
@@ -125,8 +127,8 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
                 passed &= outcome.passed
                 if CANCELLED in statuses:
                     break
-            if is_task:
-                in_progress.close()
+            # A bar would be drawn anew between the lines of the results.
+            in_progress.close()
             passed &= report.add(outcomes)
             if CANCELLED in statuses:
                 break

@@ -26,6 +26,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning.planning import plan_task
 from aigo_bridge.planning.rows import Surroundings, check_entity, entity_rows, is_at_hand, planned_rows
 from aigo_bridge.reading import Dialect, Document, Kind, environment
+from aigo_bridge.reading.locating import TASK_FILES
 from aigo_bridge.reading.reader import FileReport, validate_paths
 from aigo_bridge.results import validate_log
 from aigo_bridge.results.log_files import open_for_reading
@@ -60,7 +61,8 @@ class ValidationReport:
 def validate(
     paths: Iterable[Path], *, root: Path | None = None, dialect: Dialect = "default"
 ) -> Iterator[ValidationReport]:
-    """One report per file; folders are gone through for YAML files and result logs (`*.tasklog.json…`).
+    """One report per file; folders are gone through for YAML files, task records (`tasks.jsonl`, as `run
+    FOLDER` finds them) and result logs (`*.tasklog.json…`).
 
     Args:
         paths: files and folders.
@@ -88,6 +90,8 @@ def _folder(folder: Path, root: Path | None, dialect: Dialect) -> Iterator[Valid
         for name in sorted(files):
             if ".tasklog.json" in name:
                 yield _log(Path(directory, name))
+            elif name in TASK_FILES and is_record_file(path := Path(directory, name)):
+                yield _jsonl_spec(path)
 
 
 def _file(path: Path, root: Path | None, dialect: Dialect) -> ValidationReport:

@@ -79,3 +79,19 @@ def test_no_verb_has_an_option_of_that_name_for_something_else(aigo: Run) -> Non
     for verb in VERBS:
         assert " -q" not in aigo(verb, "--help").out
         assert " -v" not in aigo(verb, "--help").out
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("valdate", "No such command 'valdate'. Did you mean 'validate'?"),
+        ("rnu", "No such command 'rnu'. Did you mean 'run'?"),
+        ("improt", "No such command 'improt'. Did you mean 'import' or 'plot'?"),
+        ("xyzzy", "No such command 'xyzzy'."),
+    ],
+)
+def test_a_verb_that_is_misspelt_is_told_with_those_that_it_may_be(aigo: Run, typed: str, said: str) -> None:
+    done = aigo(typed, "x.yaml")
+
+    assert done.code == 2
+    assert done.err.rstrip().endswith(said)

@@ -80,6 +80,12 @@ def test_all_that_is_wrong_is_told_at_once(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nmodell = 'm'\nreport = 1\n")
 
     assert "2 errors" in aigo("run", "x").err
+    settings.write_text("[rnu]\n[run]\nmodell = 'm'\n")
+    done = aigo("run", "x")
+    assert "rnu: there is no such setting" in done.err
+    assert "run.modell: there is no such option" in done.err
+    settings.write_text("run = 3\nrnu = 4\n")
+    assert "2 errors" in aigo("run", "x").err
 
 
 def test_settings_of_other_verbs_are_not_looked_at(aigo: Run, settings: Path) -> None:

@@ -36,3 +36,18 @@ def test_a_fitting_data_set_is_fine_and_none_at_all_is_a_warning(tmp_path: Path)
     assert (severity, message.split(";")[0]) == ("warning", "data set 'rows' was not found")
     (tmp_path / "rows.jsonl").write_text('{"question": "?"}\n')
     assert messages(tmp_path) == []
+
+
+def test_a_folder_is_gone_through_for_task_records_as_run_finds_them(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "tasks.jsonl").write_text(
+        '{"task_id": "x", "promt": "hi", "targets": ["a"], "category": "mcq"}\n'
+    )
+    (tmp_path / "rows.jsonl").write_text('{"question": "?"}\n')
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "tasks.jsonl").write_text("nonsense\n")
+
+    (report,) = validate([tmp_path])
+
+    assert (report.kind, report.file) == ("jsonl", tmp_path / "sub" / "tasks.jsonl")
+    assert "promt: unknown field" in " ".join(issue.message for issue in report.issues)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aigo_bridge.cli.numbers.statistics import console
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, one_line, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.comparison.as_json import comparison_json
@@ -243,7 +244,7 @@ def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: f
         )
         for value, part in metric.parts:
             table.add_row(Text(f"  {name_of(str(value))}"), *_cells((None, None), part, None))
-    screen.print(table)
+    print_table(screen, table)
     for metric in metrics:
         for reason in metric_notes(metric):
             screen.print(Text(f"  {name_of(metric.name)}: {reason}", style="yellow"))
@@ -315,7 +316,7 @@ def show_rankings(rankings: Sequence[Ranking]) -> None:
             cells = [_cell(ranking, base, name) for base in names]
             letter = chr(ord("A") + place % 26)
             table.add_row(letter, Text(short_path(name)), number_text(ranking.values[name]), rank, *cells)
-        screen.print(table)
+        print_table(screen, table)
 
 
 def _cell(ranking: Ranking, base: str, new: str) -> str:

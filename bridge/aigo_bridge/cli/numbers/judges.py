@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aigo_bridge.cli.numbers.statistics import console
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, printable
 from aigo_bridge.comparison.judges import Agreement, JudgeQuality
 from aigo_bridge.comparison.repetitions import Repeatability
@@ -28,7 +29,7 @@ def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) ->
     table = _table(*names)
     for quality in qualities:
         table.add_row(Text(_name(quality)), *_cells(quality))
-    screen.print(table)
+    print_table(screen, table)
     for quality in qualities:
         for note in _notes(quality):
             screen.print(Text(f"  {_name(quality)}: {printable(note)}", style="yellow"))
@@ -77,7 +78,7 @@ def _show_confusion(screen: Console, quality: JudgeQuality, agreement: Agreement
     table = _table("", *map(name_of, agreement.classes))
     for label, row in zip(agreement.classes, agreement.confusion, strict=True):
         table.add_row(Text(name_of(label)), *map(str, row))
-    screen.print(table)
+    print_table(screen, table)
 
 
 def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) -> None:
@@ -118,7 +119,7 @@ def _show_components(screen: Console, number: Repeatability) -> None:
     table = _table("spread from", "variance", "share")
     for name, variance in rows:
         table.add_row(name, number_text(variance), f"{variance / total:.1%}" if total else "–")
-    screen.print(table)
+    print_table(screen, table)
     if parts.judge is None:
         note = "no answer was scored twice: what the judge adds is not known (aigo-bridge score tells)"
         screen.print(Text(f"  {note}", style="yellow"))

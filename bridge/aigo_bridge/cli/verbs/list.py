@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
+from aigo_bridge.cli.numbers.tables import print_entries
 from aigo_bridge.cli.options import VERB
-from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.cli.terminal import print_json, width_of
 
 if TYPE_CHECKING:
     from aigo_bridge.evaluation.task import SampleData
@@ -17,6 +19,9 @@ app = typer.Typer(**VERB)
 
 _WIDE = 2000
 """Characters of a line where no terminal sets its width: a task is one line, to be searched and cut."""
+
+_NARROW = 120
+"""Columns of a terminal below which a table would be all columns and no words, and entries are shown."""
 
 
 @app.command("list")
@@ -63,20 +68,19 @@ def list_tasks(
         ]
         print_json(rows)
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        "task", "rows", "what it does", "config", box=None, padding=(0, 2, 0, 0), header_style="bold"
+    _print_rows(
+        ("task", "rows", "what it does", "config"),
+        [
+            (
+                name,
+                _rows(samples[name]),
+                " ".join(task.description.split()),
+                ", ".join(parameter.key for parameter in task.config_spec),
+            )
+            for name, task in tasks
+        ],
+        piped_width=_WIDE,
     )
-    table.columns[0].no_wrap = table.columns[1].no_wrap = True
-    for name, task in tasks:
-        parameters = ", ".join(parameter.key for parameter in task.config_spec)
-        description = " ".join(task.description.split())
-        table.add_row(Text(name), Text(_rows(samples[name])), Text(description), Text(parameters))
-    # In a pipe rich would take 80 characters, whatever stands there.
-    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     if any(samples.values()):
         note = (
             f"sample: {SAMPLE_NOTE}; with --full, `aigo-bridge run NAME --full` takes the real rows "
@@ -94,10 +98,6 @@ def _rows(sample: SampleData | None) -> str:
 
 def _list_benchmarks(engine: str, *, as_json: bool) -> None:
     """The benchmarks that are installed for an engine."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from aigo_bridge.cli.terminal import name_of, printable
     from aigo_bridge.engine.registry import load_benchmarks
 
@@ -121,13 +121,42 @@ def _list_benchmarks(engine: str, *, as_json: bool) -> None:
         return
     if not listing.benchmarks:
         return
-    table = Table("benchmark", "what it does", "parameters", box=None, padding=(0, 2, 0, 0))
-    table.columns[0].no_wrap = table.columns[1].no_wrap = True
-    for benchmark in listing.benchmarks:
-        name = Text(name_of(f"{engine}:{benchmark.name}"))
-        table.add_row(name, Text(name_of(benchmark.summary)), Text(", ".join(benchmark.parameters)))
-    # A name that is cut cannot be run; and in a pipe rich would take 80 characters.
-    table.columns[0].min_width = (
-        max(len(benchmark.name) for benchmark in listing.benchmarks) + len(engine) + 1
+    _print_rows(
+        ("benchmark", "what it does", "parameters"),
+        [
+            (
+                name_of(f"{engine}:{benchmark.name}"),
+                name_of(benchmark.summary),
+                ", ".join(benchmark.parameters),
+            )
+            for benchmark in listing.benchmarks
+        ],
+        piped_width=160,
     )
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, piped_width: int) -> None:
+    """Rows as a table, or below each other where the terminal is narrow; no word of them is left out.
+
+    Args:
+        headers: name of each column; the first is what a row is called.
+        rows: texts of each row, as many as `headers`.
+        piped_width: characters of a line where the output is no terminal; rich would take 80 there.
+    """
+    width = width_of(sys.stdout)
+    if width is not None and width < _NARROW:
+        print_entries(headers, rows, width)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    # A name that is cut cannot be run.
+    table.columns[0].no_wrap = True
+    table.columns[0].min_width = max(len(row[0]) for row in rows)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(width=piped_width if width is None else None).print(table)

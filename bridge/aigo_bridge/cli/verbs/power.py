@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.cli.terminal import name_of, print_json
 from aigo_bridge.codes import Code
@@ -206,7 +207,7 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
         table.add_row(
             str(row["trials"]), _count(row["samples_needed"]), number_text(row["smallest_difference"]), power
         )
-    screen.print(table)
+    print_table(screen, table)
     if len(plan["plan"]) == 1:
         screen.print("what further trials buy only results with several trials tell", style="dim")
 

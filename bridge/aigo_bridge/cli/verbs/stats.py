@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.cli.terminal import name_of, print_json, printable
 
@@ -147,7 +148,7 @@ def _show(
         scored = "–" if metric.denominator is None else str(metric.denominator.scored)
         numbers = (number_text(metric.value), number_text(error), interval_text(metric.estimate), scored)
         table.add_row(Text(name_of(metric.name)), *numbers, Text(name_of(metric.scorer or "–")))
-    screen.print(table)
+    print_table(screen, table)
     for metric in metrics:
         for note in _notes(metric):
             screen.print(Text(f"  {name_of(metric.name)}: {printable(note)}", style="yellow"))

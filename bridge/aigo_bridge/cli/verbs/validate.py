@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from aigo_bridge.cli.options import VERB, EnvOption
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
+
+NONE_FOUND = "none found: in folders YAML files, tasks.jsonl and result logs are looked at"
 
 
 @app.command("validate")
@@ -63,8 +66,15 @@ def validate(
             )
         reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
     valid = all(report.is_valid(strict=strict) for report in reports)
-    # A data set's mistakes are those of every task that runs on it, and told once.
-    issues = list(dict.fromkeys(issue for report in reports for issue in shortened(report.issues)))
+    # Mistakes of a data set or of a task are those of all that refer to it, and told once: where they stand
+    # says it, and not the way there.
+    issues = list(
+        {
+            replace(issue, path=()) if issue.line is not None else issue: issue
+            for report in reports
+            for issue in shortened(report.issues)
+        }.values()
+    )
     if output == "json":
         files = [
             {
@@ -103,6 +113,6 @@ def validate(
         elif len(reports) == 1:
             typer.echo(f"{name_of(short_path(reports[0].file))}: a valid {reports[0].kind}")
         else:
-            typer.echo(f"{len(reports)} files are valid ({kinds or 'none found'})")
+            typer.echo(f"{len(reports)} files are valid ({kinds or NONE_FOUND})")
     if not valid:
         raise typer.Exit(ExitCode.FAILED)

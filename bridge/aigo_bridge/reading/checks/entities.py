@@ -186,7 +186,9 @@ def _specification(
     if "dataset_key" in specification and "dataset_key" in keys_of(task.get("config_spec")):
         config.setdefault("dataset_key", specification["dataset_key"])
     yield from _values(config, task.get("config_spec"), (*path, "task_config"), f"task {key!r}", True)
-    definition = mapping(task.get("definition"))
+    if "definition" not in task:
+        return  # a misspelt key of the task, which is told: what it evaluates, nobody knows
+    definition = mapping(task["definition"])
     if definition.get("solver") is not None and specification.get("model_key") is None:
         yield Issue(
             f"'model_key' is missing: task {key!r} evaluates a model", path=path, code=Code.MISSING_KEY

@@ -85,6 +85,9 @@ def test_a_data_set_task_needs_its_data_set(tmp_path: Path) -> None:
     )
     (issue,) = errors_of(text, tmp_path)
     assert issue.message == "'dataset_key' is missing: task 't' evaluates a data set"
+    # Without a definition nobody knows what the task evaluates: only the mistake itself is told.
+    issues = errors_of(text.replace("definition:", "defintion:"), tmp_path)
+    assert {issue.message for issue in issues} == {"unknown key 'defintion'"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""Tables; on terminals that are too narrow for them entries stand below each other, and nothing is cut."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from aigo_bridge.cli.terminal import width_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_NARROWEST = 20
+"""Columns that lines are wrapped to at least."""
+
+_WIDEST = 100_000
+"""Columns that no terminal has."""
+
+
+def print_table(console: Console, table: Table) -> None:
+    """A table of a line for each row; on a terminal that is narrower than those, its rows as entries.
+
+    Args:
+        console: where the table is printed: standard output.
+        table: without a box; its cells and headers are texts.
+    """
+    from rich.measure import Measurement
+
+    width = width_of(sys.stdout)
+    # What the table wants to have, not what the console lets it have.
+    options = console.options.update(max_width=_WIDEST)
+    if width is None or Measurement.get(console, options, table).maximum <= width:
+        console.print(table)
+        return
+    headers = [str(column.header) for column in table.columns]
+    rows = zip(*(map(str, column.cells) for column in table.columns), strict=True)
+    print_entries(headers, list(rows), width)
+
+
+def print_entries(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> None:
+    """Rows below each other: the first cell as the name of the entry, the others with their headers.
+
+    Args:
+        headers: names of the columns.
+        rows: texts of each row, as many as `headers`; without the first one a row belongs to the entry above.
+        width: columns of the terminal.
+    """
+    for name, *details in rows:
+        if name:
+            typer.echo(textwrap.fill(name, max(width, _NARROWEST), subsequent_indent="  "))
+        for header, detail in zip(headers[1:], details, strict=True):
+            if detail:
+                text = f"{header}: {detail}"
+                typer.echo(
+                    textwrap.fill(
+                        text,
+                        max(width, _NARROWEST),
+                        initial_indent="  ",
+                        subsequent_indent="    ",
+                        break_on_hyphens=False,
+                    )
+                )
