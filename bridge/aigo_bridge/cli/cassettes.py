@@ -123,6 +123,8 @@ def show_tape(tape: RunTape, num_reused: int) -> bool:
 
 
 def _show_recording(recorder: Recorder, num_reused: int) -> bool:
+    # What waits in its tail is packed then: the size is that of the file.
+    recorder.close()
     _note(f"recorded {recorder.num_calls} calls in {_name(recorder.path)} ({_size(recorder.num_bytes)})")
     if recorder.num_redacted:
         _note(f"in {recorder.num_redacted} of them [secret] stands for a secret")

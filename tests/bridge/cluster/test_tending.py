@@ -39,16 +39,23 @@ def started(program: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
         yield tender, [int(word) for word in tender.stdout.readline().split()]
 
 
+def ended(*words: str) -> tuple[int, str]:
+    """The exit code of a tender whose owner outlives it, and what it says."""
+    with subprocess.Popen(
+        [*TENDING, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as tender:
+        assert tender.stderr is not None
+        # Not by `communicate`, which closes its input at once: that is the end of its owner.
+        return tender.wait(60), tender.stderr.read()
+
+
 def test_the_exit_code_is_that_of_the_program() -> None:
     for program, code in (("exit 3", 3), ("kill -9 $$", 137), ("exit 0", 0)):
-        assert subprocess.run([*TENDING, "sh", "-c", program], stdin=subprocess.PIPE).returncode == code
+        assert ended("sh", "-c", program) == (code, "")
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    ended = subprocess.run(
-        [*TENDING, "no-such-program"], stdin=subprocess.PIPE, capture_output=True, text=True
-    )
-    assert (ended.returncode, ended.stderr) == (127, "no-such-program: No such file or directory\n")
+    assert ended("no-such-program") == (127, "no-such-program: No such file or directory\n")
 
 
 @pytest.mark.parametrize(
