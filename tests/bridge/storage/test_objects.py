@@ -112,20 +112,21 @@ def test_what_never_works_ends_with_the_reason(s3: S3, monkeypatch: pytest.Monke
     assert s3.names() == []
 
 
+def failing_at(number: int) -> Callable[[str, str, int], str | None]:
+    """A fault of one request."""
+    return lambda method, path, count: "error" if count == number else None
+
+
 @pytest.mark.parametrize("depth", [1, 2, None])
 @pytest.mark.parametrize("where", ["folder", "folder/*.json", "fol*/*", "fol*/**"])
-def test_a_listing_that_fails_is_no_empty_folder(
-    s3: S3, where: str, depth: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listing_that_fails_is_no_empty_folder(s3: S3, where: str, depth: int | None) -> None:
     for name in ("folder/a.json", "folder/b.json", "folder/in/c.json", "other/d.json"):
         s3.put(name, "{}")
     whole = find(parse(f"s3://{BUCKET}/{where}"), depth=depth)
     assert {one.key for one in whole} >= {f"{BUCKET}/folder/a.json", f"{BUCKET}/folder/b.json"}
     for number in range(1, 5):
         with (
-            faulty(
-                s3.address, lambda method, path, count, bad=number: "error" if count == bad else None
-            ) as address,
+            faulty(s3.address, failing_at(number)) as address,
             pytest.MonkeyPatch.context() as patch,
             reached(address, patch),
         ):
