@@ -38,6 +38,28 @@ def test_tables_of_a_lake_are_those_of_the_results_that_were_imported(tmp_path: 
     assert len(rows) >= 5
 
 
+def test_other_programs_read_its_tables(tmp_path: Path, aigo: Run) -> None:
+    import duckdb
+    import polars as pl
+
+    make_log(tmp_path / "logs" / "a.eval", run="run-a")
+    make_log(tmp_path / "logs" / "b.eval", run="run-b", samples=3)
+    assert aigo("import", "logs", "--lake", "team.lake").code == 0
+    question = "SELECT sample_id, count(*), sum(value) FROM {} GROUP BY 1 ORDER BY 1"
+    ours = aigo("sql", question.format("scores"), "team.lake", "--json")
+    files = str(tmp_path / "team.lake" / "data" / "scores" / "**" / "*.parquet")
+
+    read = f"read_parquet('{files}', hive_partitioning = true)"
+    of_duckdb = duckdb.execute(question.format(read)).fetchall()
+    frame = pl.read_parquet(files, hive_partitioning=True)
+    of_polars = frame.group_by("sample_id").agg(pl.len(), pl.col("value").sum()).sort("sample_id").rows()
+
+    assert ours.code == 0, ours.err
+    assert [tuple(row.values()) for row in ours.json] == of_duckdb == of_polars
+    assert sum(row[1] for row in of_duckdb) == 5
+    assert set(frame["by_run"]) == {"run-a", "run-b"}
+
+
 @pytest.mark.slow
 def test_what_arrives_is_imported_until_it_is_stopped(tmp_path: Path, aigo: Run) -> None:
     make_log(tmp_path / "logs" / "a.eval", run="run-a")
