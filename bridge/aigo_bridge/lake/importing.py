@@ -14,7 +14,7 @@ from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.lake.layout import MANIFEST, arrow_schema, make_lake
 from aigo_bridge.lake.manifest import State, load_state
 from aigo_bridge.lake.pieces import Piece, not_known, together
-from aigo_bridge.lake.ranges import LARGE, Part, Split, import_or_split, import_range, join_ranges
+from aigo_bridge.lake.ranges import Part, Split, import_or_split, import_range, join_ranges, sizes
 from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED, failed_piece
 from aigo_bridge.lake.stores import Store
 
@@ -80,11 +80,12 @@ def import_into(
     fresh = not_known(pieces, marks)
     tally = Tally(known=len(pieces) - len(fresh))
     jobs = options.jobs or os.cpu_count() or 1
-    if not any(piece.size >= LARGE for piece in fresh):
+    limits = sizes()
+    if not any(piece.size >= limits.large for piece in fresh):
         jobs = max(1, min(jobs, len(fresh)))
     one = replace(options, jobs=1, output_format="json")
     groups = together(fresh, jobs)
-    work = [(lake, group, one, finished_only, state.number) for group in groups]
+    work = [(lake, group, one, finished_only, state.number, limits) for group in groups]
     splits: list[Split] = []
     runs: list[tuple[str, ...]] = []
     for group, reports in zip(groups, _carried_out(import_or_split, work, jobs, hand_out), strict=True):

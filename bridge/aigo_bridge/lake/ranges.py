@@ -43,6 +43,21 @@ MOST_RANGES = 16
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """What counts as a large log, and how it is cut: said by the driver, whatever process does it."""
+
+    large: int
+    """Bytes of a log from which it is cut."""
+    range_bytes: int
+    """Bytes of a range, about."""
+
+
+def sizes() -> Sizes:
+    """Those of this process."""
+    return Sizes(LARGE, RANGE_BYTES)
+
+
+@dataclass(frozen=True)
 class Split:
     """A log that is imported by ranges."""
 
@@ -76,13 +91,18 @@ class Part:
 
 
 def import_or_split(
-    lake: str, pieces: Sequence[Piece], options: ImportOptions, finished_only: bool, number: int
+    lake: str,
+    pieces: Sequence[Piece],
+    options: ImportOptions,
+    finished_only: bool,
+    number: int,
+    limits: Sizes,
 ) -> list[ImportReport | Split]:
     """Import files as `import_pieces` does; of a large log the ranges to import it by."""
-    if len(pieces) == 1 and pieces[0].size >= LARGE:
+    if len(pieces) == 1 and pieces[0].size >= limits.large:
         try:
             with on_this_machine(pieces[0]) as path:
-                split = _split(lake, pieces[0], path, options, finished_only, number)
+                split = _split(lake, pieces[0], path, options, finished_only, number, limits.range_bytes)
         except (BridgeError, OSError):
             split = None  # told by the import as a whole
         if split is not None:
@@ -91,7 +111,13 @@ def import_or_split(
 
 
 def _split(
-    lake: str, piece: Piece, path: Path, options: ImportOptions, finished_only: bool, number: int
+    lake: str,
+    piece: Piece,
+    path: Path,
+    options: ImportOptions,
+    finished_only: bool,
+    number: int,
+    range_bytes: int,
 ) -> Split | ImportReport | None:
     kind = kind_of(piece, path)
     ranges = None if kind is None else _ranges_of(kind[0])
@@ -103,7 +129,7 @@ def _split(
     samples = ranges.count(path, options)
     if samples is None or samples < 2:
         return None
-    count = min(MOST_RANGES, samples, math.ceil(path.stat().st_size / RANGE_BYTES))
+    count = min(MOST_RANGES, samples, math.ceil(path.stat().st_size / range_bytes))
     ends = tuple(samples * one // count for one in range(1, count + 1))
     run_id = run_id_of(kind[0], path, digest)
     return Split(piece, digest, kind[0], run_id, ends, finished_only, number)
