@@ -44,9 +44,9 @@ def run_by_inspect(home: Path, answers: dict[str, str], *folders: Path) -> dict[
 def _put(folder: Path, home: Path) -> str:
     """Fill the caches with a folder; its name on the Hub."""
     import yaml
-    from datasets.load import configure_builder_class, create_builder_configs_from_metadata_configs  # type: ignore[import-untyped]
-    from datasets.packaged_modules.json.json import Json  # type: ignore[import-untyped]
-    from datasets.utils.metadata import MetadataConfigs  # type: ignore[import-untyped]
+    from datasets.load import configure_builder_class, create_builder_configs_from_metadata_configs  # type: ignore[import-untyped]  # has no types
+    from datasets.packaged_modules.json.json import Json  # type: ignore[import-untyped]  # has no types
+    from datasets.utils.metadata import MetadataConfigs  # type: ignore[import-untyped]  # has no types
 
     name = folder.name
     stored = home / "hf" / "hub" / f"datasets--org--{name}"

@@ -57,7 +57,7 @@ def imported(
         reason = "memory ran out"
     except (BridgeError, OSError) as error:
         reason = str(error)
-    except Exception as error:  # noqa: BLE001  # as said
+    except Exception as error:  # noqa: BLE001  # a log that fails takes no other with it
         reason = unmapped("the log", error)
     return failed_piece(piece, secrets.text(reason))
 

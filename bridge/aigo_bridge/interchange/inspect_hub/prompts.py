@@ -22,14 +22,14 @@ COT = r"""
 {prompt}
 
 Before answering, reason in a step-by-step manner as to get the right answer. Provide your answer at the end on its own line in the form "ANSWER: $ANSWER" (without quotes) where $ANSWER is the answer to the question.
-"""  # noqa: E501
+"""  # noqa: E501  # as Inspect has it, to the letter
 """What `chain_of_thought` makes of a question."""
 
 _CHOICE = """Answer the following multiple choice question{several}. The {where} of your response should be of the following format: 'ANSWER: ${letters}' (without quotes) where {letters} is {one} of {{letters}}.{think}
 
 {{question}}
 
-{{choices}}"""  # noqa: E501
+{{choices}}"""  # noqa: E501  # as Inspect has it, to the letter
 
 
 def choice_template(*, cot: bool, multiple_correct: bool) -> str:
