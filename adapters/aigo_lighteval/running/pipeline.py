@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 from datasets import Dataset  # type: ignore[import-untyped]  # has no types
+from datasets.table import InMemoryTable  # type: ignore[import-untyped]  # has no types
 from datasets.utils.logging import (  # type: ignore[import-untyped]  # has no types
     disable_progress_bar,
     enable_progress_bar,
@@ -37,6 +40,11 @@ from aigo_lighteval.documents.translate import CARRIER, row_text
 from aigo_lighteval.documents.turns import SPLIT
 from aigo_lighteval.running.evidence import BLOCK
 from aigo_lighteval.running.hosted import TaskRun
+
+Json = dict[str, Any]
+
+BATCH_ROWS = 500
+"""Rows of the details that are made at a time."""
 
 _LOADING = threading.Lock()
 """Held while lighteval's loaders are replaced, which is for the whole process."""
@@ -63,7 +71,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         """Write what lighteval makes of the run."""
         details = self.details_logger.details.items()
         self._write(
-            {name: self._dataset(documents) for name, documents in details},
+            {name: _dataset(self._rows(documents)) for name, documents in details},
             lambda block: redact_value({**self.results, **block}),
         )
 
@@ -77,7 +85,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
             }
             for number, sample in enumerate(self._run.plan.samples)
         ]
-        self._write({f"{task}|0": Dataset.from_list(rows)}, dict)
+        self._write({f"{task}|0": _dataset(rows)}, dict)
 
     def _write(
         self, datasets: Mapping[str, Dataset], results: Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -92,21 +100,30 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         self.save_results(date, results({BLOCK: self._block(details)}))
         self.results_file = self._out / "results" / model / f"results_{date}.json"
 
-    def _dataset(self, details: list[Any]) -> Dataset:
+    def _rows(self, details: list[Any]) -> Iterator[Json]:
         # lighteval's order is shuffled; readers want the plan's.
         docs = {int(detail.doc.id): detail.doc for detail in details}
-        return Dataset.from_list(
-            [
-                redact_value(
-                    {
-                        "doc": _columns(docs[number]),
-                        "model_response": _columns(self._run.response(number)),
-                        "metric": {CARRIER: self._run.metric_value(number)},
-                    }
-                )
-                for number in sorted(docs)
-            ]
-        )
+        for number in sorted(docs):
+            row = {
+                "doc": _columns(docs[number]),
+                "model_response": _columns(self._run.response(number)),
+                "metric": {CARRIER: self._run.metric_value(number)},
+            }
+            yield redact_value(row)
+
+
+def _dataset(rows: Iterable[Json]) -> Dataset:
+    """What lighteval saves, without the texts of all rows in memory once more (`make bench`: shards).
+
+    The same as `Dataset.from_list`, which keeps each text three times: as it is, in the table, and where it
+    computes a name for its cache. Nothing of this is ever in a cache.
+    """
+    remaining = iter(rows)
+    parts: list[pa.Table] = []
+    while part := list(islice(remaining, BATCH_ROWS)):
+        parts.append(pa.Table.from_pylist(part))
+    table = pa.concat_tables(parts or [pa.table({})], promote_options="permissive")
+    return Dataset(InMemoryTable(table), fingerprint=CARRIER)
 
 
 def _columns(value: Any) -> dict[str, Any]:
