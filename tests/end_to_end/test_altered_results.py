@@ -18,10 +18,12 @@ from typing import Any
 
 import orjson
 import pytest
+import zstandard
 from tests.support.commands import REPOSITORY, TASKS
 from tests.support.forked import finished
 
 from aigo_bridge.cassettes.container import cassette_lines
+from aigo_bridge.cassettes.tail import TailWriter
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.provenance.envelope import make_key, private_key
 from aigo_bridge.provenance.record import Making, provenance_file, write_provenance
@@ -565,6 +567,19 @@ def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
         write_bundle(Contents(judged.result, Materials(), cassette=run.cassette), tmp_path / "b.zip")
     with pytest.raises(UsageError, match="there is no cassette"):
         write_bundle(Contents(judged.result, Materials(), cassette=tmp_path / "c"), tmp_path / "b.zip")
+    assert judged.cassette is not None
+    unfinished = tmp_path / judged.cassette.name
+    content = zstandard.ZstdDecompressor().stream_reader(
+        judged.cassette.read_bytes(), read_across_frames=True
+    )
+    *lines, last = content.read().splitlines(keepends=True)
+    unfinished.write_bytes(zstandard.compress(b"".join(lines)))
+    tail = TailWriter(unfinished)
+    tail.begin(lines[0][:8].decode(), len(lines))
+    tail.put(last)
+    tail.close(remove=False)
+    with pytest.raises(EvidenceError, match=r"its last lines stand in .*\.tail: the recording did not come"):
+        write_bundle(Contents(judged.result, Materials(), cassette=unfinished), tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
 
 

@@ -29,6 +29,9 @@ from typing import IO, Any, NoReturn
 LENGTH = 8
 """Bytes of the number before each request."""
 
+COMPLETED = ("aigo_", "inspect_ai.")
+"""Modules whose models every command uses: others define thousands that none does."""
+
 STREAMS = 4
 """Files that come with a request: standard input, output and errors, and where a command's pid and exit status are written to."""
 
@@ -182,9 +185,24 @@ def load(names: Sequence[str]) -> None:
             if name not in sys.modules and package not in announced and find_spec(package) is not None:
                 import_module(name)
     if names:
+        complete()
         gc.collect()
         # The forked processes copy no page because of a count of references that nobody asks for.
         gc.freeze()
+
+
+def complete() -> None:
+    """What each command would make anew of what is loaded, and makes at its first use: validators of models, and Inspect's list of models."""
+    if "pydantic" in sys.modules:
+        waiting = [sys.modules["pydantic"].BaseModel]
+        while waiting:
+            model = waiting.pop()
+            waiting += model.__subclasses__()
+            if not model.__pydantic_complete__ and model.__module__.startswith(COMPLETED):
+                with suppress(Exception):  # a command hears of it, if it needs that one
+                    model.model_rebuild(raise_errors=False)
+    if "inspect_ai.model" in sys.modules:
+        sys.modules["inspect_ai.model"].get_model_info("openai/gpt-4o")
 
 
 def main() -> None:
