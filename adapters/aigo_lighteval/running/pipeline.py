@@ -16,9 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]  # ships none
-from datasets import Dataset  # type: ignore[import-untyped]  # has no types
-from datasets.table import InMemoryTable  # type: ignore[import-untyped]  # has no types
+from datasets import Dataset, concatenate_datasets  # type: ignore[import-untyped]  # has no types
 from datasets.utils.logging import (  # type: ignore[import-untyped]  # has no types
     disable_progress_bar,
     enable_progress_bar,
@@ -113,17 +111,16 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
 
 
 def _dataset(rows: Iterable[Json]) -> Dataset:
-    """What lighteval saves, without the texts of all rows in memory once more (`make bench`: shards).
+    """What lighteval saves.
 
-    The same as `Dataset.from_list`, which keeps each text three times: as it is, in the table, and where it
-    computes a name for its cache. Nothing of this is ever in a cache.
+    Made in parts: the library keeps the texts of each three times while it makes one, as they are, in its
+    table, and where it computes a name for its cache (`make bench`: shards).
     """
     remaining = iter(rows)
-    parts: list[pa.Table] = []
+    parts: list[Dataset] = []
     while part := list(islice(remaining, BATCH_ROWS)):
-        parts.append(pa.Table.from_pylist(part))
-    table = pa.concat_tables(parts or [pa.table({})], promote_options="permissive")
-    return Dataset(InMemoryTable(table), fingerprint=CARRIER)
+        parts.append(Dataset.from_list(part))
+    return concatenate_datasets(parts) if parts else Dataset.from_list([])
 
 
 def _columns(value: Any) -> dict[str, Any]:

@@ -352,7 +352,8 @@ def _over_runs(
 
 def _notes(one: _Pass, plan: LoggedPlan | TaskPlan) -> list[str]:
     assert one.metrics is not None
-    notes = [f"{len(one.metrics.data)} metrics over {one.tally.num_rows} samples"]
+    num_metrics = len(one.metrics.data)
+    notes = [f"{num_metrics} {'metric' if num_metrics == 1 else 'metrics'} over {one.tally.num_rows} samples"]
     skipped = [key for key, result in one.metrics.of_code.items() if not result.values]
     if skipped:
         names = ", ".join(f"{metric!r} of {scorer!r}" for scorer, metric in skipped)

@@ -25,6 +25,7 @@ from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import TrialRecord
 from aigo_lighteval.engine import LightevalEngine
+from aigo_lighteval.running import pipeline
 from aigo_lighteval.running.evidence import block_of
 
 pytestmark = pytest.mark.xdist_group("lighteval")
@@ -61,6 +62,28 @@ def test_rows_keep_their_order_and_their_types(make_plan: MakePlan, script: Scri
     kept = [record.data["mixed"] for record in records]
     assert kept[8] != kept[8]  # NaN stays one
     assert kept[:8] + kept[9:] == [row["mixed"] for row in rows[:8] + rows[9:]]
+
+
+def test_details_that_are_made_in_parts_are_those_made_at_once(
+    make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all samples of a part have failed, and a column has nothing that tells its type."""
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+
+    made = make_plan(
+        [{"q": f"{'bad' if number < 4 else 'good'} {number}", "a": "yes"} for number in range(9)]
+    )
+    model = script({"match": {"contains": "bad"}, "reply": {"error": "no"}}, ECHO)
+    records = ran(made, tmp_path / "at once", model=model)
+    monkeypatch.setattr(pipeline, "BATCH_ROWS", 2)
+
+    in_parts = ran(made, tmp_path / "in parts", model=model)
+
+    assert scores(in_parts) == scores(records)
+    assert [record.sample_id for record in in_parts] == list(range(9))
+    (once,), (parts,) = ((tmp_path / name / "details").rglob("*.parquet") for name in ("at once", "in parts"))
+    assert pq.read_schema(parts).equals(pq.read_schema(once), check_metadata=True)
+    assert pq.read_table(parts, columns=["doc"]) == pq.read_table(once, columns=["doc"])
 
 
 def test_scores_are_ours_not_lightevals(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ def attest(
     new_key: Annotated[
         Path | None,
         typer.Option(
-            "--new-key", metavar="FILE", help="Make a private key, and its public half FILE.pub.pem."
+            "--new-key",
+            metavar="FILE",
+            help="Make a private key, me.pem, and its public half beside it, me.pub.pem.",
         ),
     ] = None,
     keyless: Annotated[
