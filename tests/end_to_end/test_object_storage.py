@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]  # has no types
 from tests.conformance.sharding import normalised
-from tests.support.commands import REPOSITORY, Run
+from tests.support.commands import ENVIRONMENT, REPOSITORY, Run
 from tests.support.forked import start
 from tests.support.lakes import make_log
 from tests.support.running import wait_until
@@ -190,7 +190,7 @@ def test_a_killed_run_goes_on_from_what_is_in_the_storage(s3: S3, aigo: Run, tmp
         "1",
     ]
     words += ["--out", f"s3://{BUCKET}/killed"]
-    process = start(["aigo-bridge", *words], cwd=tmp_path, env=s3.environment)
+    process = start(["aigo-bridge", *words], cwd=tmp_path, env={**ENVIRONMENT, **s3.environment})
     try:
 
         def answers() -> int:
@@ -228,7 +228,7 @@ def test_a_lake_in_a_storage_is_whole_after_killed_imports_and_compactions(
 
     def killed(words: list[str], prefix: str, most: int) -> None:
         """A command, killed when so many objects are there, and not all."""
-        process = start(["aigo-bridge", *words], cwd=tmp_path, env=s3.environment)
+        process = start(["aigo-bridge", *words], cwd=tmp_path, env={**ENVIRONMENT, **s3.environment})
         try:
             wait_until(process, lambda: len([key for key in s3.names("lake/") if prefix in key]) >= most)
         finally:

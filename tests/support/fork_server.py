@@ -172,7 +172,7 @@ def load(names: Sequence[str]) -> None:
     """What one command has loaded is there for the next: modules that are installed, not those of a task.
 
     What Inspect finds of this project by its entry point stays out: it makes itself known to Inspect when it is loaded, and whether that was
-    early or late shows in what a command prints.
+    early or late shows in what a command prints. So does Ray, which reads its environment when it is loaded.
     """
     announced = {
         entry.value.partition(".")[0]
@@ -182,7 +182,7 @@ def load(names: Sequence[str]) -> None:
     for name in names:
         package = name.partition(".")[0]
         with suppress(Exception):
-            if name not in sys.modules and package not in announced and find_spec(package) is not None:
+            if name not in sys.modules and package not in {*announced, "ray"} and find_spec(package) is not None:
                 import_module(name)
     if names:
         complete()

@@ -31,9 +31,9 @@ ENGINES = {
 """What a server has loaded before its first command. One that has loaded torch is slow to fork: it serves commands that need it, and no others."""
 
 LATE = re.compile(
-    r"AWS_\w+|\w+_(KEY|TOKEN|SECRET|PASSWORD|BASE_URL)|AIGO_\w+|INSPECT_DISPLAY|PYTEST_\w+|TMPDIR|KMP_\w+|TORCHINDUCTOR_\w+|_RJEM_\w+"
+    r"AWS_\w+|\w+_(KEY|TOKEN|SECRET|PASSWORD|BASE_URL)|AIGO_\w+|INSPECT_DISPLAY|PYTEST_\w+|TMPDIR|RAY_\w+|KMP_\w+|TORCHINDUCTOR_\w+|_RJEM_\w+"
 )
-"""Variables that are read when they are needed, or that torch and polars set themselves; any other can have been read when a module was loaded."""
+"""Variables that are read when they are needed, or that Ray, torch and polars set themselves; any other can have been read when a module was loaded."""
 
 
 class Server:
