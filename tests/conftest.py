@@ -30,6 +30,11 @@ settings.register_profile("repeatable", deadline=None, derandomize="AIGO_FUZZ_EX
 settings.load_profile("repeatable")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: a fifth of the time a test waits, for a server, a lease or a process that ends."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
     """What is loaded is no garbage: looking for some among a million objects, now and later, takes a tenth of all time."""
