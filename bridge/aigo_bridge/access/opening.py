@@ -28,6 +28,7 @@ import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -143,24 +144,36 @@ def _holds_run_file(folder: Path) -> bool:
     return any(map(_is_run_file, _yaml_files(folder)))
 
 
-def _yaml_files(folder: Path) -> Iterator[Path]:
+def _yaml_files(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(YAML_SUFFIXES))
+            files = sorted(
+                (entry for entry in entries if entry.name.endswith(YAML_SUFFIXES)),
+                key=lambda entry: entry.name,
+            )
     except OSError:  # not there, or not for us
         return
     # Most run files are called so: they come first, and the others need not be read.
-    for name in sorted(names, key=lambda name: not name.startswith(("run", "eval"))):
-        yield folder / name
+    yield from sorted(files, key=lambda entry: not entry.name.startswith(("run", "eval")))
 
 
-def _is_run_file(path: Path) -> bool:
+def _is_run_file(entry: os.DirEntry[str]) -> bool:
     try:
-        if not path.is_file() or path.stat().st_size > LONGEST_RUN_FILE:
+        status = entry.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST_RUN_FILE:
             return False
-        return _RUN_FILE.search(path.read_bytes()) is not None
+        return _is_run_file_as_of(entry.path, status.st_ino, status.st_ctime_ns, status.st_size)
     except OSError:
         return False
+
+
+@lru_cache(10_000)
+def _is_run_file_as_of(path: str, _node: int, _changed_ns: int, _size: int) -> bool:
+    """Whether the content of a file is a run file's, which is asked again when the file has changed.
+
+    Without it each of a thousand tasks in a folder is read a thousand times (`make bench`: reading).
+    """
+    return _RUN_FILE.search(Path(path).read_bytes()) is not None
 
 
 MEBIBYTE = 1024 * 1024

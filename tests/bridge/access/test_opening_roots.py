@@ -71,6 +71,19 @@ def test_other_files_mark_no_project(text: str, tmp_path: Path) -> None:
     assert root_of(task) == tmp_path / "p" / "tasks"
 
 
+def test_a_file_that_becomes_a_run_file_marks_a_project_from_then_on(tmp_path: Path) -> None:
+    task = project(tmp_path / "p", "other.yaml")
+    other = tmp_path / "p" / "other.yaml"
+    other.write_text(RUN.replace("evaluation:", "valuations:"))
+    assert root_of(task) == tmp_path / "p" / "tasks"
+
+    other.write_text(RUN)
+    assert root_of(task) == tmp_path / "p"
+
+    other.write_text(RUN.replace("evaluation:", "valuations:"))
+    assert root_of(task) == tmp_path / "p" / "tasks"
+
+
 def test_the_nearest_mark_counts(tmp_path: Path) -> None:
     """A project that was unpacked inside of another one does not reach into that."""
     inner = project(tmp_path / "outer" / "downloads" / "theirs", "run.yaml")
