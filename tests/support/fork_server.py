@@ -182,7 +182,11 @@ def load(names: Sequence[str]) -> None:
     for name in names:
         package = name.partition(".")[0]
         with suppress(Exception):
-            if name not in sys.modules and package not in {*announced, "ray"} and find_spec(package) is not None:
+            if (
+                name not in sys.modules
+                and package not in {*announced, "ray"}
+                and find_spec(package) is not None
+            ):
                 import_module(name)
     if names:
         complete()

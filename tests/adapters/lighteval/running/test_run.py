@@ -167,7 +167,7 @@ def test_lightevals_own_results_show_our_metrics(make_plan: MakePlan, script: Sc
 def test_details_of_a_conversation_show_what_was_asked_first(
     make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+    import pyarrow.parquet as pq
 
     turns = '[{type: chat_message, role: user, content: "{{ sample.q }}"}, {type: generate}, {type: chat_message, role: user, content: Sure?}, {type: generate}]'
     task = f"""
