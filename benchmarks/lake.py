@@ -8,6 +8,9 @@ seconds are those of the driver and of its workers, each by itself; on a machine
 more than the clock does. `speed-up` is what two workers would reach on two free cores: the CPU seconds of one
 worker's run, driver included, by those of the driver and of half of the other run's workers.
 
+A worker waits for the disk (each table of a log is there before its entry is), and for its turn where others
+use the machine.
+
 `driver at 16` is the driver's share of the time when 16 workers are busy: a log takes them w / 16 seconds,
 the driver d, so that its share is 16 d / w. For d, 16 processes are handed 2,000 and 10,000 logs and answer
 at once, with the report and the entry of a real one: d is what each of the 8,000 more costs the driver, and
@@ -139,7 +142,8 @@ def main() -> None:
             per_log = {name: 1000 * one[name] / one["logs"] for name in ("wall", "driver", "workers")}
             print(
                 f"{workers} workers: {one['logs']:.0f} logs, {one['wall']:.1f} s; a log takes the driver"
-                f" {per_log['driver']:.2f} ms and a worker {per_log['workers']:.1f} ms of CPU"
+                f" {per_log['driver']:.2f} ms and a worker {per_log['workers']:.1f} ms of CPU; a worker waits"
+                f" {1 - (one['driver'] + one['workers']) / one['wall'] / workers:.0%} of the time"
             )
             shutil.rmtree(lake)
         few, many = (
