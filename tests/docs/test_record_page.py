@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
 PAGE = page(REPOSITORY / "docs" / "record-and-replay.md")
+
+
+def sized(text: str) -> list[str]:
+    """Lines without the last digit of a cassette's size: the times of its calls take a few bytes more or less."""
+    return [re.sub(r"\(0\.[67] kB\)", "(0.7 kB)", line) for line in squeezed(text)]
 
 
 @pytest.mark.xdist_group("lighteval")
@@ -23,5 +29,5 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
     commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
 
     for command, shown in commands:
-        assert squeezed(reader.run(command)) == squeezed(shown), command
+        assert sized(reader.run(command)) == sized(shown), command
     assert len(commands) == 8
