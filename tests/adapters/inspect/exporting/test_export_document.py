@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.support.commands import REPOSITORY
+from tests.support.consoles import Reader
 
 DOCUMENT = (REPOSITORY / "docs" / "export.md").read_text()
 COMMANDS = [
@@ -22,15 +20,10 @@ COMMANDS = [
 def test_commands_work_as_shown(tmp_path: Path) -> None:
     """One after the other, as a reader would."""
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    reader = Reader(tmp_path, INSPECT_DISPLAY="none")
 
     for command, expected in COMMANDS:
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, env={**os.environ, "PATH": path, "INSPECT_DISPLAY": "none"},
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert done.stdout.startswith(expected), command
+        assert reader.run(command).startswith(expected), command
 
     assert len(COMMANDS) == 5
     assert len(list((tmp_path / "evidence").glob("*.tasklog.json"))) == 1
