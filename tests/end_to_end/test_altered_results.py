@@ -12,6 +12,7 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,8 @@ def digit(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Ma
     if len(FIRST_LINE) <= place < end:
         number = content[len(FIRST_LINE) : place].count(b"\n")
         named = {f"sample {_ids(lines)[number]}", f"samples[{number}]", "byte"}
+        with suppress(ValueError):  # no number any more: its byte is named
+            named.add(f"sample {_ids(_lines(result.read_bytes())[0])[number]}")
     return result, Materials(), named
 
 
@@ -581,6 +584,23 @@ def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
     with pytest.raises(EvidenceError, match=r"its last lines stand in .*\.tail: the recording did not come"):
         write_bundle(Contents(judged.result, Materials(), cassette=unfinished), tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
+
+
+def test_another_digit_of_an_equal_number_is_found_where_it_stands(
+    sources: list[Source], tmp_path: Path
+) -> None:
+    source = next(source for source in sources if source.name == "run")
+    result = _copied(source, tmp_path)
+    content = result.read_bytes()
+    place = content.index(b'"Accuracy":') + len(b'"Accuracy":')
+    number = content[place : place + 4]
+    assert number == b"0.75"
+    result.write_bytes(content.replace(b'"Accuracy":0.75', b'"Accuracy":0.75000000000000000001'))
+
+    verification = verify_any(result, Materials())
+
+    assert verification.exit_code == 1
+    assert f"byte {place}: 0.75000000000000000001 is 0.75" in told(verification)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -149,9 +149,12 @@ def _report_members(result: Path, folder: Path) -> dict[str, Path]:
 def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
     """How the report in a bundle is not the one that this release writes of the bundle's result."""
     with tempfile.TemporaryDirectory(prefix="aigo-report-") as folder:
-        expected = {
-            name: _digest(file) for name, file in _report_members(bundle.result, Path(folder)).items()
-        }
+        try:
+            members = _report_members(bundle.result, Path(folder))
+        except UsageError:  # what is wrong with the result is told with it
+            yield Finding("no report can be written of the result", file="report.html")
+            return
+        expected = {name: _digest(file) for name, file in members.items()}
     files = [*bundle.folder.glob("report*.html"), *bundle.folder.glob("report/*")]
     pages = {page.relative_to(bundle.folder).as_posix(): _digest(page) for page in files if page.is_file()}
     for name in sorted(expected.keys() | pages.keys()):

@@ -5,6 +5,8 @@ rows and code are those that it was made of.
 from __future__ import annotations
 
 import json
+import mmap
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +24,8 @@ from aigo_bridge.text.json_text import read_json
 from aigo_bridge.verification.levels import Finding
 from aigo_bridge.verification.numbers import same
 
+_STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"|(?P<digits>\d++\.\d++)(?![eE])', re.DOTALL)
+
 
 def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[Finding]:
     """How a result is not that of a provenance, which is sound in itself."""
@@ -33,13 +37,23 @@ def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[F
             Finding(f"the samples' digest is {root:.16}…, the provenance says {result['root']:.16}…")
         )
     if not findings and texts.digest() != result["sha256"]:
-        message = (
-            "the file is written otherwise than it was, though all values are equal (another layout, or a key"
-            " that stands there twice)"
-        )
-        findings.append(Finding(message, file=texts.path.name))
+        message = "the file is written otherwise than it was, though all values are equal"
+        reason = _other_digits(texts.content) or "another layout, or a key that stands there twice"
+        findings.append(Finding(f"{message} ({reason})", file=texts.path.name))
     findings += _digest_findings(texts, record)
     return findings
+
+
+def _other_digits(content: bytes | mmap.mmap) -> str | None:
+    """The first number that is not written as our writers do: with the fewest digits that are its value."""
+    for match in _STRING_OR_NUMBER.finditer(content):
+        if match["digits"] is None:
+            continue
+        digits = match["digits"].decode()
+        shortest = repr(float(digits))
+        if digits != shortest and "e" not in shortest:
+            return f"byte {match.start()}: {digits} is {shortest}"
+    return None
 
 
 def _sample_findings(texts: ResultTexts, result: Mapping[str, Any]) -> Iterator[Finding]:

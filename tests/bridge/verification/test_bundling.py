@@ -79,3 +79,21 @@ def test_equal_contents_are_equal_bytes(bundle: Path, tmp_path: Path) -> None:
 def test_what_is_no_zip_is_told(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "b.zip").write_bytes(content)
     assert verify_any(tmp_path / "b.zip", Materials()).exit_code == 1
+
+
+def test_a_result_of_which_there_can_be_no_report_is_a_finding(bundle: Path, tmp_path: Path) -> None:
+    altered = tmp_path / "altered.zip"
+    with zipfile.ZipFile(bundle) as before, zipfile.ZipFile(altered, "w") as after:
+        for name in before.namelist():
+            content = before.read(name)
+            if name.startswith("result/r.tasklog"):
+                assert b'"format_version":"v1"' in content
+                content = content.replace(b'"format_version":"v1"', b'"format_version":"v7"')
+            after.writestr(name, content)
+
+    verification = verify_any(altered, Materials())
+
+    assert verification.exit_code == 1
+    findings = "\n".join(str(finding) for level in verification.levels for finding in level.findings)
+    assert "report.html: no report can be written of the result" in findings
+    assert "format_version" in findings
