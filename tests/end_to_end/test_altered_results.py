@@ -430,7 +430,10 @@ def recorded_digit(source: Source, folder: Path, chance: random.Random) -> tuple
         number = chance.choice(_calls(lines))
         line, text = lines[number]
         lines[number] = (line, _other_digit(text, chance.choice(_digits(text)), chance))
-        return {_sample((orjson.loads(lines[number][1]), b""))}
+        try:
+            return {_sample((orjson.loads(lines[number][1]), b""))}
+        except ValueError:  # a number that begins with 0: it is no line of a sample any more
+            return set()
 
     return _recorded(source, folder, chance, change)
 
