@@ -114,7 +114,7 @@ def _dataset(rows: Iterable[Json]) -> Dataset:
     """What lighteval saves.
 
     Made in parts: the library keeps the texts of each three times while it makes one, as they are, in its
-    table, and where it computes a name for its cache (`make bench`: shards).
+    table, and where it computes a name for its cache (`benchmarks/shards.py --engine lighteval`).
     """
     remaining = iter(rows)
     parts: list[Dataset] = []
