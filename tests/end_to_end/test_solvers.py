@@ -449,3 +449,31 @@ def test_what_is_known_of_a_conversation_is_shown(aigo: Run, tmp_path: Path) -> 
     assert "`postprocess` makes the rows that are scored" in rows.out
     assert "value: '{{ sample.word }}'" in rows.out
     assert "will fail" not in rows.out
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+@pytest.mark.parametrize("called", [1, 0])
+def test_model_usage_counts_samples_that_called_the_evaluated_model(
+    engine: str, called: int, aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
+    asks = "answer = await model.predict(trace.items) if sample['q'] == 'ask' else None"
+    code = f"async def run_solver(sample, model, trace):\n    {asks}\n    return trace\n"
+    judge: dict[str, Any] = {
+        "type": "model_as_a_judge_classifier",
+        "model_key": "judge",
+        "user_prompt": "{{ sample.q }}",
+    }
+    judge |= {"correct_labels": ["right"], "incorrect_labels": ["wrong"]}
+    definition: dict[str, Any] = {"dataset": {"key": "d"}, "trials": {"num_trials": 2}, "scorers": [judge]}
+    definition["solver"] = {"type": "python", "run_solver_snippet": code}
+    task = {"key": "t", "display_name": "T", "description": "", "definition": definition}
+    (tmp_path / "t.yaml").write_text(json.dumps(task))
+    rows = [{"q": "ask" if called else "nothing"}, {"q": "other"}]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "m.jsonl").write_text(json.dumps({"default": True, "reply": "one two"}))
+    (tmp_path / "judge.jsonl").write_text(json.dumps({"default": True, "reply": "right"}))
+    models = ("--model", "scripted/m.jsonl", "--model-map", "judge=scripted/judge.jsonl")
+    assert aigo("run", "t.yaml", "--engine", engine, *models, "-o", "out").code == 0
+    usage = result_of(tmp_path / "out" / "t.tasklog.json")["execution"]["model_usage"]
+    assert (usage["num_samples"], usage["num_completion_tokens"]) == ((1, 4) if called else (0, 0))

@@ -28,6 +28,9 @@ _TAG_COLOR = "#808080"
 _TAG = (str, int, float)
 """A tag is a text; what a text can say of a number, it says."""
 _ASIDE = "it is not of the kind that it should be; it is kept under 'malformed'"
+UNCOUNTED_USAGE = (
+    "token counts of the run: no sample in the log says that it called the model, kept in the configuration"
+)
 _NO_MODEL = frozenset({"", "none", "none/none"})
 
 
@@ -39,8 +42,8 @@ class Totals:
     samples: int = 0
     failed: int = 0
     """Samples with an error in at least one trial."""
-    with_model: int = 0
-    """Trials that called a model."""
+    callers: Counter[str] = field(default_factory=Counter)
+    """Model → samples that called it in at least one trial."""
     usage: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(model, `num_prompt_tokens` or `num_completion_tokens`) → tokens."""
     unknown: set[tuple[str, str]] = field(default_factory=set)
@@ -51,6 +54,8 @@ class Totals:
     completed_at: str | None = None
     _failed: bool = False
     """The sample whose trial was added last has a trial with an error."""
+    _called: set[str] = field(default_factory=set)
+    """Models that this sample called."""
 
     def count(self, group: Iterable[MappedTrial]) -> None:
         """Add one sample with its trials."""
@@ -62,11 +67,13 @@ class Totals:
         if first:
             self.samples += 1
             self._failed = False
+            self._called = set()
         if trial.failed and not self._failed:
             self.failed += 1
             self._failed = True
         self.trials += 1
-        self.with_model += bool(trial.usage)
+        self.callers.update(trial.models - self._called)
+        self._called |= trial.models
         for model, usage in trial.usage.items():
             counts = model_usage(usage) or {}
             for name in TOKEN_COUNTS:
@@ -86,7 +93,7 @@ class Totals:
         self.trials += totals.trials
         self.samples += totals.samples
         self.failed += totals.failed
-        self.with_model += totals.with_model
+        self.callers.update(totals.callers)
         self.usage.update(totals.usage)
         self.unknown |= totals.unknown
         self.scorers |= totals.scorers
@@ -380,22 +387,35 @@ def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict
         "ended_at": max(begin, end or 0),
     }
     usage = _usage(header, totals, loss)
-    if usage or totals.with_model:
-        execution["model_usage"] = {"num_samples": totals.with_model, **usage}
+    if usage is not None:
+        execution["model_usage"] = usage
     return execution
 
 
-def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, int]:
-    """Tokens of the evaluated model; those of judges are in the kept header's `stats`."""
+def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, int] | None:
+    """Return `ModelUsageStats` of the evaluated model, `None` if it is unknown.
+
+    A log whose models were all called by judges or sub-agents says that the evaluated model used nothing.
+    """
     model = str(header["eval"].get("model") or "")
     by_model = header["stats"].get("model_usage")
     if isinstance(by_model, dict) and by_model:
         for usage in by_model.values():
             count_odd_usage(usage, loss)
-        return model_usage(by_model.get(model)) or {}
-    # Unfinished logs have no statistics; the samples have.
-    return {
-        name: tokens
-        for (used, name), tokens in sorted(totals.usage.items())
-        if used == model and (used, name) not in totals.unknown
-    }
+        others = by_model.keys() - {model}
+        tokens = model_usage(by_model.get(model)) or {}
+    else:
+        # Unfinished logs have no statistics, but their samples have.
+        others = {used for used, _ in totals.usage} - {model}
+        tokens = {
+            name: count
+            for (used, name), count in sorted(totals.usage.items())
+            if used == model and (used, name) not in totals.unknown
+        }
+    num_samples = totals.callers[model]
+    if num_samples:
+        return {"num_samples": num_samples, **tokens}
+    if tokens:
+        loss.changed[UNCOUNTED_USAGE] += 1
+        return None
+    return {"num_samples": 0, **dict.fromkeys(TOKEN_COUNTS, 0)} if others and totals.callers else None

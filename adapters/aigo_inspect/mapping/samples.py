@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -44,6 +44,8 @@ class MappedTrial(Struct, frozen=True):
     """The sample ended with an error."""
     usage: dict[str, Any]
     """Inspect's `model_usage` of the sample."""
+    models: frozenset[str]
+    """Models that the sample called."""
     started_at: str | None = None
     completed_at: str | None = None
     size: int = 0
@@ -111,10 +113,34 @@ def _trial(mapped: MappedSample, log: LogReader, ref: SampleRef, loss: LossRepor
         errors=_errors(fields, mapped.events),
         failed=bool(fields.get("error")),
         usage=fields.get("model_usage") or {},
+        models=_models(mapped, log.header),
         started_at=fields.get("started_at"),
         completed_at=fields.get("completed_at"),
         size=log.sample_size(ref),
     )
+
+
+def _models(mapped: MappedSample, header: Mapping[str, Any]) -> frozenset[str]:
+    """Return the models that a sample called: those of its events and of its usage.
+
+    Samples of 2024 have no usage, and samples without a transcript have no events. Then the answer shows
+    that the evaluated model was called, if no other model gave it.
+    """
+    evaluated = (header.get("eval") or {}).get("model")
+    evaluated = evaluated if isinstance(evaluated, str) else ""
+    calls = {str(event["model"]) for event in mapped.events if event["type"] == "model_call_event"}
+    names = calls | (mapped.fields.get("model_usage") or {}).keys()
+    output = mapped.fields.get("output")
+    if evaluated and not calls and isinstance(output, dict) and chat_output(output) is not None:
+        author = str(output.get("model") or "")
+        if not (author and any(_is_model(name, author) for name in names)):
+            names.add(evaluated)
+    return frozenset(evaluated if _is_model(evaluated, name) else name for name in names)
+
+
+def _is_model(name: str, written: str) -> bool:
+    """Whether a name as written, possibly without its provider, is that of a model."""
+    return name == written or name.endswith(f"/{written}")
 
 
 # Errors

@@ -38,7 +38,7 @@ from aigo_lighteval.importing.locate import Run, log_files
 from aigo_lighteval.importing.rows import COLUMN as FAILURE
 from aigo_lighteval.importing.rows import Asked, Row
 from aigo_lighteval.importing.samples import SampleMapper
-from aigo_lighteval.models.models import call_events, direct_ios
+from aigo_lighteval.models.models import TOKEN_COUNTS, call_events, direct_ios, tokens_used
 from aigo_lighteval.running.pipeline import quiet
 
 Json = dict[str, Any]
@@ -71,7 +71,7 @@ def write_result(
     def amend(frame: Json) -> None:
         frame["evidence"]["failures"]["num_errors"] = len(notes.failures)
         frame["execution"] |= {"runtime": ended - started, "started_at": int(started), "ended_at": int(ended)}
-        frame["execution"].setdefault("model_usage", {}).update(_usage(notes))
+        frame["execution"].get("model_usage", {}).update(_usage(notes))
 
     report = write_documents(
         *(run, header, task, location, samples, target, ImportOptions(), secrets, []), amend=amend, clean=True
@@ -127,13 +127,12 @@ def _complete(sample: Json, sample_id: str, notes: Told) -> None:
 
 
 def _usage(notes: Told) -> Mapping[str, int]:
-    """Tokens of the whole run; empty when no call told of any."""
-    usage: dict[str, int] = {}
-    for record in notes.records.values():
-        for call in record["calls"]:
-            for name, tokens in call.get("usage", {}).items():
-                usage[name] = usage.get(name, 0) + tokens
-    return usage
+    """Return the tokens of the run; empty if an answer has no token counts."""
+    used = [tokens for record in notes.records.values() for _, tokens in tokens_used(record)]
+    known = [tokens for tokens in used if tokens is not None]
+    if not known or len(known) < len(used):
+        return {}
+    return dict(zip(TOKEN_COUNTS, map(sum, zip(*known, strict=True)), strict=True))
 
 
 # lighteval's own files

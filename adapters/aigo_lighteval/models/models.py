@@ -49,6 +49,7 @@ from aigo_lighteval.models.messages import (
 )
 
 Json = dict[str, Any]
+TOKEN_COUNTS = ("num_prompt_tokens", "num_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,7 @@ class RecordedCall:
             "ended_at": self.ended_at,
         }
         if self.tokens is not None:
-            call["usage"] = dict(
-                zip(("num_prompt_tokens", "num_completion_tokens"), self.tokens, strict=True)
-            )
+            call["usage"] = dict(zip(TOKEN_COUNTS, self.tokens, strict=True))
         if self.error is not None:
             call["error"] = self.error
         if self.exchange is not None:
@@ -185,14 +184,14 @@ def dumped(value: Any) -> Json:
 # Back from the log
 
 
-def tokens_used(recorded: Recording | Mapping[str, Any]) -> list[tuple[str, tuple[int, int]]]:
-    """Models that were called, with the tokens that they read and wrote, where those are known."""
+def tokens_used(recorded: Recording | Mapping[str, Any]) -> list[tuple[str, tuple[int, int] | None]]:
+    """Return the model and the input and output tokens of each call; `None` for an answer without counts."""
     if isinstance(recorded, Recording):
-        return [(call.model, call.tokens) for call in recorded.calls if call.tokens is not None]
+        return [(call.model, call.tokens) for call in recorded.calls if call.tokens or call.error is None]
     return [
-        (call["model"], (call["usage"]["num_prompt_tokens"], call["usage"]["num_completion_tokens"]))
+        (call["model"], tuple(call["usage"][name] for name in TOKEN_COUNTS) if "usage" in call else None)
         for call in recorded["calls"]
-        if "usage" in call
+        if "usage" in call or "error" not in call
     ]
 
 

@@ -32,7 +32,7 @@ from aigo_lighteval.documents.translate import COLLECTIONS, rows_of, to_task_con
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.calling import make_caller
 from aigo_lighteval.models.messages import Caller
-from aigo_lighteval.models.models import HostedModel, Models, limiter, load_caller, tokens_used
+from aigo_lighteval.models.models import TOKEN_COUNTS, HostedModel, Models, limiter, load_caller, tokens_used
 from aigo_lighteval.running.evidence import (
     EARLIER_LOGS,
     FORMAT,
@@ -252,17 +252,21 @@ def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
 
 
 def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
-    """Tokens by model over the whole run."""
+    """Return input and output tokens by model; models with a call of unknown tokens are left out."""
     usage: dict[str, dict[str, int]] = {}
+    unknown: set[str] = set()
     records = [record for record in map(calls_of_solver, run.solved.values()) if record is not None]
     for scored in run.scored.values():
         records += calls_of_scorers(scored)
     for record in records:
         for model, used in tokens_used(record):
-            of_model = usage.setdefault(model, {"num_prompt_tokens": 0, "num_completion_tokens": 0})
-            for name, tokens in zip(of_model, used, strict=True):
+            if used is None:
+                unknown.add(model)
+                continue
+            of_model = usage.setdefault(model, dict.fromkeys(TOKEN_COUNTS, 0))
+            for name, tokens in zip(TOKEN_COUNTS, used, strict=True):
                 of_model[name] += tokens
-    return usage
+    return {model: tokens for model, tokens in usage.items() if model not in unknown}
 
 
 def _summary(run: TaskRun) -> dict[str, float]:

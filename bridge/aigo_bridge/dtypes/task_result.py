@@ -138,14 +138,14 @@ def _score(value: Any) -> Any:
 
 
 class ModelUsageStats(LFBaseModel):
-    """What a task used of its models."""
+    """Usage of the evaluated model."""
 
     num_samples: int
-    """Samples that called a model."""
+    """Samples that called the evaluated model; a sample with several trials counts once."""
     num_completion_tokens: int | None = None
-    """Tokens written by models; `None` when unknown."""
+    """Output tokens of the evaluated model; `None` when unknown."""
     num_prompt_tokens: int | None = None
-    """Tokens read by models; `None` when unknown."""
+    """Input tokens of the evaluated model; `None` when unknown."""
 
 
 class TaskExecution(LFBaseModel):
@@ -158,7 +158,7 @@ class TaskExecution(LFBaseModel):
     ended_at: int
     """Unix time in seconds."""
     model_usage: ModelUsageStats | None = None
-    """Use of models; `None` when unknown."""
+    """Usage of the evaluated model; `None` when unknown."""
 
 
 class EvaluationConfig(LFBaseModel):

@@ -271,7 +271,7 @@ def _frame(
             ),
         ),
         specification,
-        execution_of(over_all, model, sum(tally.num_samples for tally in tallies)),
+        execution_of(over_all, model, tallies),
         errors,
         is_success=ended and not errors and not of_metrics,
     )

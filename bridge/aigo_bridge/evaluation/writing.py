@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -330,7 +331,7 @@ def _frame(
                 failures=tally.failures,
             ),
             specification,
-            execution_of(execution, model, tally.num_samples) if is_whole else NEVER,
+            execution_of(execution, model, [tally]) if is_whole else NEVER,
             [
                 *(run_errors(execution, tally.num_samples, planned) if is_whole else ()),
                 *map(_edited, plan.damage),
@@ -401,16 +402,29 @@ def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> b
     return complete and not nothing_scored
 
 
-def execution_of(execution: Execution, model: str | None, num_samples: int) -> TaskExecution:
-    """When a run took place and what the evaluated model used, as AI GO keeps it."""
-    usage = execution.model_usage.get(model or "")
+def execution_of(execution: Execution, model: str | None, tallies: Sequence[Tally]) -> TaskExecution:
+    """Return when a run took place and the usage of the evaluated model.
+
+    Args:
+        execution: time and tokens of all runs.
+        model: engine's name of the evaluated model.
+        tallies: samples of each run.
+    """
     fields: dict[str, Any] = {
         "runtime": max(0.0, execution.ended_at - execution.started_at),
         "started_at": int(execution.started_at),
         "ended_at": int(execution.ended_at),
     }
+    callers: Counter[str] = sum((tally.callers for tally in tallies), Counter())
+    name = model or ""
+    usage = execution.model_usage.get(name)
     if usage is not None:
+        # Traces without calls do not say which samples made them.
+        num_samples = callers[name] or sum(tally.num_samples for tally in tallies)
         fields["model_usage"] = ModelUsageStats(num_samples=num_samples, **usage)
+    elif not callers[name] and (callers or execution.model_usage):
+        # Only judges and other models were called.
+        fields["model_usage"] = ModelUsageStats(num_samples=0, num_completion_tokens=0, num_prompt_tokens=0)
     return TaskExecution(**fields)
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aigo_bridge.dtypes import (
     DirectModelIO,
+    GroupedSolverTrace,
     MetricData,
+    ModelCallEvent,
     SampleData,
     SampleEvidence,
     SampleScore,
@@ -23,6 +26,7 @@ from aigo_bridge.dtypes import (
     ScorerPurpose,
     ScoresData,
     SolverData,
+    SolverTrace,
     TaskResultError,
     TaskResultErrorStage,
     TaskResultFailures,
@@ -89,6 +93,8 @@ class Tally:
     num_failed_rows: int = 0
     num_excluded: int = 0
     """Rows that action rules keep out of the metrics."""
+    callers: Counter[str] = field(default_factory=Counter)
+    """Engine's model name → samples whose traces have a call of it."""
     scores: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """Scorer key → values of each sample that counts, aggregated over its trials."""
     samples: dict[str, list[SampleScore]] = field(default_factory=dict)
@@ -159,12 +165,25 @@ def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_Coun
     for planned_id, group in itertools.groupby(
         trials, key=lambda trial: (type(trial.planned_id), trial.planned_id)
     ):
+        records_of_sample = list(group)
         tally.num_samples += 1
+        tally.callers.update({name for record in records_of_sample for name in _models_called(record)})
         failed_before = tally.num_failed_rows
-        for row in _rows(list(group)):
+        for row in _rows(records_of_sample):
             records = row if row[0].source_id is None else _distinct(row, planned_id[1], taken)
             yield _counted(records, tally, detailed)
         tally.num_failed += tally.num_failed_rows > failed_before
+
+
+def _models_called(record: TrialRecord) -> Iterator[str]:
+    output = record.solver
+    if isinstance(output, GroupedSolverTrace):
+        grouped = output.solver_outputs
+        outputs = list(grouped.values()) if isinstance(grouped, dict) else grouped
+    else:
+        outputs = [output] if isinstance(output, SolverTrace) else []
+    for each in outputs:
+        yield from (event.model for event in each.trace.events or () if isinstance(event, ModelCallEvent))
 
 
 def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
