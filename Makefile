@@ -179,6 +179,7 @@ nightly: $(VENV)/installed-for-tests
 	AIGO_TEMPLATE_STRIDE=1 $(BIN)/python -m pytest -n 0 -o timeout=0 tests/security/test_templates_in_the_runner.py
 	AIGO_ALTERATIONS=$${ALTERATIONS:-2000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/end_to_end/test_altered_results.py
 	AIGO_KILLS=20 AIGO_KILLS_SEED=$$$$ $(BIN)/python -m pytest -n 0 -o timeout=0 tests/end_to_end/test_ray.py -k killed
+	AIGO_EVIDENCE_KILLS=30 AIGO_KILLS_SEED=$$$$ $(BIN)/python -m pytest -n 0 -o timeout=0 tests/end_to_end/test_killed_evidence.py
 	AIGO_BENCH=all $(BIN)/python -m pytest -n 0 -o timeout=0 tests/benchmarks
 	$(MAKE) coverage
 	$(MAKE) conformance

@@ -34,6 +34,7 @@ from aigo_inspect.benchmarks.tasks import listing as installed
 from aigo_inspect.benchmarks.tasks import load_tasks, parsed_arguments
 from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
 from aigo_inspect.models.secrets import clean_log, logs_without_secrets
+from aigo_inspect.running.resume import order_kept
 from aigo_inspect.running.run import (
     ToleranceStopping,
     _engine_errors,
@@ -111,7 +112,7 @@ def evaluated(runs: Sequence[TaskRun], settings: EvalSettings, request: Benchmar
     todo = sum(max(0, run.planned - run.reused) for run in runs)
     counter = ProgressCounter(request.on_progress, todo, trials=(settings.num_trials or 1) > 1)
     old_logs = set(request.out.glob("*.eval"))
-    with counted(counter, _tolerances(runs, request)), retries_told(counter):
+    with counted(counter, _tolerances(runs, request)), retries_told(counter), order_kept():
         logs = _eval(runs, settings, request.out)
     new = set(request.out.glob("*.eval")) - old_logs
     for path in new:

@@ -15,8 +15,11 @@ from weakref import WeakSet
 
 import anyio
 from inspect_ai._util.http import parse_retry_after
+from inspect_ai.event import ModelEvent
+from inspect_ai.log._samples import _active_model_event  # the event of the call; there is no public form
 from inspect_ai.model import ModelAPI, ModelCall, ModelOutput
-from pydantic import ValidationError
+from inspect_ai.model._model_call import ModelRequestId  # there is no public form
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from aigo_bridge.cassettes.records import CallOutcome, Failed
@@ -78,7 +81,7 @@ def keep_answers(api: ModelAPI) -> None:
         tape = call.tape if call is not None else _agent_tape(api, kwargs)
         started = steady_time()
         before = time.perf_counter()
-        result = _generated(None if call is None else call.answer())
+        result = _generated(None if call is None else call.answer(), _active_model_event.get())
         if result is None:
             _hear_pauses(api)
             try:
@@ -89,7 +92,7 @@ def keep_answers(api: ModelAPI) -> None:
                 if call is None and tape is not None:
                     tape.lose(f"a call of an agent failed: {type(error).__name__}")
                 raise
-            answer = None if call is None else _json(result)
+            answer = None if call is None else _json(result, _active_model_event.get())
             if call is not None and answer is not None:
                 call.keep(answer)
         if tape is not None:
@@ -131,23 +134,39 @@ def _record(tape: TapedCall, result: Generated, started: float, seconds: float, 
         tape.lose("a call of an agent failed")
 
 
-def _json(result: Generated) -> bytes | None:
-    """An answer as the journal keeps it; `None` for a failure."""
+class _EventRecord(BaseModel):
+    """Fields of a model event that a provider's client fills while it waits for an answer."""
+
+    request_ids: list[ModelRequestId] | None = None
+    retries: int | None = None
+
+
+def _json(result: Generated, event: ModelEvent | None) -> bytes | None:
+    """Return an answer as the journal keeps it, with its record in the log; `None` for a failure."""
     output, call = result if isinstance(result, tuple) else (result, None)
     if isinstance(output, Exception) or output.error:
         return None
+    record = (
+        None
+        if event is None
+        else event.model_dump(mode="json", include=set(_EventRecord.model_fields), exclude_none=True)
+    )
     try:
-        return to_json({"output": output, "call": call})
+        return to_json({"output": output, "call": call, "event": record})
     except PydanticSerializationError:  # lone surrogates
         return None
 
 
-def _generated(kept: Any) -> Generated | None:
+def _generated(kept: Any, event: ModelEvent | None) -> Generated | None:
+    """Return an answer from the journal, and complete the event of its call."""
     if not isinstance(kept, dict):
         return None
     try:
         output = ModelOutput.model_validate(kept.get("output"))
-        call = kept.get("call")
-        return output if call is None else (output, ModelCall.model_validate(call))
+        call = None if kept.get("call") is None else ModelCall.model_validate(kept["call"])
+        record = _EventRecord.model_validate(kept.get("event") or {})
     except ValidationError:
         return None
+    if event is not None:
+        event.request_ids, event.retries = record.request_ids, record.retries
+    return output if call is None else (output, call)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog, EvalSample, RecoveryNotAvailable, read_eval_log, recover_eval_log
+from inspect_ai.log._recorders.buffer import database  # what a killed run is recovered from
+from inspect_ai.log._recover._reconstruct import _extract_messages_from_events  # how it is recovered
+from inspect_ai.model import ModelUsage
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
@@ -70,15 +75,16 @@ def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
 def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
     """A log with its finished trials only, those that Inspect will take over.
 
-    Of a killed run also those that Inspect had not yet written to the file. For Inspect a sample whose scorer
-    failed is finished, for us it is not.
+    For Inspect a sample whose scorer failed is finished, for us it is not. A killed run may have a few trials
+    that Inspect had not yet written to the file. Inspect recovers only a part of their record, so they are
+    carried out again with the answers in the journal. Agents are the exception: the journal does not have
+    their calls.
 
     Raises:
         EvidenceError: Inspect cannot read the log.
     """
     try:
-        with _without_recomputing():
-            log = recovered(run.path)
+        log = recovered(run.path) if plan.runs_tools else read_eval_log(str(run.path))
     except (*MALFORMED, NotImplementedError) as error:
         raise EvidenceError(
             f"{str(run.path)!r} cannot be gone on from: {error}", code=Code.DAMAGED_LOG
@@ -93,7 +99,19 @@ def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
         and (not solved or load_stored(_native_json(sample)))
     ]
     log.samples = samples
+    # Tokens of other trials are counted when those are carried out again.
+    log.stats.model_usage = _total(sample.model_usage for sample in samples)
+    log.stats.role_usage = _total(sample.role_usage for sample in samples)
     return log, len(samples)
+
+
+def _total(usages: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
+    """Return the sum of usages by model, or by role."""
+    total: dict[str, ModelUsage] = {}
+    for usage in usages:
+        for name, tokens in usage.items():
+            total[name] = total.get(name, ModelUsage()) + tokens
+    return total
 
 
 EARLIER_LOGS = EarlierLogs(earlier_runs, _count_finished, _finished)
@@ -114,7 +132,8 @@ def recovered(path: Path) -> EvalLog:
     if log.status != "started":
         return log
     try:
-        whole_log = recover_eval_log(str(path), cleanup=False)
+        with _without_recomputing():
+            whole_log = recover_eval_log(str(path), cleanup=False)
     except RecoveryNotAvailable:
         return log
     recovered_path = Path((whole_log.location or "").removeprefix("file://"))
@@ -123,7 +142,31 @@ def recovered(path: Path) -> EvalLog:
         # Its samples are in memory now; a second file of the same run would only confuse.
         recovered_path.unlink()
     whole_log.location = str(path)
+    written = {(sample.id, sample.epoch) for sample in log.samples or []}
+    for sample in whole_log.samples or []:
+        if (sample.id, sample.epoch) not in written:
+            _leave_scoring_out(sample)
     return whole_log
+
+
+def _leave_scoring_out(sample: EvalSample) -> None:
+    """Set the conversation of a recovered sample: Inspect takes the last call for it, perhaps a judge's."""
+    for number, event in enumerate(sample.events):
+        if isinstance(event, SpanBeginEvent) and event.type == "scorers":
+            sample.messages, sample.output = _extract_messages_from_events(sample.events[:number])
+            return
+
+
+@contextmanager
+def order_kept() -> Iterator[None]:
+    """Let Inspect keep the fields of requests in their order in this block, also of samples in progress."""
+    module: Any = database
+    stored, name = module._call_pool_json, "_call_pool_json"  # noqa: SLF001  # there is no public form
+    setattr(module, name, json.dumps)
+    try:
+        yield
+    finally:
+        setattr(module, name, stored)
 
 
 @contextmanager

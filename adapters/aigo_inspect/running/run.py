@@ -65,7 +65,7 @@ from aigo_inspect.logs.shapes import HEADER_KEY
 from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
 from aigo_inspect.models.models import InspectModel, native_model, plain_text, refuse_unfit
 from aigo_inspect.models.secrets import clean_log, logs_without_secrets
-from aigo_inspect.running.resume import EARLIER_LOGS, earlier_runs
+from aigo_inspect.running.resume import EARLIER_LOGS, earlier_runs, order_kept
 from aigo_inspect.running.translate import Run, aigo_task, running
 
 _OURS: ContextVar[bool] = ContextVar("ours", default=False)
@@ -95,6 +95,9 @@ of a run's time."""
 
 MAX_TASKS = 10
 """Tasks at the same time; they share the connections to their models, and the other tasks wait."""
+
+WRITTEN_AT_ONCE = 100
+"""Most trials of a run that writes each of them to its log at once; each time, the whole file is written."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,7 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
         contextlib.redirect_stdout(sys.stderr),
         logs_without_secrets(),
         retries_told(progress),
+        order_kept(),
         contextlib.ExitStack() as hosts,
     ):
         tasks = [
@@ -194,10 +198,17 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
             cost_limit=settings.cost_limit,
             # Raw requests and responses of every call: the evidence's `direct_ios`.
             log_model_api=True,
+            log_buffer=_log_buffer(works),
             # Scoring while running would compute all metrics again after each sample.
             score_display=False,
             ctl_server=False,
         )
+
+
+def _log_buffer(works: Sequence[_Work]) -> int | None:
+    """Return how many finished trials may be missing in the file of the log; `None`: Inspect decides."""
+    trials = max(len(work.plan.samples) * work.plan.num_trials for work in works)
+    return 1 if trials <= WRITTEN_AT_ONCE else None
 
 
 def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
