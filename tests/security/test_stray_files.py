@@ -17,11 +17,11 @@ from aigo_bridge.access.opening import (
     OutsideRootError,
     TooLargeError,
     is_below,
-    links_out,
     open_regular,
     project_of,
     read_regular,
 )
+from aigo_bridge.access.private import refusals_below
 from aigo_bridge.datasets import load_file
 from aigo_bridge.datasets.files import FolderTable
 from aigo_bridge.datasets.rows import Problems
@@ -288,7 +288,7 @@ def test_links_are_followed_before_it_is_asked_where_a_file_lies(tmp_path: Path)
         with pytest.raises(OutsideRootError):
             open_regular(path, root)
         assert not is_below(path, root)
-    assert [issue.message.split(":")[0] for issue in links_out(root, root)] == ["sub/all", "sub/bad"]
+    assert [issue.message.split(":")[0] for issue in refusals_below(root, root)] == ["sub/all", "sub/bad"]
 
 
 def test_a_link_that_is_put_in_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

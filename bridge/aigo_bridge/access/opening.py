@@ -295,19 +295,6 @@ def read_regular(path: Path, largest: int, root: Path | None = None) -> bytes:
     return data
 
 
-def links_out(folder: Path, root: Path) -> list[Issue]:
-    """Links in a folder, at any depth, out of the root: for readers that go through it themselves."""
-    links = []
-    for place, folders, files in os.walk(folder):
-        for name in sorted((*folders, *files)):
-            path = Path(place, name)
-            if path.is_symlink() and not is_below(path, root):
-                links.append(
-                    outside(f"{path.relative_to(folder).as_posix()}: the link", path, root, str(path))
-                )
-    return links
-
-
 def _refuse_irregular(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         raise IrregularFileError(path, mode)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aigo_bridge.access.addresses import check_allowed
-from aigo_bridge.access.grants import granted, granting
+from aigo_bridge.access.grants import granted, granting, real_paths
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Row, digest_of
 from aigo_bridge.datasets.tables import plain
@@ -43,6 +43,7 @@ def plan_task(
     network: bool = True,
     addresses: Collection[str] = (),
     variables: Collection[str] = (),
+    files: Collection[StrPath] = (),
 ) -> TaskPlan:
     """A task exactly as it will run: config bound, rows read and selected, templates checked; no model is
     called.
@@ -74,6 +75,7 @@ def plan_task(
         addresses: further hosts (`data.example`) or origins (`http://127.0.0.1:8000`) that rows may come
             from.
         variables: names of environment variables that the task's files may read as `$NAME`.
+        files: hidden files, key files and files ignored by git that the task may read, or folders with them.
 
     Returns:
         The plan: frozen data. `TaskPlan.samples` has the rows, `warnings` what is doubtful.
@@ -101,18 +103,18 @@ def plan_task(
         )
     for address in addresses:
         check_allowed(address)
-    files: dict[str, str] = {}
+    given: dict[str, str] = {}
     rows: dict[str, tuple[str, list[dict[str, Any]]]] = {}
     for key, source in (datasets or {}).items():
         if isinstance(source, str | os.PathLike):
-            files[key] = str(Path(source).resolve())
+            given[key] = str(Path(source).resolve())
             continue
         of_key, digest = rows_of(key, source)
-        rows[key], files[key] = (key, of_key), rows_name(digest)
+        rows[key], given[key] = (key, of_key), rows_name(digest)
     origin = PlanOrigin(
         task=TEXT if text is not None else _stable_name(task or ""),
         config=dict(config or {}),
-        datasets=files,
+        datasets=given,
         num_samples=num_samples,
         subsampling=subsampling,
         num_trials=num_trials,
@@ -125,6 +127,7 @@ def plan_task(
         network=network,
         addresses=(*granted().addresses, *addresses),
         variables=granted().variables | set(variables),
+        files=granted().files | real_paths(files),
     )
     with granting(allowed):
         if text is None:

@@ -40,6 +40,13 @@ ENTRIES = (
         edited(_CONTENT, "content: !include ../secret.txt"),
     ),
     Entry(
+        Code.PRIVATE_FILE,
+        "A task names a private file",
+        "Hidden files, key files and files that git ignores often hold secrets, and a task would send them to a model.",
+        "Move the text into another file, or name the file: `--allow-file PATH`.",
+        edited(_CONTENT, "content: !include .env"),
+    ),
+    Entry(
         Code.NOT_YAML,
         "The file is not YAML",
         "A bracket or a quote is not closed, a tab indents, or a text with `: ` in it has no quotes.",

@@ -20,7 +20,7 @@ from aigo_bridge.cli.terminal import is_verbose, note, printable, short_path
 from aigo_bridge.errors import Issue
 from aigo_bridge.storage.addresses import SCHEMES
 
-ALLOWING = frozenset({"allow", "allow-url", "custom-tasks", "env", "root"})
+ALLOWING = frozenset({"allow", "allow-file", "allow-url", "custom-tasks", "env", "root"})
 """Options that let files do more than they otherwise may, or say more than they otherwise would."""
 
 HARMLESS = {"snippets": "jailed", "redact": True, "network": False}
@@ -28,6 +28,9 @@ HARMLESS = {"snippets": "jailed", "redact": True, "network": False}
 
 PATHS = frozenset({"-o", "--out", "--data-dir"})
 """Options whose value is a place to write to or to read from."""
+
+_LISTS = ("env", "files")
+"""Settings at the top, which `access.grants` reads."""
 
 _PLACES = "aigo_bridge.defaults"
 """Under which a context keeps parameter → place of its default."""
@@ -65,11 +68,11 @@ def with_defaults(
 def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
     """What is wrong with the settings' own names: those of the verbs."""
     for key, value in settings.values.items():
-        if key == "env":
+        if key in _LISTS:
             continue
         if key not in verbs:
             message = f"{settings.name(key)}: there is no such setting"
-            yield settings.issue(message, key, hint=_near(key, ["env", *verbs]))
+            yield settings.issue(message, key, hint=_near(key, [*_LISTS, *verbs]))
         elif not isinstance(value, dict):
             message = f"{settings.name(key)}: found {value!r}, expected a table of options"
             yield settings.issue(message, key)
@@ -154,6 +157,8 @@ def project_root() -> Path:
 def _hint(name: str) -> str | None:
     if name == "env":
         return 'variables that files may read stand at the top: env = ["NAME"]'
+    if name in ("allow-file", "allow_file"):
+        return 'private files that tasks may read are listed at the top: files = ["out/rows.jsonl"]'
     if name in HARMLESS:
         return f"of the project only {json.dumps(HARMLESS[name])}"
     return None

@@ -127,6 +127,18 @@ def _allow_addresses(context: typer.Context, addresses: list[str] | None) -> lis
     return addresses or []
 
 
+def _allow_files(context: typer.Context, paths: list[Path] | None) -> list[Path]:
+    from aigo_bridge.access.grants import granted, granting, real_paths
+    from aigo_bridge.cli.failing import reported
+
+    if paths:
+        grants = granted()
+        with reported():
+            files = grants.files | real_paths(paths)
+        context.with_resource(granting(replace(grants, files=files)))
+    return paths or []
+
+
 def _allow_network(context: typer.Context, network: bool) -> bool:
     from aigo_bridge.access.grants import granted, granting
 
@@ -156,6 +168,16 @@ AllowUrlOption = Annotated[
         "this place in object storage, e.g. s3://team/data. Repeatable.",
     ),
 ]
+AllowFileOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-file",
+        metavar="PATH",
+        callback=_allow_files,
+        help="Let the task's files read this hidden file, key file or file ignored by git, or those in this "
+        "folder, e.g. out/rows.jsonl. Repeatable.",
+    ),
+]
 NetworkOption = Annotated[
     bool,
     typer.Option(
@@ -182,8 +204,10 @@ def variables_as_json(variables: Iterable[VariableUse]) -> list[dict[str, Any]]:
     ]
 
 
-def uses_as_lines(variables: Iterable[VariableUse], addresses: Iterable[str]) -> list[str]:
-    """Which variables and addresses files name, for people."""
+def uses_as_lines(
+    variables: Iterable[VariableUse], addresses: Iterable[str], files: Iterable[str]
+) -> list[str]:
+    """Which variables and addresses files name, and which files outside their folders, for people."""
     from aigo_bridge.cli.terminal import printable, short_path
 
     lines = []
@@ -194,6 +218,7 @@ def uses_as_lines(variables: Iterable[VariableUse], addresses: Iterable[str]) ->
             f"({short_path(use.file)}:{use.line}:{use.column}{unset})"
         )
     lines += [f"takes rows from {address}" for address in addresses]
+    lines += [f"reads {short_path(file)}, outside the task's own folder" for file in files]
     return [printable(line) for line in dict.fromkeys(lines)]
 
 

@@ -13,6 +13,7 @@ import typer
 from aigo_bridge.cli.cluster.options import ClusterOptions
 from aigo_bridge.cli.engine_options import MORE, OPTION
 from aigo_bridge.cli.options import (
+    AllowFileOption,
     AllowOption,
     AllowUrlOption,
     BadTasksOption,
@@ -38,7 +39,7 @@ CACHE_POLICIES = ("reuse", "update", "no-cache")
 
 NOT_FOR_BENCHMARKS = (
     *("--config", "--dataset", "--full", "--subsampling", "--root", "--allow-bad-tasks", "--cache"),
-    *("--record", "--replay", "--snippets", "--allow", "--env", "--allow-url", "--vary"),
+    *("--record", "--replay", "--snippets", "--allow", "--env", "--allow-file", "--allow-url", "--vary"),
 )
 """Options that say nothing to an engine's own benchmark."""
 
@@ -221,6 +222,7 @@ class RunOptions(ClusterOptions):
     snippets: SnippetsOption = None
     allow: AllowOption = None
     env: EnvOption = None
+    allow_file: AllowFileOption = None
     allow_url: AllowUrlOption = None
     network: NetworkOption = True
     as_json: JsonOption = False

@@ -2,7 +2,7 @@
 
 A folder has one row per text file, recursively. Columns: `sample_id` (SHA-256 of the bytes), `file_name`
 (path inside the folder), `content`, then the keys of YAML front matter, which is cut from the content. As on
-the platform, hidden files count, PDFs never do, order is by path.
+the platform, hidden files count (the user has to allow them), PDFs never do, order is by path.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from aigo_bridge.access.opening import (
     IrregularFileError,
     OutsideRootError,
     conversion,
-    is_below,
     open_regular,
-    outside,
     read_regular,
     wrong_byte,
 )
 from aigo_bridge.access.presence import is_folder
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.rows import Missing, Problems, Record, Rows, Selection, Table, Unpacked, collect
@@ -55,11 +54,14 @@ LONGEST_TEXT = 64 * 2**20
 class FolderTable(ObjectTable):
     """The files below a folder; `extension` (with or without dot, any case) chooses among them."""
 
-    def __init__(self, folder: Path, extension: str | None, *, root: Path | None = None):
+    def __init__(
+        self, folder: Path, extension: str | None, *, root: Path | None = None, own: Path | None = None
+    ):
         super().__init__(())
         self._folder = folder
         self._ending = None if extension is None else "." + extension.lower().removeprefix(".")
         self._root = root
+        self._own = own
         self.warnings: list[Issue] = []
 
     def records(self, problems: Problems) -> Iterator[Record]:
@@ -85,8 +87,8 @@ class FolderTable(ObjectTable):
 
     def _row(self, path: Path, problems: Problems) -> dict[str, Any] | None:
         name = path.relative_to(self._folder).as_posix()
-        if self._root is not None and not is_below(path, self._root):
-            issue = outside(f"{name}: the link", path, self._root)
+        shown = f"{name}: the link" if path.is_symlink() else name
+        if (issue := refusal(path, self._root, shown, own=self._own)) is not None:
             problems.add(issue.message, code=issue.code, hint=issue.hint)
             return None
         try:

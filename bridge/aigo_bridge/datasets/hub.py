@@ -17,8 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from aigo_bridge.access.addresses import REMOTE, require_network
+from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import is_below, outside
 from aigo_bridge.access.presence import is_folder, is_present
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.tables import ObjectTable, plain
 from aigo_bridge.errors import DatasetError, Issue
@@ -149,11 +151,11 @@ def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
     for file in _texts(getattr(builder.config, "data_files", None)):
         if place == "hub" and file.startswith(HUB):
             continue
-        if place == "hub" or _is_address(file) or (root is not None and not is_below(Path(file), root)):
+        if place == "hub" or _is_address(file):
             message = f"the data set's own files name {file!r}, which is no file of it"
-            issue = Issue(message, code=Code.FAILED_HUB_LOAD)
-            if root is not None and not _is_address(file):
-                issue = outside(f"{file!r}: the data set's own files name it; it", Path(file), root)
+            raise DatasetError([Issue(message, code=Code.FAILED_HUB_LOAD)])
+        shown = f"{file!r}: the data set's own files name it; it"
+        if (issue := refusal(Path(file), root, shown)) is not None:
             raise DatasetError([issue])
 
 
@@ -181,13 +183,14 @@ def hub_arguments(
                         code=Code.WRONG_HUB_ARGUMENT,
                     )
                 )
-            elif (
-                not (place == "hub" and name != "cache_dir")
-                and root is not None
-                and not is_below(folder / text, root)
-            ):
-                issue = outside(repr(text), folder / text, root)
-                issues.append(replace(issue, path=("load_dataset_kwargs", name)))
+            elif name == "cache_dir":
+                if root is not None and not is_below(folder / text, root):
+                    issue = outside(repr(text), folder / text, root)
+                    issues.append(replace(issue, path=("load_dataset_kwargs", name)))
+            elif place != "hub":
+                if (refused := refusal(folder / text, root, repr(text))) is not None:
+                    issues.append(replace(refused, path=("load_dataset_kwargs", name)))
+                record_file(folder / text)
         if (place == "kind" and name != "cache_dir") or name == "cache_dir":
             arguments[name] = _absolute(arguments[name], folder)
     if issues:
@@ -201,10 +204,11 @@ def _place(written: str, folder: Path, root: Path | None, issues: list[Issue]) -
     is_name = _NAME.fullmatch(written) is not None and ".." not in written and not written.endswith(".py")
     if "://" not in written and "::" not in written and "\x00" not in written and not written.startswith("~"):
         local = folder / written
-        if root is not None and not is_below(local, root):
-            issues.append(replace(outside(repr(written), local, root), path=("path",)))
+        if (issue := refusal(local, root, repr(written))) is not None:
+            issues.append(replace(issue, path=("path",)))
             return "folder", str(local)
         if is_folder(local):
+            record_file(local)
             return "folder", str(local.absolute())
     if not is_name:
         message = (

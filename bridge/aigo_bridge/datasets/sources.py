@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, assert_never
 from urllib.parse import urlsplit
 
 from aigo_bridge.access.addresses import SCHEMES, require_address, require_network, shown_address
-from aigo_bridge.access.grants import record_address
-from aigo_bridge.access.opening import is_below, outside
+from aigo_bridge.access.grants import record_address, record_file
 from aigo_bridge.access.presence import is_file
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import FolderTable, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters
@@ -260,7 +260,7 @@ def load_dataset(
         return load_file(fetched(source.url, tools.cache), selection, filters=source.filters, missing=missing)
     if isinstance(source, FolderSource):
         folder = base / source.directory_path
-        files = FolderTable(folder, source.extension, root=root)
+        files = FolderTable(folder, source.extension, root=root, own=base)
         filters = compile_filters(source.filters)
         rows = collect(files, selection, filters=filters, missing=missing, file=str(folder))
         # That files with equal content have equal ids is no doubt about the author's data.
@@ -352,5 +352,6 @@ def _require_inside(written: str, base: Path, root: Path | None) -> None:
     if "\x00" in written:
         raise DatasetError(f"found {written!r}, expected a path", code=Code.WRONG_VALUE)
     path = base / written
-    if root is not None and not is_below(path, root):
-        raise DatasetError([outside("the path", path, root, str(path))])
+    if (issue := refusal(path, root, "the path", own=base, file=str(path))) is not None:
+        raise DatasetError([issue])
+    record_file(path)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.access.opening import is_below, links_out, outside
+from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.access.private import refusal, refusals_below
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.sources import TraceReader
 from aigo_bridge.engine.registry import load_engine, required
@@ -441,10 +442,11 @@ def trace_reader(root: Path) -> TraceReader:
         if source.path is None:
             raise DatasetError([missing_path(source)])
         path = base / source.path
-        if not is_below(path, root):
-            raise DatasetError([outside("the path", path, root, str(path))])
-        if is_folder(path) and (issues := links_out(path, root)):
+        if (issue := refusal(path, root, "the path", own=base, file=str(path))) is not None:
+            raise DatasetError([issue])
+        if is_folder(path) and (issues := refusals_below(path, root, base)):
             raise DatasetError(issues)
+        record_file(path)
         rows = (
             _of_inspect(path)
             if isinstance(source, InspectSource)

@@ -15,13 +15,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.access.opening import is_below, outside, root_of_folder
+from aigo_bridge.access.grants import record_file
+from aigo_bridge.access.opening import root_of_folder
 from aigo_bridge.access.presence import is_file, is_present
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
 from aigo_bridge.reading import Document, environment, issues_from_validation, kind_of, peek, read
+from aigo_bridge.reading.locating import find_task
 from aigo_bridge.spec import AssessmentPlanSpec, DatasetSpec, EvaluationSpec, RunSpec, TaskSpecification
 from aigo_bridge.spec.evaluations import RepeatabilitySpecification, RunConfig
 from aigo_bridge.spec.parameters import parse_text, resolve_config, template_values
@@ -106,9 +109,10 @@ class RunFile:
         """
         assert spec.task_result_log_path is not None
         result = self.file.parent / spec.task_result_log_path
-        if not is_below(result, self.document.root):
-            issue = outside(repr(spec.task_result_log_path), result, self.document.root)
+        issue = refusal(result, self.document.root, repr(spec.task_result_log_path), own=self.file.parent)
+        if issue is not None:
             raise SpecError([self.place(issue, (*path, "task_result_log_path"))])
+        record_file(result)
         return result
 
     def value(self, path: Place) -> Any:
@@ -146,6 +150,16 @@ def holds_evaluation(name: str) -> bool:
 def names_run_file(text: str) -> bool:
     """Whether a user names a run file, or a specification of one."""
     return parse_reference(text) is not None or holds_evaluation(text)
+
+
+def own_folder(text: str) -> Path:
+    """Return the folder of the task or run file that a user names.
+
+    Raises:
+        UsageError: there is no such file or task.
+    """
+    reference = parse_reference(text)
+    return (find_task(text) if reference is None else reference.file).parent
 
 
 def read_run_files(origin: PlanOrigin) -> list[RunFile]:
@@ -284,7 +298,10 @@ def find_run_file(evaluation_key: str, beside: Path) -> Path | None:
     reach = root_of_folder(beside.parent)
     for folder in (beside.parent, beside.parent / "evaluations"):
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-            if path != beside and is_below(path, reach) and _evaluation_key(path, reach) == evaluation_key:
+            if path == beside or refusal(path, reach, path.name, own=beside.parent) is not None:
+                continue
+            if _evaluation_key(path, reach) == evaluation_key:
+                record_file(path)
                 return path
     return None
 

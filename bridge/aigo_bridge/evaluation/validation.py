@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import orjson
 
-from aigo_bridge.access.grants import Uses, VariableUse, recording
+from aigo_bridge.access.grants import Uses, VariableUse, outside_files, recording
 from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import contradictions
@@ -52,6 +52,8 @@ class ValidationReport:
     """Addresses and hubs that a run would fetch rows from."""
     needs: str | None = None
     """What a task's code needs beyond its jail, and the user has to allow; `None`: nothing."""
+    files: tuple[str, ...] = ()
+    """Real paths of files that it reads outside its own folder."""
 
     def is_valid(self, *, strict: bool) -> bool:
         """Whether nothing is wrong; with `strict`, warnings count."""
@@ -119,8 +121,9 @@ def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Validation
         issues = tuple(dict.fromkeys((*issues, *more)))
     variables = tuple(dict.fromkeys((*report.variables, *uses.variables)))
     needs = getattr(report.document.spec, "needs", None) if report.document is not None else None
+    files = tuple(outside_files((*report.files, *uses.files), report.file.parent))
     return ValidationReport(
-        report.file, report.kind or "unknown", issues, variables, tuple(uses.addresses), needs
+        report.file, report.kind or "unknown", issues, variables, tuple(uses.addresses), needs, files
     )
 
 

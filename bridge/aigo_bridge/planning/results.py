@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.access.opening import is_below, outside, root_of_folder
+from aigo_bridge.access.grants import record_file
+from aigo_bridge.access.opening import root_of_folder
 from aigo_bridge.access.presence import is_file
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets import Rows, Selection
 from aigo_bridge.datasets.rows import collect
@@ -62,9 +64,10 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
     for folder in folders:
         for packed in PACKED:
             if is_file(path := folder / f"{key}{SUFFIX}{packed}"):
-                root = root_of_folder(folder)
-                if not is_below(path, root):
-                    raise SpecError([outside(repr(path.name), path, root, str(path))])
+                issue = refusal(path, root_of_folder(folder), repr(path.name), own=folder, file=str(path))
+                if issue is not None:
+                    raise SpecError([issue])
+                record_file(path)
                 return path
     looked = ", ".join(dict.fromkeys(str(folder) for folder in folders))
     near = difflib.get_close_matches(key, given, n=1)

@@ -15,14 +15,15 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import (
     IrregularFileError,
     TooLargeError,
     conversion,
-    outside,
     read_regular,
     wrong_byte,
 )
+from aigo_bridge.access.private import refusal
 from aigo_bridge.access.unsaved import unsaved
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
@@ -87,10 +88,6 @@ class Loader:
     def variables(self) -> Variables:
         """Puts in what values name."""
         return Variables(self.env, self.issues, self.failed)
-
-    @cached_property
-    def _real_root(self) -> str:
-        return os.path.realpath(self.root)
 
     def load(self, path: Path) -> Node | None:
         """The document of a file, everything in it followed; `None` when the file is empty.
@@ -251,8 +248,9 @@ class Loader:
             raise Unreadable(Issue(f"{shown(written)} is not a path", code=Code.WRONG_VALUE))
         path = Path(os.path.normpath(folder / written))
         real = os.path.realpath(folder / written)
-        if os.path.commonpath([real, self._real_root]) != self._real_root:
-            raise Unreadable(outside(shown(written), Path(real), self.root))
+        if (issue := refusal(folder / written, self.root, shown(written), own=folder)) is not None:
+            raise Unreadable(issue)
+        record_file(path)
         return path, real
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import yaml
 
-from aigo_bridge.access.opening import is_below, outside, project_of, read_regular
+from aigo_bridge.access.grants import record_file
+from aigo_bridge.access.opening import is_below, project_of, read_regular
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.access.private import refusal
 from aigo_bridge.access.unsaved import unsaved
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
@@ -200,16 +202,22 @@ class _Beside:
     """Nearest first."""
     reach: tuple[Path, ...]
     """Folders of which what is found must lie in one, links followed."""
+    own: Path
+    """Folder of the file that names it."""
 
     @property
     def looked(self) -> str:
         """The folders, and what in them was left out, for a message."""
         existing = [folder for folder in self.folders if is_folder(folder)]
         files = [path for folder in existing for path in _yaml_files(folder)]
+        refused = {path: issue.code for path in files if (issue := self.refusal(path)) is not None}
         reasons = {
-            "they lead out of the root folder": [path for path in files if not self.holds(path)],
+            "they lead out of the root folder": [p for p in refused if refused[p] == Code.OUTSIDE_ROOT],
+            "they are private, which --allow-file changes": [
+                path for path in refused if refused[path] != Code.OUTSIDE_ROOT
+            ],
             "they cannot be read as YAML": [
-                path for path in files if self.holds(path) and _outline_of(path) is None
+                path for path in files if path not in refused and _outline_of(path) is None
             ],
         }
         notes = [
@@ -219,22 +227,24 @@ class _Beside:
         ]
         return ", ".join(map(str, existing)) + "".join(notes)
 
-    def holds(self, path: Path) -> bool:
-        """Whether a file lies where it may be read."""
-        return any(is_below(path, root) for root in self.reach)
+    def refusal(self, path: Path) -> Issue | None:
+        """Return why a file may not be read; `None`: it may."""
+        found = [refusal(path, root, repr(path.name), own=self.own, file=str(path)) for root in self.reach]
+        return None if None in found else found[-1]
 
     def entities(self, folder: Path) -> Iterator[Path]:
         """YAML files of one folder that may be read."""
-        return filter(self.holds, _yaml_files(folder))
+        return (path for path in _yaml_files(folder) if self.refusal(path) is None)
 
     def require(self, path: Path) -> Path:
         """A file that was found.
 
         Raises:
-            SpecError: it is a link to a place that may not be read.
+            SpecError: it may not be read.
         """
-        if not self.holds(path):
-            raise SpecError([outside(repr(path.name), path, self.reach[-1], str(path))])
+        if (issue := self.refusal(path)) is not None:
+            raise SpecError([issue])
+        record_file(path)
         return path
 
 
@@ -247,9 +257,9 @@ def _beside(file: Path, name: str, root: Path | None) -> _Beside:
         # The folder next to the task's own, and not what a link in its place may lead to.
         real = Path(os.path.realpath(folder))
         near = Path(os.path.realpath(folder.parent)) / name
-        return _Beside((folder, folder / name, folder.parent / name), (*wider, near, real))
+        return _Beside((folder, folder / name, folder.parent / name), (*wider, near, real), folder)
     above = [place / name for place in (folder, *folder.parents) if is_below(place, project)]
-    return _Beside((folder, *above), (*wider, project))
+    return _Beside((folder, *above), (*wider, project), folder)
 
 
 def _declaring(key: str, beside: _Beside, marks: set[str], what: str, hint: str) -> Path | None:
@@ -268,6 +278,7 @@ def _declaring(key: str, beside: _Beside, marks: set[str], what: str, hint: str)
                 ]
             )
         if declaring:
+            record_file(declaring[0])
             return declaring[0]
     return None
 

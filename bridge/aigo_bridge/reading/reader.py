@@ -287,6 +287,8 @@ class FileReport:
     """What was read; `None` when it is not valid."""
     variables: tuple[VariableUse, ...] = ()
     """Environment variables that it names, or what it includes."""
+    files: tuple[str, ...] = ()
+    """Real paths of files that it includes or refers to."""
 
     def is_valid(self, *, strict: bool = False) -> bool:
         """Whether nothing is wrong; with `strict`, warnings are errors."""
@@ -332,7 +334,7 @@ def _report(
 ) -> FileReport:
     with recording() as uses:
         report = _read(path, root, dialect, env, in_folder=in_folder)
-    return replace(report, variables=tuple(uses.variables))
+    return replace(report, variables=tuple(uses.variables), files=tuple(uses.files))
 
 
 def _read(

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, AllowUrlOption, ConfigOption, EnvOption, NetworkOption, RootOption
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowFileOption,
+    AllowUrlOption,
+    ConfigOption,
+    EnvOption,
+    NetworkOption,
+    RootOption,
+)
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
@@ -79,6 +87,7 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is already there.")] = False,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowUrlOption,
     BadTasksOption,
     ConfigOption,
@@ -55,6 +56,7 @@ def explain(
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = False,
     cost: Annotated[
@@ -100,12 +102,13 @@ def explain(
     """
     from dataclasses import replace
 
-    from aigo_bridge.access.grants import granted, granting, recording
+    from aigo_bridge.access.grants import granted, granting, outside_files, recording
     from aigo_bridge.cli.costs import costs_of, show_costs
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import origin_of, uses_as_lines, variables_as_json
+    from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.evaluation.explain import explain as previews
-    from aigo_bridge.evaluation.run_files import holds_evaluation
+    from aigo_bridge.evaluation.run_files import holds_evaluation, own_folder
     from aigo_bridge.evaluation.task import evaluations_of, plan
     from aigo_bridge.exit_codes import ExitCode
 
@@ -138,8 +141,13 @@ def explain(
             list(previews(task_plan, num_samples)) if task_plan.entity != "system" else []
             for task_plan in plans
         ]
+    files = outside_files(uses.files, own_folder(task))
     if as_json:
-        access = {"variables": variables_as_json(uses.variables), "addresses": list(uses.addresses)}
+        access = {
+            "variables": variables_as_json(uses.variables),
+            "addresses": list(uses.addresses),
+            "files": [short_path(file) for file in files],
+        }
         texts = [
             _as_json(task_plan, samples) | access for task_plan, samples in zip(plans, shown, strict=True)
         ]
@@ -152,7 +160,7 @@ def explain(
         show_costs(costs)
     else:
         _print_all(plans, shown, several=several)
-        for line in uses_as_lines(uses.variables, uses.addresses):
+        for line in uses_as_lines(uses.variables, uses.addresses, files):
             typer.echo(line)
     if any(task_plan.num_invalid for task_plan in plans):
         raise typer.Exit(ExitCode.PARTIAL)

@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowUrlOption,
     BadTasksOption,
     ConfigOption,
@@ -73,6 +74,7 @@ def export(
         bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")
     ] = False,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for programs.")] = False,

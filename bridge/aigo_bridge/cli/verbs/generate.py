@@ -10,6 +10,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowUrlOption,
     EnvOption,
     NetworkOption,
@@ -49,6 +50,7 @@ def generate(
         str, typer.Option("--engine", metavar="NAME", help="Engine that reaches the models.")
     ] = "inspect",
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
     snippets: SnippetsOption = None,

@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowOption,
     AllowUrlOption,
     BadTasksOption,
@@ -83,6 +84,7 @@ def parity(
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = False,
     snippets: SnippetsOption = None,

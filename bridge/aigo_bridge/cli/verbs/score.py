@@ -10,6 +10,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowOption,
     BadTasksOption,
     ConfigOption,
@@ -78,6 +79,7 @@ def score(
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score the outputs in result logs with a task's scorers; the evaluated model is not called.

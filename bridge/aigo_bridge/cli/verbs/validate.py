@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, EnvOption
+from aigo_bridge.cli.options import VERB, AllowFileOption, EnvOption
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
@@ -43,6 +43,7 @@ def validate(
         typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
     ] = None,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
 ) -> None:
     """Validate tasks, run files, data sets, models, result logs: the kind is recognised by content.
 
@@ -84,6 +85,7 @@ def validate(
                 "issues": [as_json(issue) for issue in shortened(report.issues)],
                 "variables": variables_as_json(report.variables),
                 "addresses": list(report.addresses),
+                "files": [short_path(file) for file in report.files],
                 "needs": report.needs,
             }
             for report in reports
@@ -97,6 +99,7 @@ def validate(
         for line in uses_as_lines(
             (use for report in reports for use in report.variables),
             dict.fromkeys(address for report in reports for address in report.addresses),
+            (file for report in reports for file in report.files),
         ):
             typer.echo(line)
         for report in reports:

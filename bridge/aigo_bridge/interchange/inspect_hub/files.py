@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from aigo_bridge.access.opening import is_below, read_regular
+from aigo_bridge.access.opening import read_regular
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.interchange.conversions import ConvertedTask, all_of
@@ -107,7 +108,7 @@ def _rows(folder: Path, entry: Any, hub: Rows) -> Rows:
         file
         for pattern in _patterns(folder, config, split)
         for file in sorted(folder.glob(pattern))
-        if file.suffix in ENDINGS and file.is_file() and is_below(file, folder)
+        if file.suffix in ENDINGS and file.is_file() and refusal(file, folder, file.name) is None
     ]
     return Rows(file=files[0]) if len(set(files)) == 1 else Rows()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, DatasetOption, EnvOption, JsonOption, RootOption
+from aigo_bridge.cli.options import VERB, AllowFileOption, DatasetOption, EnvOption, JsonOption, RootOption
 from aigo_bridge.cli.terminal import print_json, printable, short_path
 
 app = typer.Typer(**VERB)
@@ -42,6 +42,7 @@ def bundle(
     dataset: DatasetOption = None,
     root: RootOption = None,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Put a result, its provenance and attestation, a report, and what else is named into one reproducible

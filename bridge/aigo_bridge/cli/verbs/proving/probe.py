@@ -11,6 +11,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowOption,
     AllowUrlOption,
     ConfigOption,
@@ -109,6 +110,7 @@ def probe(
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = False,
     as_json: JsonOption = False,

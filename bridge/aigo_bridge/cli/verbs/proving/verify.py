@@ -11,6 +11,7 @@ import typer
 
 from aigo_bridge.cli.options import (
     VERB,
+    AllowFileOption,
     AllowOption,
     DatasetOption,
     EnvOption,
@@ -96,6 +97,7 @@ def verify(
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
     env: EnvOption = None,
+    allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a result: valid log, numbers, scores, digests, native log, signature.

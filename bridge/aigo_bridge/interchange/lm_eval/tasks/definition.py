@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import is_below, outside
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.interchange.definitions import Definition, Dialect, KeyPath, Place, read_yaml
@@ -68,6 +70,10 @@ def _merged(
 ) -> tuple[dict[str, Any], dict[KeyPath, Place]]:
     if not is_below(path, root):
         raise SpecError([outside(shown, path, root)])
+    if above:
+        if (issue := refusal(path, root, shown, own=above[-1].parent)) is not None:
+            raise SpecError([issue])
+        record_file(path)
     real = path.resolve()
     if real in above:
         circle = " → ".join(file.name for file in (*above[above.index(real) :], real))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.access.opening import is_below
+from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.interchange.conversions import ConvertedTask, all_of
@@ -72,7 +72,7 @@ def _all(folder: Path, root: Path) -> list[Definition]:
     """All files below a folder that name a task or a group; templates that are only included name none."""
     files: list[Path] = []
     for file in sorted(folder.rglob("*")):
-        if file.suffix in ENDINGS and file.is_file() and is_below(file, root):
+        if file.suffix in ENDINGS and file.is_file() and refusal(file, root, file.name, own=folder) is None:
             files.append(file)
             if len(files) > MOST_FILES:
                 raise UsageError(f"{str(folder)!r} has more than {MOST_FILES:,} files", code=Code.TOO_MUCH)

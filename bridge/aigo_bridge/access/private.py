@@ -1,0 +1,191 @@
+"""Decide which files of the root folder a task may not read: hidden files, key files and everything that git
+ignores, unless the user has named them (`--allow-file`, or `files` in the user's own project).
+
+A task that somebody else wrote often lies inside the user's project. There it could include the project's
+`.env` or `.git/config`, and its contents would be sent to a model and written into evidence.
+
+What git ignores is read from the `.gitignore` files themselves. Git is never started: the settings of a
+repository can name commands that git runs, and the repository may be a stranger's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aigo_bridge.access.grants import allows_file
+from aigo_bridge.access.opening import is_below, outside, read_regular
+from aigo_bridge.access.presence import is_present
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import Issue
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+KEY_FILES = (
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.jks", "*.keystore", "*.kdbx", "*.kdb", "*.ppk"),
+    *("*.gpg", "*.pgp", "*.asc", "*.age", "*.ovpn", "*.env", "*.tfstate", "*.tfvars", "*.keytab"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "_netrc", "htpasswd", "kubeconfig*"),
+    *("credentials", "*credentials.json", "credentials.*", "client_secret*.json", "service_account*.json"),
+    *("service-account*.json", "secrets", "secrets.y*ml", "secrets.toml", "secrets.json", "secrets.ini"),
+    *("secrets.txt", "secret", "secret.txt", "token", "token.json", "token.txt"),
+)
+"""Names of files that hold keys, in lowercase."""
+
+_LARGEST = 1_000_000
+"""Bytes of a `.gitignore` that are read."""
+_MOST_PATTERNS = 10_000
+_MOST_STARS = 4
+"""Wildcards in one part of a pattern: the matching time doubles with each of them."""
+_TOO_MANY_STARS = re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*")
+
+
+def refusal(
+    path: Path, root: Path | None, shown: str, *, own: Path | None = None, file: str | None = None
+) -> Issue | None:
+    """Return why a file or folder that a task names may not be read; `None`: it may.
+
+    Args:
+        path: the file or folder.
+        root: folder that it may not leave; `None`: it may lie anywhere, and the user has named it.
+        shown: the path as a message shows it.
+        own: folder of the file that names it. If that folder is itself hidden or ignored by git, files below
+            it are not: they came with the file that names them.
+        file: the file that the issue is about.
+    """
+    if root is None:
+        return None
+    if not is_below(path, root):
+        return outside(shown, path, root, file)
+    reason = reason_of(path, root, own)
+    if reason is None or allows_file(path):
+        return None
+    return Issue(
+        f"{shown} is {reason}, which a task may not read",
+        file=file,
+        hint=f"if the task may read it: --allow-file {_short(path)}",
+        code=Code.PRIVATE_FILE,
+    )
+
+
+def refusals_below(folder: Path, root: Path, own: Path | None = None) -> list[Issue]:
+    """Return why files in a folder, at any depth, may not be read: for readers that walk the folder
+    themselves.
+    """
+    issues = []
+    for place, folders, files in os.walk(folder):
+        for name in sorted((*folders, *files)):
+            path = Path(place, name)
+            shown = path.relative_to(folder).as_posix() + (": the link" if path.is_symlink() else "")
+            if (issue := refusal(path, root, shown, own=own, file=str(path))) is not None:
+                issues.append(issue)
+                if name in folders:
+                    folders.remove(name)
+    return issues
+
+
+def reason_of(path: Path, root: Path, own: Path | None = None) -> str | None:
+    """Return what makes a file private, as the end of the sentence "the file is …"; `None`: it is not."""
+    real, real_root = _real(path), _real(root)
+    places = {(_plain(path), _plain(root)), (_plain(path), real_root), (real, real_root)}
+    reasons = (
+        _reason(place, around, own) for place, around in sorted(places) if place.is_relative_to(around)
+    )
+    return next(filter(None, reasons), None)
+
+
+def _reason(place: Path, root: Path, own: Path | None) -> str | None:
+    owns = () if own is None else (_plain(own), _real(own))
+    start = next(
+        (folder for folder in owns if place.is_relative_to(folder) and folder.is_relative_to(root)), None
+    )
+    if any(part.startswith(".") for part in place.relative_to(start or root).parts):
+        return "a hidden file or lies in a hidden folder"
+    name = place.name.lower()
+    if any(fnmatchcase(name, pattern) for pattern in KEY_FILES) and not place.is_dir():
+        return "named like a file of keys"
+    if (start is None or not _is_ignored(start, root)) and _is_ignored(place, root):
+        return "ignored by git"
+    return None
+
+
+def _plain(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _short(path: Path) -> str:
+    """A path as a user would type it."""
+    return shlex.quote(min(os.path.relpath(path), str(_plain(path)), key=len))
+
+
+# .gitignore
+
+
+def _is_ignored(path: Path, root: Path) -> bool:
+    """Return whether git ignores a path or a folder above it, by the `.gitignore` files from its repository
+    (without one: the root folder) downwards.
+    """
+    top = next((place for place in (path, *path.parents) if is_present(place / ".git")), root)
+    if not path.is_relative_to(top):
+        return False
+    parts = path.relative_to(top).parts
+    rules = [*_rules(top / ".git" / "info" / "exclude", top)]
+    folder = top
+    for number, part in enumerate(parts, 1):
+        rules += _rules(folder / ".gitignore", folder)
+        folder = folder / part
+        is_folder = number < len(parts) or folder.is_dir()
+        if rules and _matches(folder, rules, is_folder=is_folder):
+            return True
+    return False
+
+
+def _matches(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
+    """Return what the nearest file that says anything about a path says: whether it is ignored."""
+    for folder, spec in reversed(rules):
+        relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
+        said = spec.check_file(relative).include
+        if said is not None:
+            return said
+    return False
+
+
+def _rules(file: Path, folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
+    """The patterns of a file, which start at a folder; none if there is no such file."""
+    try:
+        status = file.stat()
+    except OSError:
+        return
+    spec = _patterns(file, status.st_mtime_ns, status.st_size)
+    if spec is not None:
+        yield folder, spec
+
+
+@lru_cache(1_000)
+def _patterns(file: Path, _changed_ns: int, _size: int) -> GitIgnoreSpec | None:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        text = read_regular(file, _LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return None
+    patterns = []
+    for line in text.splitlines()[:_MOST_PATTERNS]:
+        if _TOO_MANY_STARS.search(line):
+            continue
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:  # git skips such a line
+            continue
+        patterns.append(line)
+    return GitIgnoreSpec.from_lines(patterns)
