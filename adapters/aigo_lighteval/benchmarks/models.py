@@ -58,6 +58,8 @@ class Told:
 
     failures: dict[str, Failure] = field(default_factory=dict)
     """Why a document has no answer, or no metrics."""
+    unscored: dict[str, set[str]] = field(default_factory=dict)
+    """Metric → documents that it gave no value, although nothing failed."""
     records: dict[str, Json] = field(default_factory=dict)
     """Calls of a document: tokens, times and raw exchanges (see `Recording`)."""
     progress: ProgressCounter = field(default_factory=lambda: ProgressCounter(None, 0))

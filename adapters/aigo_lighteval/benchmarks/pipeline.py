@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import lighteval.tasks.lighteval_task as task_module
+import numpy as np
 from lighteval.logging.evaluation_tracker import EvaluationTracker
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
@@ -105,7 +106,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
         # A document that failed in one way of asking counts in no metric.
         for document in self.measured:
             if document.doc.id not in self.told.failures:
-                self.evaluation_tracker.metrics_logger.log(task.full_name, document.metrics)
+                self.evaluation_tracker.metrics_logger.log(task.full_name, self._scored(document))
             self.evaluation_tracker.details_logger.log(
                 task.full_name, document.doc, document.response, dict(document.metrics)
             )
@@ -113,13 +114,19 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
     def _sound(self, pairs: list[tuple[Doc, ModelResponse]]) -> list[tuple[Doc, ModelResponse]]:
         return [(doc, response) for doc, response in pairs if doc.id not in self.told.failures]
 
+    def _scored(self, document: Measured) -> dict[str, Any]:
+        """Return the metrics with a value; the others are counted as unscored and left out of the mean."""
+        values = {name: value for name, value in document.metrics.items() if has_value(value)}
+        for name in document.metrics.keys() - values.keys():
+            self.told.unscored.setdefault(name, set()).add(document.doc.id)
+        return values
+
     def _try(self, doc: Doc, metric: Any, response: ModelResponse) -> None:
         try:
             values = metric.compute_sample(model_response=response, doc=doc)
-            if unscored := [name for name, value in values.items() if value is None]:
-                reason = f"{', '.join(unscored)}: the metric gave no value"
-                self.told.failed(doc, Failure("score", "Unscored", reason))
-            self._single.setdefault(doc.id, {}).update(values)
+            # A metric may leave out one of its values.
+            names = metric.metric_name if isinstance(metric.metric_name, list) else [metric.metric_name]
+            self._single.setdefault(doc.id, {}).update({**dict.fromkeys(names), **(values or {})})
         except Exception as error:  # noqa: BLE001  # whatever a metric raises is the failure of its document
             lines = str(error).strip().splitlines() or [type(error).__name__]
             self.told.failed(doc, Failure("score", type(error).__name__, f"{_names(metric)}: {lines[0]}"))
@@ -141,6 +148,17 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
                 for doc, value in zip(docs, values, strict=True):
                     values_by_id[doc.id][metric.metric_name] = value
         return values_by_id
+
+
+def has_value(value: Any) -> bool:
+    """Whether a metric gave a document a value: neither nothing nor a number that is not finite."""
+    if value is None:
+        return False
+    try:
+        return bool(np.isfinite(value).all())
+    except TypeError:
+        # What a corpus metric keeps of a document, such as its answer and references.
+        return True
 
 
 def make_pipeline(

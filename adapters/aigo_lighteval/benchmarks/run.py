@@ -286,7 +286,7 @@ def concluded(
     target = file.with_name(file.name.removesuffix(SUFFIX))
     result = write_result(task.name, finished, told, target, started=times[0], ended=times[1])
     failures = sorted(told.failures.items(), key=lambda each: int(each[0]))
-    metrics = _metrics(finished, len(told.failures))
+    metrics = _metrics(finished, told)
     return Outcome(
         task=task.name,
         status="success" if told.stopped is None else "error",
@@ -299,7 +299,12 @@ def concluded(
         num_planned=finished.planned,
         num_samples=finished.planned,
         num_failed=len(failures),
+        num_unscored=max(map(len, told.unscored.values()), default=0),
         first_errors=errors_by_kind([(name, failure.message) for name, failure in failures], MAX_ERRORS),
+        doubts=tuple(
+            f"scorer {name}: {len(documents)} samples were not scored, and are in none of its metrics"
+            for name, documents in told.unscored.items()
+        ),
     )
 
 
@@ -339,12 +344,14 @@ def model_of(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, note
     return CalledModel(caller, limiter(caller, request.max_connections), portal, limits, notes)
 
 
-def _metrics(finished: Finished, failed: int) -> tuple[MetricRow, ...]:
-    scored = len({document.doc.id for document in finished.measured}) - failed
-    return tuple(
-        MetricRow(name.removesuffix("_stderr"), name, value if math.isfinite(value) else None, scored)
-        for name, value in finished.results.items()
-    )
+def _metrics(finished: Finished, told: Told) -> tuple[MetricRow, ...]:
+    measured = len({document.doc.id for document in finished.measured}) - len(told.failures)
+    rows = []
+    for name, value in finished.results.items():
+        scorer = name.removesuffix("_stderr")
+        scored = measured - len(told.unscored.get(scorer, ()))
+        rows.append(MetricRow(scorer, name, value if math.isfinite(value) else None, scored))
+    return tuple(rows)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,8 +88,10 @@ class SampleMapper:
                 cannot be mapped.
         """
         odd = any(row.odd for row in document.rows)
-        scores = self.scores.of([row.metric for row in document.rows if row.metric is not None], odd=odd)
         rows = [self._finite(row) for row in document.rows] if odd else document.rows
+        failures = self._failures(rows)
+        measured = [row.metric for row in document.rows if row.metric is not None]
+        scores = self.scores.of(measured, odd=odd, failed=failures is not NONE)
         doc = next((row.doc for row in rows if row.doc is not None), None)
         data = None if doc is None else sample_data(doc)
         calls = [self._calls(row, data or {}) for row in rows if row.response is not None]
@@ -112,7 +114,6 @@ class SampleMapper:
                     "errors": [],
                 }
             )
-        failures = self._failures(rows, scored=bool(scores))
         for index, error in failures.errors:
             trials[min(index, count - 1)]["errors"].append(error)
         self._count(document, doc, len(trials), bool(calls))
@@ -126,7 +127,7 @@ class SampleMapper:
             "trials": trials,
         }
 
-    def _failures(self, rows: list[Row], *, scored: bool) -> Failures:
+    def _failures(self, rows: list[Row]) -> Failures:
         for row in rows:
             failures = stored_failure(row.failure)
             if failures is NONE:
@@ -134,12 +135,14 @@ class SampleMapper:
             if failures is not NONE:
                 self.loss.kept["failure"] += len(failures.errors)
                 return failures
-        # Metrics that could not be read are damage, which is told elsewhere.
-        if scored or all(row.metric is None for row in rows):
-            return NONE
+        # Metrics that could not be read are damage, which is reported with the log.
+        metrics = [row.metric for row in rows if row.metric is not None]
         answered = any(
             row.response and (row.response.get("text") or row.response.get("logprobs")) for row in rows
         )
+        # A metric without a value for an answer is unscored, which is not a failure.
+        if not metrics or any(value is not None or answered for row in metrics for value in row.values()):
+            return NONE
         what = "without a score" if answered else "without an answer and a score"
         self.loss.changed[f"document {what}: reported as an error"] += 1
         return unscored(answered=answered)
@@ -324,7 +327,7 @@ class Scores:
         """The metrics met so far."""
         return list(self._keys)
 
-    def of(self, metrics: Iterable[Json], *, odd: bool) -> list[Json]:
+    def of(self, metrics: Sequence[Json], *, odd: bool, failed: bool) -> list[Json]:
         """`ScoresData` of one document.
 
         What a corpus metric prepared (answers and golds, sums of log likelihoods) is no score of the
@@ -334,8 +337,20 @@ class Scores:
             metrics: its metrics, one dictionary for each way of asking; a metric that is null there was
                 measured in another.
             odd: whether a value may be no finite number.
+            failed: whether the document failed, so that metrics without a value are not unscored.
         """
-        return [self._score(name, value, odd) for name, value in _measured(metrics)]
+        measured = [(name, value) for row in metrics for name, value in row.items() if value is not None]
+        scores = [self._score(name, value, odd) for name, value in measured]
+        if not failed:
+            names = dict.fromkeys(name for row in metrics for name in row)
+            valued = dict(measured)
+            scores += [self._unscored(name) for name in names if name not in valued]
+        return scores
+
+    def _unscored(self, name: str) -> Json:
+        self._loss.changed["score without a value: written as null, marked as unscored"] += 1
+        score = self._score(name, None, odd=False)
+        return score | {"metadata": {"unscored": True, "reason": "lighteval has no value of this metric"}}
 
     def _score(self, name: str, value: Any, odd: bool) -> Json:
         key = self._keys.get(name)
@@ -348,7 +363,7 @@ class Scores:
             metadata["corpus_level"] = True
         else:
             values = {name: value}
-            if isinstance(value, (int, float)):
+            if isinstance(value, (int, float)) and math.isfinite(value):
                 self._numbers.setdefault(name, []).append(value)
         if odd:
             texts, count = without_non_finite(values)
@@ -382,13 +397,6 @@ class Scores:
                     f"metric {name!r} is {value:.6g}, the mean of its {len(numbers)} documents is {mean:.6g}:"
                     " results and details are not of the same run"
                 )
-
-
-def _measured(metrics: Iterable[Json]) -> Iterator[tuple[str, Any]]:
-    for metric in metrics:
-        for name, value in metric.items():
-            if value is not None:
-                yield name, value
 
 
 def _nulled(value: Any) -> Any:

@@ -264,8 +264,8 @@ class Scores:
         for name in names:
             if name == _NO_SCORE:
                 self._loss.dropped["score 'bypass': a placeholder of runs that only predict"] += 1
-            elif isinstance(name, str) and name in row:
-                scores.append(self._score(name, str(row.get("filter", "none")), row[name]))
+            elif isinstance(name, str) and (name in row or listed is names):
+                scores.append(self._score(name, str(row.get("filter", "none")), row.get(name)))
         self.expected = self.expected or bool(scores)
         return scores
 
@@ -275,6 +275,9 @@ class Scores:
         self._values.setdefault((metric, filter_name), []).append(value)
         self._loss.kept["score"] += 1
         metadata: Json = {}
+        if value is None:
+            self._loss.changed["score without a value: written as null, marked as unscored"] += 1
+            metadata |= {"unscored": True, "reason": "the samples have no value of this metric"}
         if isinstance(value, (list, dict)):
             metadata["corpus_level"] = True
         text, count = without_non_finite(value)

@@ -40,7 +40,14 @@ class Length(SampleLevelComputation):
             return [{"a": 1.0, "b": 2.0} for _ in docs]
         if "odd" in model_response.text[0]:
             raise ZeroDivisionError("an odd answer")
-        return None if "silent" in model_response.text[0] else len(model_response.text[0])
+        if "silent" in model_response.text[0]:
+            return None
+        return float("nan") if "not a number" in model_response.text[0] else len(model_response.text[0])
+
+
+class Pair(SampleLevelComputation):
+    def compute(self, doc=None, model_response=None, **kwargs):
+        return {"c": 1.0} if "partly" in model_response.text[0] else {"c": 1.0, "d": 2.0}
 
 
 def prompt(row, task_name):
@@ -72,7 +79,18 @@ def task(name, metrics, **rest):
     )
 
 
+PAIR = SampleLevelMetricGrouping(
+    metric_name=["c", "d"],
+    higher_is_better={"c": True, "d": True},
+    category=SamplingMethod.GENERATIVE,
+    sample_level_fn=Pair(),
+    corpus_level_fn={"c": np.mean, "d": np.mean},
+    batched_compute=False,
+)
+
+
 TASKS_TABLE = [
+    task("own:pair", [PAIR]),
     task("own:length", [metric("length"), Metrics.exact_match], evaluation_splits=["test", "more"]),
     task("own:grouped", [metric("x", batched=True)]),
     task("own:translated", [Metrics.chrf, Metrics.ter, Metrics.bleu]),
@@ -426,18 +444,51 @@ def test_options_without_meaning_are_refused_together(tmp_path: Path, scripted: 
         )
 
 
-def test_a_document_that_a_metric_gives_no_value_is_in_no_metric(
-    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+@pytest.mark.parametrize("answer", ["silent", "not a number"])
+def test_metric_without_value_leaves_the_other_scores_of_the_document(
+    answer: str, custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir, aigo: Run
 ) -> None:
-    rows = {"test": [{"q": f"q{n}", "a": "four"} for n in range(3)], "more": []}
-    model = scripted({"q0": "four", "q1": "silent", "q2": "six"})
+    rows = {"test": [{"q": f"q{n}", "a": a} for n, a in enumerate(["four", answer, "x"])], "more": []}
+    model = scripted({"q0": "four", "q1": answer, "q2": "six"})
 
     (outcome,) = run(f"{custom}@own:length", tmp_path / "out", model, data_dir(rows))
 
-    assert (outcome.num_planned, outcome.num_failed) == (3, 1)
-    assert outcome.first_errors[0].error.message == "length: the metric gave no value"
-    assert {row.name: row.value for row in outcome.metrics}["length"] == 3.5
+    assert (outcome.num_planned, outcome.num_failed, outcome.num_unscored) == (3, 0, 1)
+    assert {row.name: (row.value, row.num_scored) for row in outcome.metrics if "stderr" not in row.name} == {
+        "length": (3.5, 2),
+        "em": (pytest.approx(2 / 3), 3),
+    }
+    assert outcome.doubts == ("scorer length: 1 samples were not scored, and are in none of its metrics",)
     assert not outcome.passed(0)
+    assert outcome.passed(1)
+    assert aigo("import", outcome.native_log, "--out", tmp_path / "back").code == 0
+    back = next((tmp_path / "back").glob("*.tasklog.json"))
+    assert outcome.result is not None
+    for file in (outcome.result, back):
+        evidence = json.loads(file.read_text())["evidence"]
+        assert evidence["failures"] == {"num_errors": 0, "num_total": 3}
+        (trial,) = evidence["samples"][1]["trials"]
+        assert trial["errors"] == []
+        scores = {score["scorer_name"]: score for score in trial["scores"]}
+        assert scores["em"]["values"] == {"em": 1.0}
+        assert scores["length"]["values"] == {"length": None}
+        assert scores["length"]["metadata"]["unscored"] is True
+
+
+def test_metric_that_leaves_out_one_of_its_values_is_unscored(
+    custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
+) -> None:
+    rows = {"test": [{"q": f"q{n}", "a": "x"} for n in range(2)]}
+
+    (outcome,) = run(
+        f"{custom}@own:pair", tmp_path / "out", scripted({"q0": "x", "q1": "partly"}), data_dir(rows)
+    )
+
+    assert (outcome.num_failed, outcome.num_unscored) == (0, 1)
+    assert {row.name: (row.value, row.num_scored) for row in outcome.metrics if "stderr" not in row.name} == {
+        "c": (1.0, 2),
+        "d": (2.0, 1),
+    }
 
 
 def test_tasks_are_listed_without_a_network(tmp_path: Path) -> None:

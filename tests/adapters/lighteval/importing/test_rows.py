@@ -77,29 +77,43 @@ def test_a_trial_that_failed_stands_with_its_trial_and_another_may_make_up_for_i
     assert log.evidence.failures.num_errors == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "what", "said"),
-    [
-        (None, "document without an answer and a score", "lighteval kept neither an answer nor a score"),
-        ("yes", "document without a score", "lighteval kept an answer and no score"),
-    ],
-)
-def test_a_document_without_a_score_is_told(text: str | None, what: str, said: str, tmp_path: Path) -> None:
-    silent = {**row(1, metric={"em": None}), "model_response": response(*([text] if text else []))}
+def test_document_without_answer_and_score_is_reported_as_failed(tmp_path: Path) -> None:
+    silent = {**row(1, metric={"em": None}), "model_response": response()}
     write_run(tmp_path / "in", [row(0), silent, row(2)])
 
     code, (report,) = imported(tmp_path / "in", tmp_path / "out")
 
     assert code == 0
-    assert any("3 samples in 3 trials, 1 failed" in line for line in report.lines)
-    assert f"  changed: 1 x {what}: reported as an error" in report.lines
+    assert report.failed == 1
+    assert report.loss.changed["document without an answer and a score: reported as an error"] == 1
     assert report.output is not None
     evidence = load(report.output).evidence
     assert evidence is not None
     assert evidence.failures is not None
     assert evidence.failures.num_errors == 1
     (error,) = (evidence.samples or [])[1].trials[0].errors
-    assert error.message.startswith(said)
+    assert error.message.startswith("lighteval kept neither an answer nor a score")
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_metric_without_value_is_unscored_and_the_other_scores_are_kept(
+    value: float | None, tmp_path: Path
+) -> None:
+    metrics: list[Json] = [{"em": 1.0, "f1": 0.5}, {"em": value, "f1": 0.25}]
+    write_run(tmp_path / "in", [row(number, metric=metric) for number, metric in enumerate(metrics)])
+
+    code, (report,) = imported(tmp_path / "in", tmp_path / "out")
+
+    assert (code, report.failed) == (0, 0)
+    assert report.output is not None
+    evidence = load(report.output).evidence
+    assert evidence is not None
+    (trial,) = (evidence.samples or [])[1].trials
+    assert trial.errors == []
+    scores = {score.scorer_key: score for score in trial.scores or []}
+    assert scores["f1"].values == {"f1": 0.25}
+    assert scores["em"].values == {"em": None}
+    assert (scores["em"].metadata or {})["unscored"] is True
 
 
 def test_metrics_that_cannot_be_read_are_damage_and_no_failures(tmp_path: Path) -> None:

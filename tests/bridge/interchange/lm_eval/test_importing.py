@@ -193,6 +193,21 @@ def test_a_document_without_a_score_is_no_zero(tmp_path: Path) -> None:
     assert [len(sample.trials[0].errors) for sample in evidence.samples or []] == [0, 1]
 
 
+@pytest.mark.parametrize("scores", [{"acc": None, "f1": 0.5}, {"f1": 0.5, "acc": float("nan")}, {"f1": 0.5}])
+def test_metric_without_value_is_unscored_and_the_other_scores_are_kept(
+    scores: dict[str, Any], tmp_path: Path
+) -> None:
+    names = ["acc", "f1"]
+    lines = [row(0, metrics=names, acc=1.0, f1=0.5), row(1, metrics=names, **scores)]
+    _, (report,) = imported(write(tmp_path / "run", header(), lines), tmp_path / "out")
+    evidence = load(report).evidence
+    assert evidence is not None
+    (trial,) = (evidence.samples or [])[1].trials
+    found = {score.scorer_key: score for score in trial.scores or []}
+    assert (trial.errors, [score.values for score in found.values()]) == ([], [{"acc": None}, {"f1": 0.5}])
+    assert (found["acc"].metadata or {})["unscored"] is True
+
+
 def test_documents_of_one_id_stay_two(tmp_path: Path) -> None:
     code, (report,) = imported(write(tmp_path / "run", header(), [row(0), row(0)]), tmp_path / "out")
     assert code == 0
