@@ -13,7 +13,8 @@ from tests.conformance.ledger import known_gap
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.verification.verifying import Materials, verify
+from aigo_bridge.verification.materials import Materials
+from aigo_bridge.verification.verifying import verify
 
 
 def faults(

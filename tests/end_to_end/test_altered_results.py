@@ -34,8 +34,9 @@ from aigo_bridge.text.canonical_json import canonical_digest
 from aigo_bridge.verification.attesting import attest_result
 from aigo_bridge.verification.bundling import Contents, write_bundle
 from aigo_bridge.verification.levels import Verification
+from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.opening import verify_any
-from aigo_bridge.verification.verifying import Materials, verify
+from aigo_bridge.verification.verifying import verify
 
 CHANGES = int(os.environ.get("AIGO_ALTERATIONS", "160"))
 TRIVIA = TASKS / "hp-trivia"

@@ -9,7 +9,8 @@ import pytest
 from tests.support.commands import REPOSITORY, Run
 
 from aigo_bridge.verification.levels import Verification
-from aigo_bridge.verification.verifying import Materials, verify
+from aigo_bridge.verification.materials import Materials
+from aigo_bridge.verification.verifying import verify
 
 GOLDEN = REPOSITORY / "tests/golden"
 LOGS = [

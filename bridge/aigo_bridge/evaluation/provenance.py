@@ -12,19 +12,20 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EvidenceError, Issue
-from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.plan.logged_plan import AnyPlan
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.provenance.record import Making, write_provenance
 
 
 def keep_provenance(
-    plan: TaskPlan,
+    plan: AnyPlan,
     result: Path,
     engine: Engine,
     logs: Sequence[LogRef],
     models: Mapping[str, str],
-    tape: Tape | None = None,
     *,
-    repeated: Sequence[TaskPlan] = (),
+    cassette: Mapping[str, Any] | None = None,
+    datasets: Mapping[str, str] | None = None,
 ) -> None:
     """Write the provenance of a result of a run beside it.
 
@@ -34,22 +35,22 @@ def keep_provenance(
         engine: that ran it.
         logs: its native logs.
         models: AI GO model key → the engine's name of the model that answered.
-        tape: what the calls of the run went past; `None`: nothing.
-        repeated: the plans of all runs of a repeated task.
+        cassette: from `cassette_digests`; `None`: the run had no cassette.
+        datasets: dataset key → file that was given for it; `None`: as the plan says.
 
     Raises:
         EvidenceError: it cannot be written; the result stays.
     """
-    origin = plan.origin
+    origin = plan.origin if isinstance(plan, TaskPlan) else None
     making = Making(
         "run" if origin is None or origin.stored is None else "score",
         engine.name,
         engine_version=engine_version(engine),
         models=models,
         logs=[file for log in logs for file in engine.capabilities.log_files(log.path)],
-        plan=_plan_digests(plan),
-        cassette=None if tape is None else {"use": tape.use, "tasks": tape.lines(repeated or [plan])},
-        folder=_folder(plan),
+        plan={**_plan_digests(plan), "options": _options(plan, datasets)},
+        cassette=cassette,
+        folder=None if origin is None else _folder(origin),
     )
     try:
         write_provenance(result, making)
@@ -67,7 +68,12 @@ def keep_provenance(
         ) from error
 
 
-def _plan_digests(plan: TaskPlan) -> dict[str, Any]:
+def cassette_digests(tape: Tape | None, plans: Sequence[TaskPlan]) -> dict[str, Any] | None:
+    """Return the digests of the lines that a cassette has of plans; `None`: there is no cassette."""
+    return None if tape is None else {"use": tape.use, "tasks": tape.lines(plans)}
+
+
+def _plan_digests(plan: AnyPlan) -> dict[str, Any]:
     """What a plan says of itself; digests are those of its header in the native log."""
     dataset = plan.dataset
     return {
@@ -78,14 +84,25 @@ def _plan_digests(plan: TaskPlan) -> dict[str, Any]:
         "num_samples": plan.num_samples,
         "subsampling": plan.subsampling,
         "snippets": plan.snippets,
-        "models": dict(plan.fingerprints),
+        "models": dict(plan.fingerprints) if isinstance(plan, TaskPlan) else {},
     }
 
 
-def _folder(plan: TaskPlan) -> Path | None:
-    if plan.origin is None:
-        return None
-    file = Path(plan.origin.task.partition("#")[0])
+def _options(plan: AnyPlan, datasets: Mapping[str, str] | None) -> dict[str, Any]:
+    """The options of the run that its result does not have."""
+    origin = plan.origin if isinstance(plan, TaskPlan) else None
+    specification = plan.specification
+    if datasets is None:
+        datasets = {} if origin is None else origin.datasets
+    return {
+        "specification": None if specification is None else specification.key,
+        "config": {} if specification is None or origin is None else dict(origin.config),
+        "datasets": {key: Path(file).name for key, file in datasets.items()},
+    }
+
+
+def _folder(origin: PlanOrigin) -> Path | None:
+    file = Path(origin.task.partition("#")[0])
     return file.parent if file.is_file() else file if file.is_dir() else None
 
 

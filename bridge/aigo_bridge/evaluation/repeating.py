@@ -38,7 +38,7 @@ from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Execution, LogRef
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.evaluation.planning import Entry
-from aigo_bridge.evaluation.provenance import keep_provenance
+from aigo_bridge.evaluation.provenance import cassette_digests, keep_provenance
 from aigo_bridge.evaluation.writing import (
     NO_METRICS,
     WrittenRun,
@@ -129,7 +129,8 @@ def repeated_outcome(
     texts = (text for _, text in faults.samples(agreements(samples)))
     parts = (_written(number, run, samples) for number, run in enumerate(runs))
     write_log(path, texts, finish=finish, runs=parts)
-    keep_provenance(plan, path, engine, logs, runs[0].evidence.models, tape, repeated=entry.plans)
+    cassette = cassette_digests(tape, entry.plans or [plan])
+    keep_provenance(plan, path, engine, logs, runs[0].evidence.models, cassette=cassette)
     assert frames[0].evidence is not None
     data = tuple(frames[0].evidence.metrics or ())
     executions = (run.evidence.execution for run in runs)

@@ -26,7 +26,7 @@ from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Execution, Gap, LogRef
 from aigo_bridge.errors import EvidenceError, Issue, Stage
-from aigo_bridge.evaluation.provenance import keep_provenance
+from aigo_bridge.evaluation.provenance import cassette_digests, keep_provenance
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.progress import is_spent_tolerance
 from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
@@ -98,7 +98,8 @@ def outcome_of(
         raise EvidenceError(
             [Issue(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)]
         ) from error
-    keep_provenance(plan, result, engine, [log], evidence.models, tape)
+    cassette = cassette_digests(tape, [plan])
+    keep_provenance(plan, result, engine, [log], evidence.models, cassette=cassette)
     return replace(outcome_of_runs(plan, [run], result, (log,)), gaps=tuple(gaps)).compared()
 
 

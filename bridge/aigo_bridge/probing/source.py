@@ -10,10 +10,12 @@ from aigo_bridge.errors import BridgeError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.probing.evidence import Source
 from aigo_bridge.provenance.definitions import digest_or_none
+from aigo_bridge.provenance.record import provenance_of
 from aigo_bridge.provenance.texts import ResultTexts, read_texts
 from aigo_bridge.results.reading import LogReader
-from aigo_bridge.verification.contents import task_findings
-from aigo_bridge.verification.verifying import Materials, own_plan
+from aigo_bridge.verification.contents import compare_task
+from aigo_bridge.verification.materials import Materials
+from aigo_bridge.verification.own_tasks import own_task
 
 _MOST_DIFFERENCES = 10
 
@@ -55,9 +57,9 @@ def _differences(plan: TaskPlan, result: Path, texts: ResultTexts, key: Any) -> 
     frame = LogReader(result).frame()
     materials = Materials(task=plan.origin.task, root=plan.origin.root)
     try:
-        task_plan = own_plan(plan.origin.task, frame, materials)
+        own = own_task(plan.origin.task, result, frame, provenance_of(result), materials)
         engine = getattr(frame.specification.evaluated_entity, "adapter_id", None)
-        findings = [str(finding) for finding in task_findings(texts, task_plan, engine, None)]
+        findings = [str(finding) for finding in compare_task(texts, own, engine, None)[0]]
     except BridgeError as error:
         return [f"the task cannot be planned with its values: {error}"]
     more = len(findings) - _MOST_DIFFERENCES

@@ -270,6 +270,16 @@ def read_provenance(file: Path) -> dict[str, Any]:
     return record
 
 
+def provenance_of(result: Path) -> dict[str, Any] | None:
+    """Return the provenance next to a result; `None`: there is none.
+
+    Raises:
+        EvidenceError: it cannot be read, is damaged or was altered.
+    """
+    file = provenance_file(result)
+    return read_provenance(file) if file.is_file() else None
+
+
 def check_record(record: Any, file: str) -> None:
     """Refuse what is no provenance.
 

@@ -144,12 +144,19 @@ def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:
     )
 
 
+def shard_logs(shards: Shards, identity: Identity, engine: Engine) -> list[Path]:
+    """Return the files of all native logs that one job has in its shards."""
+    logs = [one.folder / log for one in shards.found if (log := one.job(identity).log) is not None]
+    return [file for log in logs for file in engine.capabilities.log_files(log)]
+
+
 class MergedEngine:
     """An engine as results are written with: it reads what was merged, and has no logs of its own."""
 
     capabilities: ClassVar[Capabilities] = Capabilities()
 
     def __init__(self, engine: Engine, merged: Mapping[Path, Evidence]):
+        """Keep the evidence of merged shards, by the first of their logs."""
         self.name = engine.name
         self._merged = merged
 
@@ -164,6 +171,17 @@ class MergedEngine:
     def read(self, log: Path) -> Evidence:
         """What was merged, by the first of its logs."""
         return self._merged[log]
+
+
+def merged_engine(
+    engine: Engine, merged: Mapping[Path, Evidence], files: Mapping[Path, Sequence[Path]]
+) -> MergedEngine:
+    """Return an engine that reads merged evidence, and knows the files of all its logs, by the first log."""
+
+    class OfShards(MergedEngine):
+        capabilities: ClassVar[Capabilities] = Capabilities(log_files=lambda log: files[log])
+
+    return OfShards(engine, merged)
 
 
 # Scorers that see all samples: the code is given all rows in every shard, and gave parts of what it gives

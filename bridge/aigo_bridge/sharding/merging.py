@@ -8,7 +8,7 @@ shards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from aigo_bridge.engine.protocol import Evidence, Job, LogRef
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.own_logs import own_plan
 from aigo_bridge.evaluation.planning import Evaluation
+from aigo_bridge.evaluation.provenance import keep_provenance
 from aigo_bridge.evaluation.run_files import names_run_file
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEntry, entry_outcome, judged_outcome
 from aigo_bridge.evaluation.task import evaluations_of
@@ -31,7 +32,13 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.results.result_files import identity_of, result_file, with_logs
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.sharding.belonging import Shards
-from aigo_bridge.sharding.evidence import Identity, MergedEngine, check_seen_together, merged_evidence
+from aigo_bridge.sharding.evidence import (
+    Identity,
+    check_seen_together,
+    merged_engine,
+    merged_evidence,
+    shard_logs,
+)
 from aigo_bridge.sharding.manifest import sole
 from aigo_bridge.spec.scorer import SCORERS
 
@@ -103,6 +110,8 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
     served = {key: name for key, name in evidence.models.items() if key}
     path = result_file(out, plan.name, identity_of(specification, served, None), with_logs(list))
     run = write_result(evidence, path, engine=engine.name, planned=job.total)
+    merged = merged_engine(engine, {}, {log.path: shard_logs(shards, job.identity, engine)})
+    keep_provenance(plan, path, merged, [log], evidence.models, datasets=_given_datasets(log, engine))
     execution, tally = evidence.execution, run.tally
     return Outcome(
         task=str(plan.document["key"]),
@@ -126,6 +135,12 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
         ended_at=execution.ended_at,
         is_sample_data=plan.dataset is not None and plan.dataset.is_sample,
     )
+
+
+def _given_datasets(log: LogRef, engine: Engine) -> Mapping[str, str]:
+    """The dataset files that a shard was given, by the key of their dataset."""
+    runs = engine.capabilities.logged_runs(log.path.parent)
+    return next((run.datasets for run in runs if run.log.resolve() == log.path.resolve()), {})
 
 
 def _needs_task(plan: LoggedPlan) -> str | None:
@@ -163,7 +178,8 @@ def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> O
         plan = own_plan(origin.task, evidence.plan, datasets=origin.datasets, root=origin.root)
     plan = confined(plan)
     check_seen_together(evidence, plan)
-    merged = MergedEngine(engine, {log.path: evidence})
+    files = {log.path: shard_logs(shards, job.identity, engine)}
+    merged = merged_engine(engine, {log.path: evidence}, files)
     return outcome_of(plan, log, merged, out)
 
 
@@ -232,6 +248,7 @@ def _evaluation(
     for entry in evaluation.entries:
         plans = tuple(confined(plan) for plan in entry.plans)
         merged: dict[Path, Evidence] = {}
+        files: dict[Path, list[Path]] = {}
         logs: list[LogRef | EngineError] = []
         models: list[dict[str, str]] = []
         for plan in plans:
@@ -243,13 +260,14 @@ def _evaluation(
                 continue
             check_seen_together(evidence, plan)
             merged[log.path] = evidence
+            files[log.path] = shard_logs(shards, _identity(evaluation, plan), engine)
             models.append(dict(evidence.models))
             logs.append(log)
         ready = ReadyEntry(
             replace(entry, plans=plans),
             tuple(Job(plan, model=_evaluated(models), model_map=_others(models)) for plan in plans),
         )
-        results.append(entry_outcome(ready, logs, MergedEngine(engine, merged), out))
+        results.append(entry_outcome(ready, logs, merged_engine(engine, merged, files), out))
     return judged_outcome(evaluation, results, out, fail_on_error)
 
 

@@ -26,13 +26,14 @@ import orjson
 
 from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.codes import Code
+from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.exporting.manifest import manifest_of
 from aigo_bridge.exporting.packing import pack
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.provenance.definitions import digest_or_none
-from aigo_bridge.provenance.record import provenance_file, read_provenance
+from aigo_bridge.provenance.record import provenance_file, provenance_of
 from aigo_bridge.provenance.sigstore_bundles import bundle_file
 from aigo_bridge.provenance.statement import attestation_file
 from aigo_bridge.report.sources import ResultSource
@@ -42,8 +43,9 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.canonical_json import canonical_digest
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.verification.levels import Finding
+from aigo_bridge.verification.materials import Materials
+from aigo_bridge.verification.own_tasks import own_task
 from aigo_bridge.verification.recordings import check_cassette
-from aigo_bridge.verification.verifying import Materials, own_plan
 from aigo_bridge.version import __version__
 
 FORMAT = "aigo-bridge/bundle/v1"
@@ -95,7 +97,7 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
             names["cassette"] = f"cassette/{contents.cassette.name}"
             members[names["cassette"]] = _cassette(contents)
         if contents.materials.task is not None:
-            plan = own_plan(contents.materials.task, frame, contents.materials)
+            plan = _task_plan(contents.result, contents.materials.task, frame, contents.materials)
             members |= _task_members(plan, place / "task", with_data=contents.with_data)
             names["task"] = "task"
         members |= _report_members(contents.result, place)
@@ -110,13 +112,25 @@ def _result_files(result: Path) -> Iterator[Path]:
             yield file
 
 
+def _task_plan(result: Path, task: str, frame: TaskResultLog, materials: Materials) -> TaskPlan:
+    """The plan with the rows of the run.
+
+    Raises:
+        UsageError: the files of the rows are not named.
+    """
+    own = own_task(task, result, frame, provenance_of(result), materials)
+    if own.rows is None and own.elsewhere is not None:
+        raise UsageError(own.elsewhere, code=Code.MISSING_ARGUMENT)
+    return own.plan
+
+
 def _cassette(contents: Contents) -> Path:
     """The cassette, if it is that of the result's run: no other goes into its bundle."""
-    cassette, file = contents.cassette, provenance_file(contents.result)
+    cassette = contents.cassette
     assert cassette is not None
     if not cassette.is_file():
         raise UsageError(f"there is no cassette {str(cassette)!r}", code=Code.MISSING_FILE)
-    check = check_cassette(cassette, read_provenance(file) if file.is_file() else None)
+    check = check_cassette(cassette, provenance_of(contents.result))
     if check.findings:
         raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)])
     if tail_of(cassette).is_file():

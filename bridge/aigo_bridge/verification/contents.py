@@ -23,6 +23,7 @@ from aigo_bridge.results.specification import specification_of
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.verification.levels import Finding
 from aigo_bridge.verification.numbers import same
+from aigo_bridge.verification.own_tasks import OwnTask
 
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"|(?P<digits>\d++\.\d++)(?![eE])', re.DOTALL)
 
@@ -185,29 +186,38 @@ def _digest_findings(texts: ResultTexts, record: Mapping[str, Any]) -> Iterator[
             )
 
 
-def task_findings(
-    texts: ResultTexts, plan: TaskPlan, engine: str | None, record: Mapping[str, Any] | None
-) -> Iterator[Finding]:
-    """How a result is not one of the user's own task, planned with the result's own values.
+def compare_task(
+    texts: ResultTexts, own: OwnTask, engine: str | None, record: Mapping[str, Any] | None
+) -> tuple[list[Finding], str | None]:
+    """Compare a result with the user's own task: findings, and why its rows cannot be compared.
 
     Args:
         texts: the result.
-        plan: the user's own.
+        own: the user's own task.
         engine: its name, as the result has it.
         record: the provenance; `None`: there is none.
     """
+    plan = own.plan
     specification = texts.frame.get("specification")
     specification = specification if isinstance(specification, Mapping) else {}
-    own = specification_of(plan, model=None, engine=engine or "")
+    expected = specification_of(plan, model=None, engine=engine or "")
+    findings: list[Finding] = []
     for name in ("task", "config"):
-        value: Any = getattr(own, name)
+        value: Any = getattr(expected, name)
         mine = orjson.loads(orjson.dumps(value.model_dump(mode="json") if name == "task" else dict(value)))
-        yield from unequal(mine, _without_nulls_of(specification.get(name), mine), ("specification", name))
+        findings += unequal(mine, _without_nulls_of(specification.get(name), mine), ("specification", name))
+    if own.rows is not plan:  # tags also say what kind of rows there are
+        findings = [finding for finding in findings if finding.path[1:3] != ("task", "tags")]
     planned = None if record is None else record.get("plan")
     if isinstance(planned, Mapping) and planned.get("sha256") not in (None, plan.digest):
         message = "the plan of the task as it is now has another digest than the one that was run"
-        yield Finding(message, ("plan",), file="provenance")
-    yield from _row_findings(texts, plan)
+        findings.append(Finding(message, ("plan",), file="provenance"))
+    if own.rows is None:
+        return findings, own.elsewhere
+    of_rows = list(_row_findings(texts, own.rows, complete=own.complete))
+    if own.elsewhere is None:
+        return [*findings, *of_rows], None
+    return findings, own.elsewhere if of_rows else None
 
 
 def _without_nulls_of(stored: Any, mine: Any) -> Any:
@@ -247,7 +257,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _row_findings(texts: ResultTexts, plan: TaskPlan) -> Iterator[Finding]:
+def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iterator[Finding]:
     if plan.entity == "system":
         return
     solver = plan.benchmark.solver
@@ -268,7 +278,7 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan) -> Iterator[Finding]:
             if not same(own.get(column), value):
                 message = f"the result has {_short(value)}, the data set {_short(own.get(column))}"
                 yield Finding(message, (*sample.path, "sample", "data", column), name, field=column)
-    for name in rows.keys() - seen:
+    for name in (name for name in rows if complete and name not in seen):
         yield Finding(
             "the data set has this row, the result has no sample of it", ("evidence", "samples"), name
         )

@@ -58,6 +58,8 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
             if findings:
                 return level("native", findings)
             return level("native", [], unchecked=f"the log cannot be read: {reasons}")
+        if (several := _of_several(log, outputs, record)) is not None:
+            return level("native", findings, unchecked=several)
         report = _report_of(outputs, reader.path)
         assert report.output is not None
         notes = ["compared sample by sample with the log, imported anew"]
@@ -69,6 +71,21 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
         except EvidenceError as error:
             findings.append(Finding(str(error)))
     return level("native", findings, notes=notes)
+
+
+def _of_several(log: str, outputs: list[ImportReport], record: Mapping[str, Any] | None) -> str | None:
+    """Why a log is not compared by its samples: the result is of several; `None`: it is of one."""
+    names = [] if record is None else [_mapping(entry).get("name") for entry in record["logs"]]
+    files = [Path(file).name for file in _files(log)]
+    given = [report for report in outputs if Path(report.log).name in names]
+    if len(given) < 2 and (len(files) >= len(names) or not set(files) & set(names)):
+        return None
+    missing = [str(name) for name in names if name not in files]
+    lacking = f", and not {', '.join(missing)}" if missing else ""
+    return (
+        f"the result is of several native logs; those in {Path(log).name}{lacking} have the digests of the"
+        " provenance, and a part of the samples each"
+    )
 
 
 def _report_of(reports: list[ImportReport], result: Path) -> ImportReport:

@@ -32,10 +32,12 @@ from aigo_bridge.verification.bundling import (
     open_bundle,
     report_findings,
 )
-from aigo_bridge.verification.contents import task_findings, unequal
+from aigo_bridge.verification.contents import compare_task, unequal
 from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level
+from aigo_bridge.verification.materials import Materials
+from aigo_bridge.verification.own_tasks import OwnTask
 from aigo_bridge.verification.signature import check_disclosure
-from aigo_bridge.verification.verifying import Materials, verify
+from aigo_bridge.verification.verifying import verify
 from aigo_bridge.version import __version__
 
 
@@ -110,7 +112,9 @@ def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
     if bundle.rows is None:
         plan = packed_plan(bundle.task, _config(frame))
         entity = frame.specification.evaluated_entity
-        yield from task_findings(texts, plan, getattr(entity, "adapter_id", None), None)
+        complete = frame.status == "success"
+        own = OwnTask(plan, plan, complete=complete)
+        yield from compare_task(texts, own, getattr(entity, "adapter_id", None), None)[0]
         return
     manifest = read_manifest(bundle.task)
     assert manifest.task_file is not None

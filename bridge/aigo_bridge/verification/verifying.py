@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,57 +11,21 @@ from aigo_bridge.cassettes.playing import Cassette
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue, UsageError, dotted
-from aigo_bridge.evaluation.run_files import holds_evaluation, parse_reference
-from aigo_bridge.evaluation.task import plan
 from aigo_bridge.execution.permissions import confined, snippet_host
-from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
+from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.provenance.record import provenance_file, read_provenance
-from aigo_bridge.provenance.sigstore_bundles import Identity
 from aigo_bridge.provenance.texts import ResultTexts, read_texts
 from aigo_bridge.results.reading import FramePart, LogReader
 from aigo_bridge.results.validating import validate_log
-from aigo_bridge.verification.contents import provenance_findings, task_findings
+from aigo_bridge.verification.contents import compare_task, provenance_findings
 from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level, merged
+from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.native import check_native
 from aigo_bridge.verification.numbers import check_numbers
+from aigo_bridge.verification.own_tasks import OwnTask, own_task
 from aigo_bridge.verification.recordings import check_cassette
 from aigo_bridge.verification.rescoring import check_scores
 from aigo_bridge.verification.signature import check_signature
-from aigo_bridge.verification.signers import Signer, signer_of
-
-
-@dataclass(frozen=True)
-class Materials:
-    """What a result is checked against."""
-
-    task: str | None = None
-    """The user's own task, as for `run`."""
-    datasets: Mapping[str, str] = field(default_factory=dict)
-    """Data set key → file, for those that were named."""
-    root: str | None = None
-    log: str | None = None
-    """The native log."""
-    rerun_scorers: bool = False
-    """Whether the task's scorers are run on the stored outputs."""
-    replay: Path | None = None
-    """The cassette of the run: it has the replies of judges, and is itself held against the provenance."""
-    provenance: Path | None = None
-    """`None`: the file beside the result, if there is one."""
-    attestation: Path | None = None
-    """`None`: the file beside the result, if there is one."""
-    key: Path | None = None
-    """Public key that the signature has to be of."""
-    identity: Identity | None = None
-    """Who has to have signed without a key."""
-
-    @property
-    def signer(self) -> Signer:
-        """Whose signature is asked for.
-
-        Raises:
-            UsageError: the key cannot be read.
-        """
-        return signer_of(self.key, self.identity)
 
 
 def verify(result: Path, materials: Materials) -> Verification:
@@ -90,10 +53,11 @@ def verify(result: Path, materials: Materials) -> Verification:
     texts = read_texts(result)
     frame, raw = _frames(reader)
     record, damage = _record(result, materials)
-    own = None if materials.task is None else own_plan(materials.task, frame, materials)
+    own = None if materials.task is None else own_task(materials.task, result, frame, record, materials)
+    plan = None if own is None else own.plan
     levels = [
         level("log", [], notes=[f"{len(texts.samples)} samples"]),
-        *_computed(reader, frame, raw, own, materials),
+        *_computed(reader, frame, raw, plan, materials),
         _with_cassette(_digests(texts, record, damage, own, frame), materials, record),
         level("native", [], unchecked="no native log was given (--log)")
         if materials.log is None
@@ -182,7 +146,7 @@ def _digests(
     texts: ResultTexts,
     record: Mapping[str, Any] | None,
     damage: EvidenceError | None,
-    own: TaskPlan | None,
+    own: OwnTask | None,
     frame: TaskResultLog | None,
 ) -> Level:
     findings: list[Finding] = []
@@ -202,37 +166,11 @@ def _digests(
         notes.append(f"{len(texts.samples)} samples and all else are as `{made_by}` wrote them")
     if own is not None:
         engine = getattr(getattr(frame, "specification", None), "evaluated_entity", None)
-        findings += task_findings(texts, own, getattr(engine, "adapter_id", None), record)
-        notes.append("task, config and rows are those of the task that was given")
+        of_task, of_rows = compare_task(texts, own, getattr(engine, "adapter_id", None), record)
+        findings += of_task
+        unchecked = unchecked or of_rows
+        rows = "" if of_rows else " and rows"
+        notes.append(f"task{',' if rows else ' and'} config{rows} are those of the task that was given")
     elif record is not None:
         notes.append("task, config and rows are those that stand in the result (your own: --task)")
     return level("digests", findings, notes=notes, unchecked=unchecked)
-
-
-def own_plan(task: str, frame: TaskResultLog, materials: Materials) -> TaskPlan:
-    """The user's own task, planned with the values of a result.
-
-    Raises:
-        UsageError: it is a run file of several tasks.
-        SpecError, DatasetError: it cannot be planned so.
-    """
-    of_run_file = parse_reference(task) is not None
-    if not of_run_file and holds_evaluation(task):
-        raise UsageError(
-            f"{task!r} is a run file: name one of its tasks, as {task}#KEY", code=Code.OPTIONS_APART
-        )
-    specification, run_config = frame.specification, frame.specification.run_config
-    trials = getattr(run_config, "trials_config", None)
-    num_samples = getattr(run_config, "num_samples", None)
-    subsampling = getattr(getattr(run_config, "subsampling", None), "value", None)
-    return plan(
-        PlanOrigin(
-            task=task,
-            config={} if of_run_file else dict(specification.config),
-            datasets=dict(materials.datasets),
-            num_samples=num_samples,
-            subsampling="random" if subsampling == "random" and num_samples is not None else None,
-            num_trials=None if of_run_file else getattr(trials, "num_trials", None),
-            root=materials.root,
-        )
-    )

@@ -23,8 +23,8 @@ from aigo_bridge.redaction.secrets import KNOWN
 from aigo_bridge.verification.attesting import attest_with
 from aigo_bridge.verification.bundling import Contents, write_bundle
 from aigo_bridge.verification.levels import Level
+from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.opening import verify_any
-from aigo_bridge.verification.verifying import Materials
 
 ME = "me@example.org"
 

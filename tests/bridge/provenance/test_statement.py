@@ -17,8 +17,8 @@ from aigo_bridge.provenance.envelope import make_key, private_key
 from aigo_bridge.provenance.record import Making, write_provenance
 from aigo_bridge.provenance.statement import attestation_file, disclosure_from
 from aigo_bridge.verification.attesting import attest_result, disclose_sample
+from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.opening import verify_any
-from aigo_bridge.verification.verifying import Materials
 
 
 @pytest.fixture

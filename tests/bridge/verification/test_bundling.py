@@ -13,8 +13,8 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.provenance.record import Making, write_provenance
 from aigo_bridge.verification import bundling
 from aigo_bridge.verification.bundling import Contents, open_bundle, write_bundle
+from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.opening import verify_any
-from aigo_bridge.verification.verifying import Materials
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def bundle(
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.verification.bundling import Contents, write_bundle
-    from aigo_bridge.verification.verifying import Materials
+    from aigo_bridge.verification.materials import Materials
 
     with reported():
         members = write_bundle(
