@@ -61,7 +61,7 @@ COMMAND = "from aigo_bridge.cli import main; main()"
 ECHO = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
-from tests.support.echo_engine import EchoEngine
+from tests.support.plugin.aigo_bridge_words.echo import EchoEngine
 from aigo_bridge.engine import registry
 registry.engine_class = lambda name: EchoEngine
 """

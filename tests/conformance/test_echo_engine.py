@@ -55,7 +55,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: echo-engine\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(
-        "[aigo_bridge.engines]\necho = tests.support.echo_engine:EchoEngine\n"
+        "[aigo_bridge.engines]\necho = tests.support.plugin.aigo_bridge_words.echo:EchoEngine\n"
     )
     monkeypatch.syspath_prepend(str(folder))
 

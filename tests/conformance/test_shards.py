@@ -21,7 +21,7 @@ from tests.conformance.random_plans import documents
 from tests.conformance.sharding import is_stateless, origin_of, shard_faults
 from tests.conformance.test_echo_engine import BASIC
 from tests.conformance.test_features import surroundings
-from tests.support.echo_engine import EchoEngine
+from tests.support.plugin.aigo_bridge_words.echo import EchoEngine
 
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.errors import SpecError, UnsupportedPlanError

@@ -37,7 +37,7 @@ def environments() -> list[Environment]:
         *reversed(oldest_ones),
         # Extras without lighteval, which brings most of them, are tried where they are added to what is there already.
         Environment("editable", ("lsp", "openai", "parquet", "stats"), editable=True),
-        Environment("core"),
+        Environment("core", plugin=True),
         *(Environment(version, python=python) for version, python in _pythons().items()),
     ]
 

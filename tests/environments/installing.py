@@ -17,6 +17,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).resolve().parent
+PLUGIN = REPOSITORY / "tests" / "support" / "plugin"
 KNOWN = REPOSITORY / "constraints.txt"
 """The versions that are known to work together."""
 
@@ -44,12 +45,14 @@ class Environment:
     python: str = sys.executable
     editable: bool = False
     """Whether it is made by `make install`, as the README says, in place of a wheel."""
+    plugin: bool = False
+    """Whether the example plug-in is also installed, as a wheel."""
 
     @property
     def has(self) -> frozenset[str]:
         """Extras whose packages are there, those that another extra brings included."""
         brought = {"parquet", "huggingface", "openai", "stats"} if "lighteval" in self.extras else set()
-        return frozenset({*self.extras, *brought})
+        return frozenset({*self.extras, *brought, *(("plugin",) if self.plugin else ())})
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Tools:
     """What environments are made with."""
 
     wheel: Path
+    plugin: Path
+    """Wheel of the example plug-in."""
     pip: Path
     uv: Path | None
     """`None` where it cannot be had."""
@@ -70,16 +75,21 @@ class Tools:
         if environment.editable:
             return _editable(environment, folder)
         extras = f"[{','.join(environment.extras)}]" if environment.extras else ""
-        wanted = f"aigo-bridge{extras} @ {self.wheel.as_uri()}"
+        wanted = [
+            f"aigo-bridge{extras} @ {self.wheel.as_uri()}",
+            *([self.plugin] if environment.plugin else []),
+        ]
         python = folder / "bin" / "python"
         if self.uv is None:
             call([environment.python, "-m", "venv", folder])
-            call([python, "-m", "pip", "install", "--quiet", "--constraint", environment.constraints, wanted])
+            call(
+                [python, "-m", "pip", "install", "--quiet", "--constraint", environment.constraints, *wanted]
+            )
         else:
             variables = {**os.environ, **uv_settings(pip_settings(self.pip))}
             call([self.uv, "venv", "--quiet", "--python", environment.python, folder], env=variables)
             fixed = ["--constraint", environment.constraints]
-            call([self.uv, "pip", "install", "--quiet", "--python", python, *fixed, wanted], env=variables)
+            call([self.uv, "pip", "install", "--quiet", "--python", python, *fixed, *wanted], env=variables)
         return folder / "bin"
 
 
@@ -87,8 +97,9 @@ def tools(folder: Path, *, with_uv: bool = True) -> Tools:
     """Build the wheel, and get uv, in a folder that is thrown away."""
     call([sys.executable, "-m", "venv", folder / "tools"])
     pip = folder / "tools" / "bin" / "pip"
-    call([pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / "wheel", REPOSITORY])
-    (wheel,) = (folder / "wheel").glob("*.whl")
+    wheel, plugin = (
+        _wheel(pip, source, folder / name) for name, source in (("wheel", REPOSITORY), ("plugin", PLUGIN))
+    )
     uv: Path | None = None
     if with_uv:
         try:
@@ -96,7 +107,13 @@ def tools(folder: Path, *, with_uv: bool = True) -> Tools:
             uv = pip.with_name("uv")
         except CommandError:
             print("uv cannot be had; pip takes minutes for what it does in seconds", flush=True)
-    return Tools(wheel, pip, uv)
+    return Tools(wheel, plugin, pip, uv)
+
+
+def _wheel(pip: Path, source: Path, folder: Path) -> Path:
+    call([pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source])
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def _editable(environment: Environment, folder: Path) -> Path:

@@ -66,6 +66,7 @@ def checks(has: frozenset[str], *, all_of_them: bool) -> list[Check]:
         *_passing_on(has),
         *_of_inspect(),
         *_of_lighteval(has),
+        *_of_the_plugin(has),
     ]
     return [check for check in found if all_of_them or not check.further]
 
@@ -322,6 +323,28 @@ def _of_lighteval(has: frozenset[str]) -> Iterator[Check]:
         yield Check("aigo-bridge doctor", ("engine inspect can run tasks",), asks_for=LIGHTEVAL)
         for command in (f"{run} --engine lighteval", "aigo-bridge list lighteval"):
             yield Check(command, ("lighteval is not installed",), 2, asks_for=LIGHTEVAL)
+
+
+def _of_the_plugin(has: frozenset[str]) -> Iterator[Check]:
+    if "plugin" not in has:
+        return
+    run = "aigo-bridge run inputs/plugged.yaml --model scripted/examples/capitals/answers.jsonl --out plugged"
+    rows = "--dataset capitals=examples/capitals/capitals.jsonl"
+    yield Check(
+        "aigo-bridge doctor",
+        ("plug-in scorers/contains", "from aigo-bridge-words 1.0"),
+        asks_for=LIGHTEVAL,
+        further=True,
+    )
+    yield Check("aigo-bridge words inputs/plugged.yaml", ("words",))
+    yield Check(
+        f"{run} {rows}", ("hits 0.75 4 contains", "middle 1 4 contains"), writes="plugged/*.tasklog.json"
+    )
+    yield Check(
+        "aigo-bridge export plugged/plugged.tasklog.json --to scores-csv --out csv",
+        ("scores.csv",),
+        writes="csv/*.csv",
+    )
 
 
 def copy_inputs(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.support.echo_engine import EchoEngine
+from tests.support.plugin.aigo_bridge_words.echo import EchoEngine
 from tests.support.recipes import single_turn
 
 from aigo_bridge.engine.protocol import RunSettings

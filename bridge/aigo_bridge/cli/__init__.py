@@ -87,10 +87,10 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a verb."""
-        if cmd_name not in VERBS:
+        verb = _verb_app(cmd_name)
+        if verb is None:
             return None
-        module = import_module(VERBS[cmd_name][0])
-        command = typer.main.get_command(module.app)
+        command = typer.main.get_command(verb)
         if ctx is not None and ctx.resilient_parsing:
             from aigo_bridge.cli.completion import offer_words
 
@@ -111,7 +111,8 @@ class LazyGroup(TyperGroup):
             from difflib import get_close_matches
 
             # Typer looks among the commands that it has imported, which are none.
-            if near := get_close_matches(args[0], VERBS, n=2):
+            near = get_close_matches(args[0], VERBS, n=2)
+            if near and _verb_app(args[0]) is None:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, near))}?")
         name, command, words = super().resolve_command(ctx, args)
         if command is not None and name is not None and not ctx.resilient_parsing:
@@ -153,6 +154,19 @@ class LazyGroup(TyperGroup):
         """The verbs' help lines, from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+
+
+def _verb_app(name: str) -> typer.Typer | None:
+    """Return the Typer app of a verb: aigo-bridge's own, or a plug-in's."""
+    if name in VERBS:
+        app: typer.Typer = import_module(VERBS[name][0]).app
+        return app
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.plugins import load
+
+    with reported():
+        plugin: typer.Typer | None = load("verbs", name, typer.Typer)
+    return plugin
 
 
 VERBOSITY = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}

@@ -23,7 +23,8 @@ from aigo_bridge.importing.file_kinds import (
     skipped_files,
     skipped_lines,
 )
-from aigo_bridge.interchange import FORMATS, foreign_files, format_files
+from aigo_bridge.interchange import foreign_files, format_files, format_named, formats
+from aigo_bridge.plugins import Plugin, PluginError, all_plugins
 from aigo_bridge.process import install_command
 from aigo_bridge.version import __version__
 
@@ -57,8 +58,9 @@ def load_logs(name: str) -> LogImporter:
         UsageError: nothing has that name, or it imports none.
         MissingEngineError: the adapter cannot be loaded.
     """
-    if name in FORMATS:
-        return required(FORMATS[name].logs, f"files of {FORMATS[name].title} cannot be imported")()
+    exchanged = format_named(name)
+    if exchanged is not None:
+        return required(exchanged.logs, f"files of {exchanged.title} cannot be imported")()
     with _loading(name):
         return required(engine_class(name).capabilities.logs, f"logs of engine {name!r} cannot be imported")()
 
@@ -70,7 +72,7 @@ def native_files(name: str, log: Path) -> Sequence[Path]:
     Raises:
         UsageError: nothing has that name.
     """
-    return format_files(name, log) if name in FORMATS else engine_class(name).capabilities.log_files(log)
+    return format_files(name, log) if name in formats() else engine_class(name).capabilities.log_files(log)
 
 
 def load_benchmarks(name: str) -> BenchmarkRunner:
@@ -293,7 +295,16 @@ def diagnose() -> list[Check]:
     checks.append(_snippets())
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
         checks += _engine(entry)
-    return checks
+    return [*checks, *map(_plugin, all_plugins())]
+
+
+def _plugin(plugin: Plugin) -> Check:
+    subject = f"plug-in {plugin.kind}/{plugin.name}"
+    try:
+        plugin.load()
+    except PluginError as error:
+        return Check(subject, "missing", str(error))
+    return Check(subject, "ok", f"{plugin.target}, from {plugin.package}")
 
 
 def _snippets() -> Check:

@@ -7,12 +7,21 @@ read from what its project writes; nothing that stands in a file is run.
 from __future__ import annotations
 
 from aigo_bridge.interchange.formats import (
-    FORMATS,
     Format,
     foreign_files,
     format_files,
+    format_named,
+    formats,
     result_export,
     result_exports,
 )
 
-__all__ = ["FORMATS", "Format", "foreign_files", "format_files", "result_export", "result_exports"]
+__all__ = [
+    "Format",
+    "foreign_files",
+    "format_files",
+    "format_named",
+    "formats",
+    "result_export",
+    "result_exports",
+]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from aigo_bridge import plugins
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 
@@ -101,32 +104,51 @@ def _every_eval_ever_files() -> ForeignFiles:
     return EveryEvalEver()
 
 
-FORMATS: dict[str, Format] = {
+FORMATS: Mapping[str, Format] = {
     "lm-eval": Format("lm-evaluation-harness", logs=_lm_eval),
     "every-eval-ever": Format("Every Eval Ever", logs=_every_eval_ever_files, results=_every_eval_ever),
 }
-"""Name on the command line → the format."""
+"""Name on the command line → aigo-bridge's own format."""
+
+
+def format_named(name: str) -> Format | None:
+    """Return the format of a name, which a plug-in may add; `None` if there is no such format.
+
+    Raises:
+        PluginError: the plug-in cannot be loaded.
+    """
+    return FORMATS.get(name) or plugins.load("formats", name, Format)
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """Return all formats by name, without plug-ins that cannot be loaded (`doctor` lists them)."""
+    known = dict(FORMATS)
+    for plugin in plugins.plugins("formats"):
+        with suppress(plugins.PluginError):
+            known.setdefault(plugin.name, plugin.load(Format))
+    return known
 
 
 def foreign_files() -> dict[str, ForeignFiles]:
-    """The formats whose files can be imported."""
-    return {name: exchanged.logs() for name, exchanged in FORMATS.items() if exchanged.logs is not None}
+    """Return an importer for each format whose files can be imported."""
+    return {name: exchanged.logs() for name, exchanged in formats().items() if exchanged.logs is not None}
 
 
 def result_exports() -> list[str]:
-    """The formats that results can be written in."""
-    return [name for name, exchanged in FORMATS.items() if exchanged.results is not None]
+    """Return the names of the formats that results can be written in."""
+    return [name for name, exchanged in formats().items() if exchanged.results is not None]
 
 
 def result_export(name: str) -> ResultExport | None:
-    """What writes results in a format; `None`: nothing does."""
-    load = FORMATS[name].results if name in FORMATS else None
-    return None if load is None else load()
+    """Return the function that writes results in a format; `None` if nothing does."""
+    exchanged = format_named(name)
+    return None if exchanged is None or exchanged.results is None else exchanged.results()
 
 
 def format_files(name: str, log: Path) -> list[Path]:
-    """The files on this machine that a file of a format belongs to, itself first."""
-    load = FORMATS[name].logs
+    """Return the files on this machine that a file of a format belongs to, itself first."""
+    load = formats()[name].logs
     try:
         return [log] if load is None else list(map(Path, load().parts(str(log))))
     except (UsageError, OSError):

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aigo_bridge import plugins
 from aigo_bridge.dtypes import SampleScore
 from aigo_bridge.metrics.compute import (
     BINARY_CLASSIFICATION,
@@ -60,7 +61,13 @@ for row in (
 
 
 def metric_type(metric: MetricSpec) -> MetricType[Any]:
-    """The type of a metric."""
+    """Return the type of a metric.
+
+    Raises:
+        PluginError: the plug-in that adds it cannot be loaded.
+    """
+    if type(metric) not in METRIC_TYPES:
+        METRIC_TYPES[type(metric)] = plugins.load("metrics", metric.type, MetricType)
     return METRIC_TYPES[type(metric)]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from aigo_bridge import plugins
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.code_exec import CODE_EXEC
 from aigo_bridge.scoring.function_calls import FUNCTION_CALL_COVERAGE
@@ -51,7 +52,13 @@ for row in (
 
 
 def scorer_type(scorer: ScorerSpec) -> ScorerType[Any]:
-    """The type of a scorer."""
+    """Return the type of a scorer.
+
+    Raises:
+        PluginError: the plug-in that adds it cannot be loaded.
+    """
+    if type(scorer) not in SCORER_TYPES:
+        SCORER_TYPES[type(scorer)] = plugins.load("scorers", scorer.type, ScorerType)
     return SCORER_TYPES[type(scorer)]
 
 

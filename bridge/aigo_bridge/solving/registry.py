@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aigo_bridge import plugins
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.agent import AGENT
 from aigo_bridge.solving.python import PYTHON
@@ -33,7 +34,13 @@ for row in (SINGLE_TURN, GROUPED_SINGLE_TURN, MULTI_TURN, PASS_THROUGH, PYTHON, 
 
 
 def solver_type(solver: SolverSpec) -> SolverType[Any]:
-    """The type of a solver."""
+    """Return the type of a solver.
+
+    Raises:
+        PluginError: the plug-in that adds it cannot be loaded.
+    """
+    if type(solver) not in SOLVER_TYPES:
+        SOLVER_TYPES[type(solver)] = plugins.load("solvers", solver.type, SolverType)
     return SOLVER_TYPES[type(solver)]
 
 

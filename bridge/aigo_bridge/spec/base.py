@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 from pydantic import (
     BaseModel,
@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from aigo_bridge import plugins
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 
@@ -132,6 +133,64 @@ class TypedSpec(SpecModel):
         """The `type` of such specifications."""
         (name,) = get_args(cls.model_fields["type"].annotation)
         return str(name)
+
+
+Spec = TypeVar("Spec", bound=TypedSpec)
+
+
+class TypeTable(dict[str, type[Spec]]):
+    """Types of one kind by name: aigo-bridge's own, and plug-ins' from when a name is first asked for."""
+
+    def __init__(self, kind: plugins.Kind, base: type[Spec]):
+        super().__init__()
+        self._kind, self._base = kind, base
+        self._unknown = set[str]()
+
+    def __missing__(self, name: str) -> type[Spec]:
+        spec = self.get(name)
+        if spec is None:
+            raise KeyError(name)
+        return spec
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> type[Spec] | None: ...
+
+    @overload
+    def get(self, name: str, default: type[Spec], /) -> type[Spec]: ...
+
+    @overload
+    def get(self, name: str, default: T, /) -> type[Spec] | T: ...
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """Return the type of a name.
+
+        Raises:
+            PluginError: a plug-in of that name cannot be loaded.
+        """
+        if super().__contains__(name):
+            return super().__getitem__(name)
+        if name not in self._unknown:
+            spec = self._of_plugin(name)
+            if spec is not None:
+                self[name] = spec
+                return spec
+            self._unknown.add(name)
+        return default
+
+    def _of_plugin(self, name: str) -> type[Spec] | None:
+        row = plugins.load(self._kind, name, object)
+        spec = getattr(row, "spec", None)
+        if row is None:
+            return None
+        if not (isinstance(spec, type) and issubclass(spec, self._base)) or spec.type_name() != name:
+            raise plugins.PluginError(
+                f"plug-in {name!r} ({self._kind}): expected an object whose `spec` is a subclass of"
+                f" {self._base.__name__} with `type: Literal[{name!r}]`, found {row!r:.80}"
+            )
+        return spec
 
 
 class OneOf:

@@ -10,12 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.spec.base import Key, Path, TypedSpec
-
-METRICS: dict[str, type[MetricSpec]] = {}
-"""Metric type → its specification; filled by `spec.metrics`, and by `metrics.registry` with what is specified
-elsewhere.
-"""
+from aigo_bridge.spec.base import Key, Path, TypedSpec, TypeTable
 
 
 class MetricSpec(TypedSpec):
@@ -45,6 +40,10 @@ class MetricSpec(TypedSpec):
     def scores(self) -> tuple[str, ...]:
         """Names of the scores that are read."""
         return tuple(getattr(self, name) for name in self.score_fields)
+
+
+METRICS: TypeTable[MetricSpec] = TypeTable("metrics", MetricSpec)
+"""Metric type → its specification: those of `spec.metrics`, and of plug-ins."""
 
 
 class NamedMetric(MetricSpec):

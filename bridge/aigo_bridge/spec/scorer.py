@@ -11,17 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.spec.base import Key, Path, TypedSpec
+from aigo_bridge.spec.base import Key, Path, TypedSpec, TypeTable
 from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import Metric
 
 Normalisation = Literal["none", "characters", "tokens", "choice_characters", "choice_bytes", "pmi"]
 """How likelihoods of texts of different length are made comparable."""
-
-SCORERS: dict[str, type[ScorerSpec]] = {}
-"""Scorer type → its specification; filled by `spec.scorers`, and by `scoring.registry` with what is specified
-elsewhere.
-"""
 
 
 class ScorerSpec(TypedSpec):
@@ -132,6 +127,10 @@ class ScorerSpec(TypedSpec):
     def weighs_unconditioned(self) -> bool:
         """Whether the likelihoods behind the unconditioned query are needed, too."""
         return self.normalisation == "pmi"
+
+
+SCORERS: TypeTable[ScorerSpec] = TypeTable("scorers", ScorerSpec)
+"""Scorer type → its specification: those of `spec.scorers`, and of plug-ins."""
 
 
 def default_keys(scorers: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from aigo_bridge.spec.base import OneOf, Path, SpecModel, Templated, TemplatedModelKey, TypedSpec
+from aigo_bridge.spec.base import OneOf, Path, SpecModel, Templated, TemplatedModelKey, TypedSpec, TypeTable
 
 Role = Literal["user", "system", "assistant"]
 MessageFormat = Literal["latticeflow", "open_responses"]
@@ -184,11 +184,6 @@ def _model_keys(builders: Sequence[MessageBuilder]) -> Iterator[str]:
             yield from _model_keys(builder.message_builders)
 
 
-SOLVERS: dict[str, type[SolverSpec]] = {}
-"""Solver type → its specification; filled below, and by `solving.registry` with what is specified elsewhere.
-"""
-
-
 class SolverSpec(TypedSpec):
     """What a task says of any solver, and what the rest of the bridge asks of one without looking at its
     type.
@@ -222,6 +217,10 @@ class SolverSpec(TypedSpec):
     def talks(self) -> bool:
         """Whether it leads a conversation, which not every model can."""
         return False
+
+
+SOLVERS: TypeTable[SolverSpec] = TypeTable("solvers", SolverSpec)
+"""Solver type → its specification: those below, and of plug-ins."""
 
 
 class SingleTurnSolver(SolverSpec):

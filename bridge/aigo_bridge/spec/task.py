@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from aigo_bridge.spec.base import DisplayName, Filter, Key, MLTask, SpecModel, Templated, TemplatedKey
+from aigo_bridge.spec.base import (
+    DisplayName,
+    Filter,
+    Key,
+    MLTask,
+    SpecModel,
+    Templated,
+    TemplatedKey,
+    mapping,
+    mappings,
+)
+from aigo_bridge.spec.metric import METRICS
 from aigo_bridge.spec.parameters import Parameter
 from aigo_bridge.spec.scorer import SCORERS
 from aigo_bridge.spec.scorers import Scorer
-from aigo_bridge.spec.solvers import Solver
+from aigo_bridge.spec.solvers import SOLVERS, Solver
 
 SOLVER_WITHOUT_DATASET = "a task with a solver needs 'dataset', found none"
 
@@ -191,6 +203,30 @@ class TaskSpec(SpecModel):
     """Our extension: what the author's code needs beyond the jail that it runs in, and the user has to allow;
     `None`: nothing.
     """
+
+    @classmethod
+    def model_validate(cls, obj: Any, **settings: Any) -> Self:
+        """Validate a document, whose scorers, metrics and solver may be of types that plug-ins add.
+
+        Raises:
+            ValidationError: the document is not a task.
+            PluginError: a plug-in that it needs cannot be loaded.
+        """
+        if isinstance(obj, Mapping) and _loads_types(obj):
+            rebuild()
+        return super().model_validate(obj, **settings)
+
+
+def _loads_types(document: Mapping[str, Any]) -> bool:
+    """Whether a type that the document names was added to the tables just now."""
+    before = len(SCORERS), len(METRICS), len(SOLVERS)
+    definition = mapping(document.get("definition"))
+    SOLVERS.get(str(mapping(definition.get("solver")).get("type")))
+    for _, scorer in mappings(definition.get("scorers")):
+        SCORERS.get(str(scorer.get("type")))
+        for _, metric in mappings(scorer.get("metrics")):
+            METRICS.get(str(metric.get("type")))
+    return before != (len(SCORERS), len(METRICS), len(SOLVERS))
 
 
 def rebuild() -> None:

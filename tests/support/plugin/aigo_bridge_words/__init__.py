@@ -1,0 +1,1 @@
+"""An example plug-in for aigo-bridge: one scorer, solver, metric, format and verb."""
