@@ -69,7 +69,7 @@ def test_evidence_that_does_not_fit_on_the_disk_is_named(tmp_path: Path, output_
     ending = "tasklog" if output_format == "parquet" else f"tasklog.{output_format}"
     assert done.returncode == 3, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if "cannot be written" in line]
-    assert line.startswith(f"  the evidence cannot be written: out/a.{ending}: ")
+    assert line.startswith(f"a.eval: success, not imported; the evidence cannot be written: out/a.{ending}: ")
     assert "File too large" in line
     assert "Traceback" not in done.stderr
     assert written(tmp_path / "out") == sorted(["b.loss.json", f"b.{ending}"])

@@ -58,6 +58,15 @@ def test_own_log_comes_back_as_the_run_wrote_it(aigo: Run, tmp_path: Path) -> No
     assert done.json[0]["samples"] == 4
 
 
+def test_own_log_is_written_to_the_named_file(aigo: Run, tmp_path: Path) -> None:
+    example = REPOSITORY / "examples" / "capitals"
+    aigo("run", example, "--model", f"scripted/{example / 'answers.jsonl'}", "--out", "run")
+    assert aigo("import", "run", "--out", "again.tasklog.json").code == 0
+    assert (tmp_path / "again.tasklog.json").read_bytes() == (
+        tmp_path / "run/capitals.tasklog.json"
+    ).read_bytes()
+
+
 def test_damaged_log_is_salvaged(aigo: Run, foreign: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.eval").write_bytes(foreign.read_bytes()[: foreign.stat().st_size // 2])
 

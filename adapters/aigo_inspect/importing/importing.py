@@ -28,7 +28,6 @@ from aigo_bridge.importing.log_import import (
     LossReport,
     OutputFormat,
     UnmappedError,
-    file_stem,
     not_recomputed,
     unmapped,
 )
@@ -171,7 +170,7 @@ def _import_foreign(
     if sum(map(_size, logs)) < _WORTH_PROCESSES:
         jobs = 1
     options = replace(options, jobs=jobs)
-    work = [(log, out / _stem(secrets.text(log), taken), options, damage.get(log)) for log in logs]
+    work = [(log, out / _stem(secrets.text(log), taken, options), options, damage.get(log)) for log in logs]
     if jobs < 2:
         yield from (import_file(*each) for each in work)
         return
@@ -197,10 +196,10 @@ def _size(log: str) -> int:
         return 0
 
 
-def _stem(log: str, taken: set[str]) -> str:
+def _stem(log: str, taken: set[str], options: ImportOptions) -> str:
     """A file name for a log: its own without the suffix; logs of the same name get a number."""
     name = re.split(r"[/\\]", log.rstrip("/\\"))[-1]
-    return file_stem(name.removesuffix(".eval").removesuffix(".json"), taken)
+    return options.stem(name.removesuffix(".eval").removesuffix(".json"), taken)
 
 
 def import_file(
@@ -340,7 +339,7 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
         except EvidenceError as error:
             return not_recomputed(log, str(error), error.code)
     out.mkdir(parents=True, exist_ok=True)
-    target = out / f"{_stem(secrets.text(log), names)}.tasklog.{options.output_format}"
+    target = out / f"{_stem(secrets.text(log), names, options)}.tasklog.{options.output_format}"
     try:
         written = write_result(evidence, target, engine="inspect", own=plan)
     except OSError as error:

@@ -24,7 +24,6 @@ from aigo_bridge.importing.log_import import (
     ImportOptions,
     ImportReport,
     LossReport,
-    file_stem,
     not_recomputed,
     unmapped,
 )
@@ -149,7 +148,7 @@ def import_run(
         # What was found in the results file was found in every task's part of it.
         own_secrets = options.redaction()
         own_secrets.found.update(secrets.found)
-        stem = file_stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
+        stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
         try:
             yield _write_task(run, header, task, details, out / stem, options, own_secrets, damage, worker)
         except OSError as error:
@@ -199,7 +198,7 @@ def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str
             own_plan = options.recompute(evidence.plan)
         except EvidenceError as error:
             return not_recomputed(location, str(error))
-    stem = file_stem(_shortened(path.name.removesuffix(".json")), taken, "run")
+    stem = options.stem(_shortened(path.name.removesuffix(".json")), taken, "run")
     target = out / f"{stem}.tasklog.{options.output_format}"
     written = write_result(evidence, target, engine="lighteval", own=own_plan)
     report = own_report(location, target, evidence, written)

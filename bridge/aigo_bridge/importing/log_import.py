@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode, of_import
 from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.redaction import Redaction, redaction
@@ -55,6 +55,22 @@ class ImportOptions:
     anew; raises `EvidenceError` where the two differ. `None`, and where it gives none: metrics are taken as
     they are stored."""
 
+    name: str | None = None
+    """File name of the only result, without its suffix; `None`: results are named after their logs."""
+
+    def stem(self, name: str, taken: set[str], fallback: str = "log") -> str:
+        """Return the file name of a result without its suffix; see `file_stem`.
+
+        Raises:
+            UsageError: there is more than one result for the only name.
+        """
+        if self.name is None:
+            return file_stem(name, taken, fallback)
+        if taken:
+            raise UsageError(SEVERAL_RESULTS, code=Code.WRONG_OPTION)
+        taken.add(self.name)
+        return self.name
+
     def redaction(self) -> Redaction:
         """The redaction to apply, with counts of its own.
 
@@ -66,6 +82,10 @@ class ImportOptions:
         return redaction(self.patterns, environment={}, well_known=False)
 
 
+SEVERAL_RESULTS: Final = (
+    "--out names one file, but the logs have several results; name a folder, for example --out evidence"
+)
+NOT_RECOMPUTED: Final = "not recomputed"
 DAMAGED: Final = "DamagedLog"
 """The log's fault: bytes are missing, or are not what the format says."""
 UNMAPPED: Final = "UnmappedLog"
@@ -201,13 +221,17 @@ class ImportReport:
         """
         code = of_import(is_damaged=bool(self.damage), num_lost=self.loss.lost, max_loss=max_loss)
         if code is ExitCode.PARTIAL:
-            count = len(self.damage)
-            reason = f"{count} part{'s' if count > 1 else ''} of the log could not be read: {self.damage[0]}"
-            return replace(self, exit_code=code, reason=reason)
+            return replace(self, exit_code=code, reason=self._damage_reason)
         if code is ExitCode.FAILED:
             reason = f"{self.loss.lost} things were dropped, {max_loss} are allowed"
             return replace(self, exit_code=code, reason=reason)
         return self
+
+    @property
+    def _damage_reason(self) -> str:
+        if not self.damage:
+            return ""
+        return f"{_number(len(self.damage), 'part')} of the log could not be read: {self.damage[0]}"
 
     def write_loss(self) -> None:
         """Write the loss report beside the result."""
@@ -245,6 +269,27 @@ class ImportReport:
         """The report for people. Texts from logs are strangers' texts: none moves the cursor."""
         return tuple(map(visible, self._lines()))
 
+    @property
+    def line(self) -> str:
+        """The report for people in one line; the details are in `lines` and in the loss report."""
+        parts = [f"{self.log}: {self.status or 'unreadable'}"]
+        if self.output is not None:
+            failed = f", {self.failed} failed" if self.failed else ""
+            trials = "" if self.own else f" in {_number(self.trials, 'trial')}"
+            parts[0] += f", {_number(self.samples, 'sample')}{trials}{failed} -> {self.output}"
+        elif self.reason and self.samples == 0 and self.status not in ("", NOT_RECOMPUTED):
+            parts[0] += ", not imported"
+        counts = {
+            "redacted": self.redacted.total(),
+            "dropped": self.loss.lost,
+            "changed": self.loss.changed.total(),
+        }
+        parts += [", ".join(f"{number} {what}" for what, number in counts.items() if number)]
+        parts += [f"{len(self.damage)} unreadable: {self.damage[0]}"] if self.damage else []
+        reason = self.reason.removesuffix(self._damage_reason).removesuffix("; ")
+        parts += [*self.notes, reason + ("" if self.code is None else f" [{self.code}]")]
+        return visible("; ".join(part for part in parts if part.strip()))
+
     def _lines(self) -> Iterator[str]:
         yield f"{self.log}: {self.status or 'unreadable'}"
         if self.output is not None:
@@ -266,6 +311,10 @@ class ImportReport:
             yield f"  {self.reason}" + ("" if self.code is None else f" [{self.code}]")
 
 
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> ImportReport:
     """The report of a log whose metrics cannot be computed anew; `None`: as it is none of ours."""
     if reason is None:
@@ -273,7 +322,7 @@ def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> Im
         code = Code.LOG_WITHOUT_PLAN
     return ImportReport(
         log,
-        status="not recomputed",
+        status=NOT_RECOMPUTED,
         exit_code=ExitCode.PARTIAL,
         reason=reason,
         code=code,

@@ -45,7 +45,7 @@ class Tally:
             case s if s == NO_LOG:
                 return replace(self, no_logs=self.no_logs + 1, worst=worst)
             case _:
-                return replace(self, imported=self.imported + (not report.reason), worst=worst)
+                return replace(self, imported=self.imported + bool(report.runs), worst=worst)
 
 
 def import_into(

@@ -146,7 +146,7 @@ def test_what_is_no_log_or_damaged_takes_no_other_with_it(logs: Path, tmp_path: 
     (logs / "notes.json").write_text("{}")
     (logs / "cut.eval").write_bytes((logs / "b.eval").read_bytes()[:200])
     tally, reports = imported(tmp_path / "lake", logs)
-    assert (tally.imported, tally.no_logs, tally.worst) == (4, 1, 3)
+    assert (tally.imported, tally.no_logs, tally.worst) == (5, 1, 3)
     assert [report.log for report in reports if report.exit_code] == [str(logs / "cut.eval")]
     with pytest.raises(UsageError, match="no logs at"):
         imported(tmp_path / "lake", tmp_path / "nothing")

@@ -1,1 +1,1 @@
-"""Addresses in object storage on the command line."""
+"""Object storage, lakes and imported files on the command line."""

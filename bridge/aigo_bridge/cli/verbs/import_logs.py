@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement
-from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.cli.storage.import_reports import ImportReports, one_result
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
@@ -40,9 +40,15 @@ def import_logs(
             "of Every Eval Ever; with --format parquet also result logs.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the evidence.")] = Path(
-        "out"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR|FILE",
+            help="Folder for the evidence, or for one log its file (NAME.tasklog.json).",
+        ),
+    ] = Path("out"),
     output_format: Annotated[
         str, typer.Option("--format", metavar="json|json.gz|json.zst|parquet", help="What is written.")
     ] = "json",
@@ -147,7 +153,8 @@ def import_logs(
 ) -> None:
     """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
 
-    Every log ends with counts of what was kept, changed and dropped, here and in `<name>.loss.json`.
+    Each log gets one line. `<name>.loss.json` counts everything that was kept, changed and dropped, and
+    --verbose prints what was changed and dropped.
     A log is data: nothing that stands in it is run. Metrics in Python of an AI GO task are taken as the log
     has them;
     --recompute computes all metrics anew with your own task's code, if the log's plan is that of the task.
@@ -156,23 +163,11 @@ def import_logs(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import load_logs, logs_by_engine
-    from aigo_bridge.errors import MissingEngineError
+    from aigo_bridge.errors import MissingEngineError, UsageError
     from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
-    from aigo_bridge.importing.log_import import ImportOptions
+    from aigo_bridge.importing.log_import import SEVERAL_RESULTS, ImportOptions
 
-    reports: list[dict[str, Any]] = []
-    outputs: set[str] = set()
-
-    def tell(report: ImportReport) -> None:
-        if report.output is not None:
-            outputs.add(report.output.name.removesuffix(".tasklog"))
-        if as_json:
-            output = None if report.output is None else str(report.output)
-            reports.append({"log": report.log, "output": output, **report.summary})
-            return
-        for line in report.lines:
-            typer.echo(line)
-
+    reports = ImportReports(as_json)
     with reported():
         _check_choices({"--context": context, "--format": output_format, "--events": events})
         choose_confinement(snippets, allow)
@@ -197,29 +192,32 @@ def import_logs(
                 refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
                 with _hand_out(on, ray_address, workers) as (hand_out, count):
                     code = import_to_lake(
-                        lake, logs, replace(options, jobs=count or jobs), tell, interval if watch else None,
-                        hand_out,
-                    )  # fmt: skip
+                        *(lake, logs, replace(options, jobs=count or jobs), reports.add),
+                        *(interval if watch else None, hand_out),
+                    )
             else:
-                code = _traces(logs, str(source), out, options, engine, tell)
-            if as_json:
-                print_json(reports)
+                with one_result(out, options, reports) as (folder, chosen, found):
+                    code = _traces(logs, str(source), folder, chosen, engine, found.add)
+            # A lake prints a total of its own.
+            reports.finish(total=lake is None)
             raise typer.Exit(code)
         logs, results = _result_logs(logs) if output_format == "parquet" else (logs, [])
         located = logs_by_engine(logs, engine, lambda line: typer.echo(line, err=True))
         # Every engine is there before anything is read.
         by_engine = [(load_logs(name), locations) for name, locations in located.items()]
         code, missing = 0, list[MissingEngineError]()
-        for one, locations in by_engine:
-            try:
-                code = max(code, one.import_logs(locations, out, options, tell))
-            except MissingEngineError as error:
-                # What one engine's files need is no matter of the others.
-                missing.append(error)
+        with one_result(out, options, reports) as (folder, chosen, found):
+            if chosen.name is not None and len(located) > 1:
+                raise UsageError(SEVERAL_RESULTS, code=Code.WRONG_OPTION)
+            for one, locations in by_engine:
+                try:
+                    code = max(code, one.import_logs(locations, folder, chosen, found.add))
+                except MissingEngineError as error:
+                    # What one engine's files need is no matter of the others.
+                    missing.append(error)
         if results:
-            code = max(code, _result_tables(results, out, options, outputs, tell))
-        if as_json:
-            print_json(reports)
+            code = max(code, _result_tables(results, out, options, reports.names(), reports.add))
+        reports.finish()
         if missing:
             raise MissingEngineError("; ".join(map(str, missing)))
     if code:

@@ -24,7 +24,6 @@ from aigo_bridge.importing.log_import import (
     ImportOptions,
     ImportReport,
     LossReport,
-    file_stem,
     not_recomputed,
 )
 from aigo_bridge.importing.places import Place
@@ -179,7 +178,7 @@ def _import_pair(pair: Pair, out: Path, options: ImportOptions, taken: set[str])
     for name in names:
         redaction = options.redaction()
         redaction.found.update(secrets.found)
-        target = out / file_stem(_shortened(f"{name}_{stem}"), taken, "record")
+        target = out / options.stem(_shortened(f"{name}_{stem}"), taken, "record")
         try:
             report = _write(pair, record, name, index.get(name, {}), target, options, redaction, damage)
         except OSError as error:

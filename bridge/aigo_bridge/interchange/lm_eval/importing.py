@@ -20,7 +20,6 @@ from aigo_bridge.importing.log_import import (
     ImportOptions,
     ImportReport,
     LossReport,
-    file_stem,
     not_recomputed,
 )
 from aigo_bridge.importing.redaction import Redaction
@@ -108,7 +107,7 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
         # What was found in the results file was found in every task's part of it.
         own_secrets = options.redaction()
         own_secrets.found.update(secrets.found)
-        stem = file_stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
+        stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
         try:
             yield _write_task(run, header, task, samples, out / stem, options, own_secrets, damage)
         except OSError as error:

@@ -14,7 +14,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.file_kinds import expanded
-from aigo_bridge.importing.log_import import Damage, ImportOptions, ImportReport, LossReport, file_stem
+from aigo_bridge.importing.log_import import Damage, ImportOptions, ImportReport, LossReport
 from aigo_bridge.interchange.traces.documents import Reading
 from aigo_bridge.interchange.traces.sources import SOURCES, read_traces, row_of, source_of
 from aigo_bridge.results.log_files import open_for_replacing
@@ -46,7 +46,7 @@ def import_traces(
     for location in dict.fromkeys(itertools.chain.from_iterable(map(expanded, locations))):
         path = Path(location)
         name = path.name.split(".")[0] if path.is_file() else path.resolve().name
-        target = out / file_stem(name[:100], taken, "traces")
+        target = out / options.stem(name[:100], taken, "traces")
         report = _import(path, source, target, options).judged(options.max_loss)
         if report.output is not None:
             report.write_loss()

@@ -36,7 +36,7 @@ def test_damage_is_exit_code_3(tmp_path: Path) -> None:
     )
     assert code == 3
     assert "unreadable: " in output
-    assert "1 samples in 1 trials" in output
+    assert "1 sample in 1 trial" in output
 
 
 def test_wrong_use_is_exit_code_2(tmp_path: Path) -> None:
