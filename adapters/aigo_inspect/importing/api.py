@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog, Trace, make_explicit
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.text.json_text import without_non_finite

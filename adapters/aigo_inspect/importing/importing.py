@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.log_import import (
     ContextChoice,
     Damage,

@@ -8,9 +8,9 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.engine.engine import RunState
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_inspect.logs.buffer import LiveSample, find_database, is_alive, open_buffer, version
 
 _HEADER = "header.json"

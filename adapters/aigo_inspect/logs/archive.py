@@ -15,9 +15,9 @@ from typing import cast
 import zstandard
 from zlib_ng import zlib_ng
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
 from aigo_inspect.logs.sources import Source
 from aigo_inspect.logs.zip_members import (
@@ -57,7 +57,7 @@ class Archive:
         self.doubtful: set[str] = set()
         """Members that were read although their own headers give them other names, which may be right."""
         self._walked: dict[str, list[Member]] | None = None
-        self._most = max(bounds.together_from, bounds.ratio * source.size)
+        self._most = bounds.most_unpacked(source.size)
         """Bytes that all members together may unpack to before none is believed any more."""
         self._mended = 0
         """Bytes that were unpacked from members that the directory is wrong about."""

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import orjson
 
-from aigo_bridge.importing.bounds import Bounds
+from aigo_bridge.access.bounds import Bounds
 
 _PATIENCE = 2.0
 """Seconds to wait for a database that is being written."""

@@ -19,9 +19,9 @@ import msgspec
 import orjson
 from msgspec import Raw, Struct
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_inspect.logs.json_salvage import IDENTITY, Span, pieces, whole

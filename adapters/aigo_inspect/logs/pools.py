@@ -27,9 +27,9 @@ from typing import Any
 
 import msgspec
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.text.json_text import dumps
 from aigo_inspect.logs.parsing import Parsed
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import zstandard
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
 from aigo_inspect.logs.sources import Source
 

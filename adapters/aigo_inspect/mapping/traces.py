@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.text.json_text import json_text
 from aigo_inspect.logs.parsing import utc

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ModelCallEvent,
@@ -25,7 +26,6 @@ from aigo_bridge.engine.protocol import Evidence, Execution
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.codec import Json, exchanges, first_trace, scorers_of, solved_records
 from aigo_bridge.execution.program import Failure
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.plan.logged_plan import logged_plan

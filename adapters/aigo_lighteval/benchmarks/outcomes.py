@@ -19,10 +19,10 @@ import numpy as np
 from datasets import Dataset  # type: ignore[import-untyped]  # has no types
 from lighteval.metrics.utils.stderr import mean_stderr
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
 from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import Damage, ImportOptions
 from aigo_bridge.importing.redaction import redaction

@@ -18,9 +18,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage
 from aigo_bridge.importing.places import Place
 from aigo_bridge.process.pool import Worker

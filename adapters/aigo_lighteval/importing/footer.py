@@ -9,9 +9,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.access.bounds import TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import TooLargeError
 from aigo_bridge.process.pool import Worker
 
 _MAGIC = b"PAR1"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import threading
 import zlib
@@ -20,6 +21,7 @@ from typing import Any, cast
 import orjson
 import zstandard
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.cassettes.tail import Tail, TailWriter, read_tail, written
 from aigo_bridge.codes import Code
@@ -36,12 +38,10 @@ FRAME_BYTES = 1 << WINDOW_LOG
 
 LINE_BYTES = 256 << 20
 """Longest line that is read."""
-GROWTH = 1000
-"""Most times its own size that a cassette may come to, beyond `GROWTH_FROM`; conversations of a thousand
-turns reach about a hundred.
-"""
-GROWTH_FROM = 1 << 30
-"""Bytes that any cassette may come to."""
+LINES_FROM = 10_000
+"""Lines that any recording may have."""
+LINE_COST = 4
+"""Bytes of the file that each line beyond `LINES_FROM` takes at least: its checksum cannot be packed."""
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _LEVEL = 3
 BATCH_BYTES = 1 << 18
@@ -251,20 +251,21 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
     Raises:
         EvidenceError: the file cannot be opened, is no cassette, or is larger than any cassette can be.
     """
+    tell = _counted(tell, path)
     # Before the file: what is packed meanwhile stands in both, and not in neither.
-    tail = read_tail(path, BATCH_BYTES + LINE_BYTES)
+    tail = read_tail(path, BATCH_BYTES, LINE_BYTES)
     num_read = 0
     # Whoever stops reading leaves no open file behind.
     with contextlib.closing(_raw_lines(path, tell)) as raw_lines:
         for number, raw in raw_lines:
             if number == 1:
-                _check_head(_parsed(raw)[0], path)
+                _check_head(_parsed(raw, path)[0], path)
                 if tail is not None and not raw.startswith(tail.cassette.encode()):
                     tail = None
             elif tail is not None and number > tail.num_before and not raw.endswith(b"\n"):
                 break  # it was being packed, and stands in the tail
             num_read = number
-            line, content = _parsed(raw)
+            line, content = _parsed(raw, path)
             if line is None:
                 _tell_no_line(raw, path, number, tell)
             else:
@@ -277,20 +278,40 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
         yield from _tail_lines(tail, num_read, tell)
 
 
+def _counted(tell: Callable[[Issue], None], path: Path) -> Callable[[Issue], None]:
+    """Tell of lines that are none, up to a number of them."""
+    numbers = itertools.count(1)
+
+    def tell_some(issue: Issue) -> None:
+        if next(numbers) > DEFAULT_BOUNDS.damaged:
+            raise _refused(f"more than {DEFAULT_BOUNDS.damaged:,} of its lines cannot be read", path)
+        tell(issue)
+
+    return tell_some
+
+
+def _refused(message: str, path: Path) -> EvidenceError:
+    return EvidenceError([Issue(message, file=str(path), code=Code.DAMAGED_CASSETTE)])
+
+
 def _tail_lines(tail: Tail, num_read: int, tell: Callable[[Issue], None]) -> Iterator[tuple[Json, bytes]]:
     """Those that do not stand in the cassette as well."""
     start = max(0, num_read - tail.num_before)
     for number, raw in enumerate(tail.lines[start:], start + 2):
-        line, content = _parsed(raw)
+        line, content = _parsed(raw, tail.path)
         if line is None:
             _tell_no_line(raw, tail.path, number, tell)
         else:
             yield line, content
 
 
-def _parsed(raw: bytes) -> tuple[Json | None, bytes]:
+def _parsed(raw: bytes, path: Path) -> tuple[Json | None, bytes]:
     """A line, and its JSON as it stands; `None`: it is none."""
     checksum, _, content = raw.rstrip(b"\n").partition(b" ")
+    try:
+        DEFAULT_BOUNDS.check_document(path.name, content)
+    except TooLargeError as error:
+        raise _refused(str(error), path) from error
     try:
         line = orjson.loads(content) if int(checksum, 16) == zlib.crc32(content) else None
     except ValueError:
@@ -323,14 +344,15 @@ def _check_head(line: Any, path: Path) -> None:
 def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int, bytes]]:
     try:
         with open_regular(path) as file:
-            most = max(GROWTH_FROM, GROWTH * os.fstat(file.fileno()).st_size)
+            packed = os.fstat(file.fileno()).st_size
+            most, most_lines = DEFAULT_BOUNDS.most_unpacked(packed), max(LINES_FROM, packed // LINE_COST)
             start = file.read(len(_MAGIC))
             file.seek(0)
             lines = io.BufferedReader(_unpacked(file), 1 << 17) if start == _MAGIC else file
             size = number = 0
             while True:
                 try:
-                    line = lines.readline(LINE_BYTES + 1)
+                    line = lines.readline(min(LINE_BYTES, most - size) + 1)
                 except zstandard.ZstdError as error:
                     message = f"damaged from here on ({error}); the rest cannot be read"
                     tell(
@@ -348,15 +370,9 @@ def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int
                 number += 1
                 size += len(line)
                 if len(line) > LINE_BYTES or size > most:
-                    raise EvidenceError(
-                        [
-                            Issue(
-                                "unpacked, it is larger than any cassette can be",
-                                file=str(path),
-                                code=Code.DAMAGED_CASSETTE,
-                            )
-                        ]
-                    )
+                    raise _refused("unpacked, it is larger than any recording can be", path)
+                if number > most_lines:
+                    raise _refused(f"it has more than {most_lines:,} lines in {packed:,} bytes", path)
                 yield number, line
     except FileNotFoundError as error:
         raise EvidenceError(

@@ -47,19 +47,23 @@ class Tail:
     """As they stand, each with its line feed; the last one may have been cut off."""
 
 
-def read_tail(path: Path, most: int) -> Tail | None:
+def read_tail(path: Path, batch: int, longest: int) -> Tail | None:
     """The tail of a cassette; `None`: there is none, or nothing in it.
 
     Args:
         path: the cassette.
-        most: bytes that are read of it; longer ones are cut off.
+        batch: bytes after which lines are packed: the line that reaches them is the last one.
+        longest: bytes of the longest line; longer ones are cut off.
     """
     file = tail_of(path)
     try:
         with open_regular(file) as opened:
-            content = opened.read(most)
+            content = opened.read(batch + longest)
     except (OSError, UsageError):
         return None
+    # What is longer than a batch is a single line.
+    if (end := content.find(b"\n", batch)) >= 0:
+        content = content[: end + 1]
     first, *lines = io.BytesIO(content).readlines() or [b""]
     try:
         head = orjson.loads(first[_CHECKSUM:])

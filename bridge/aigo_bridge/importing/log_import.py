@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode, of_import
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.importing.redaction import Redaction, redaction
 from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.json_text import dumps

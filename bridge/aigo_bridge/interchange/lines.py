@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.text.json_text import read_json, read_json_once, without_depths
 
 Json = dict[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import orjson
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
@@ -237,9 +239,12 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         with open_regular(path) as file:
             if path.suffix.lower() == ".gz":
                 with gzip.open(file) as stream:
-                    yield cast("BinaryIO", stream)
+                    size = os.fstat(file.fileno()).st_size
+                    yield DEFAULT_BOUNDS.unpacked(cast("BinaryIO", stream), size, path.name)
             else:
                 yield file
+    except TooLargeError as error:
+        raise SpecError([Issue(str(error), file=str(path), code=error.code)]) from error
     except (OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError(

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
@@ -63,7 +64,7 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
         root: folder that it, all links followed, must lie in; `None`: anywhere.
 
     Raises:
-        EvidenceError: The file cannot be opened, or its compressed form is damaged.
+        EvidenceError: The file cannot be opened, its compressed form is damaged, or it looks like a zip bomb.
     """
     import zstandard
 
@@ -71,14 +72,14 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
         with open_regular(path, root) as file:
             if path.suffix.lower() == ".gz":
                 with gzip.GzipFile(fileobj=file, mode="rb") as unzipped:
-                    yield cast("BinaryIO", unzipped)
+                    yield _bounded(cast("BinaryIO", unzipped), file, path)
             elif path.suffix.lower() == ".zst":
                 reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-                # Buffered for its lines: the reader itself has none.
-                with io.BufferedReader(cast("io.RawIOBase", reader), buffer_size=1 << 17) as lines:
-                    yield cast("BinaryIO", lines)
+                yield _bounded(cast("BinaryIO", reader), file, path)
             else:
                 yield file
+    except TooLargeError as error:
+        raise EvidenceError([Issue(str(error), file=str(path), code=error.code)]) from error
     except FileNotFoundError as error:
         raise EvidenceError(
             [Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)]
@@ -92,6 +93,10 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
         raise EvidenceError(
             [Issue(f"cannot read: {error.strerror or error}", file=str(path), code=Code.UNREADABLE_LOG)]
         ) from error
+
+
+def _bounded(stream: BinaryIO, packed: BinaryIO, path: Path) -> BinaryIO:
+    return DEFAULT_BOUNDS.unpacked(stream, os.fstat(packed.fileno()).st_size, path.name)
 
 
 def mapped(path: Path, root: Path | None = None) -> tuple[bytes | mmap.mmap, EvidenceError | None]:
@@ -113,6 +118,8 @@ def mapped(path: Path, root: Path | None = None) -> tuple[bytes | mmap.mmap, Evi
             with open_for_reading(path, root) as file:
                 shutil.copyfileobj(file, unpacked, 1 << 16)
         except EvidenceError as error:
+            if error.code == Code.LOG_TOO_LARGE:
+                raise
             damage = error
         unpacked.flush()
         return _map(unpacked), damage

@@ -24,6 +24,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
@@ -262,7 +263,14 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
             entries = _entries(path, archive)
             manifest = _manifest(path, archive)
             findings = [*_unpacked(archive, entries, manifest["members"], folder)]
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (
+        TooLargeError,
+        zipfile.BadZipFile,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         raise EvidenceError(
             [Issue(f"cannot be read as a bundle: {error}", file=str(path), code=Code.BROKEN_BUNDLE)]
         ) from error
@@ -289,13 +297,15 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
 def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     entries = archive.infolist()
     problem = None
+    most = min(MOST_BYTES, DEFAULT_BOUNDS.most_unpacked(path.stat().st_size))
     if len(entries) > MOST_MEMBERS:
         problem = f"it has {len(entries):,} members, expected at most {MOST_MEMBERS:,}"
-    elif sum(entry.file_size for entry in entries) > MOST_BYTES:
-        problem = f"its members have more than {MOST_BYTES:,} bytes"
+    elif sum(entry.file_size for entry in entries) > most:
+        problem = f"its members have more than {most:,} bytes"
     elif len({entry.filename for entry in entries}) < len(entries):
         problem = "a member stands in it twice"
     for entry in entries:
+        DEFAULT_BOUNDS.check_member(entry.filename, entry.file_size, entry.compress_size)
         name = PurePosixPath(entry.filename)
         kind = entry.external_attr >> 28
         if (
@@ -317,7 +327,9 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
         with archive.open(MANIFEST) as file:
-            manifest = read_json(file.read(LARGEST_MANIFEST))
+            text = file.read(LARGEST_MANIFEST)
+        DEFAULT_BOUNDS.check_document(MANIFEST, text)
+        manifest = read_json(text)
     except KeyError as error:
         raise EvidenceError(
             [Issue(f"it has no {MANIFEST}: it is no bundle", file=str(path), code=Code.BROKEN_BUNDLE)]
@@ -343,9 +355,12 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
 def _unpacked(
     archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], members: Mapping[str, Any], folder: Path
 ) -> Iterator[Finding]:
-    """Unpack the members; what is not as it was bundled is told."""
+    """Unpack the members that the manifest lists; whatever is not as it was bundled becomes a finding."""
     for entry in entries:
         if entry.filename == MANIFEST:
+            continue
+        if entry.filename not in members:
+            yield Finding("was added to the bundle", file=entry.filename)
             continue
         target = folder / entry.filename
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -361,10 +376,7 @@ def _unpacked(
         except zipfile.BadZipFile as error:
             yield Finding(f"cannot be unpacked: {error}", file=entry.filename)
             continue
-        expected = members.get(entry.filename)
-        if expected is None:
-            yield Finding("was added to the bundle", file=entry.filename)
-        elif expected != digest.hexdigest():
+        if members[entry.filename] != digest.hexdigest():
             yield Finding("is not the file that was bundled: its digest is another", file=entry.filename)
     for name in members.keys() - {entry.filename for entry in entries}:
         yield Finding("was removed from the bundle", file=name)

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 
 from aigo_bridge.cassettes import container
 from aigo_bridge.cassettes.container import CassetteWriter, cassette_lines
+from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 
 HEAD = {"cassette": 1}
@@ -166,17 +169,57 @@ def test_no_file_and_a_pipe(tmp_path: Path) -> None:
         lines_of(tmp_path / "pipe")
 
 
-@pytest.mark.parametrize("bound", ["LINE_BYTES", "GROWTH_FROM"])
-def test_a_bomb_is_refused_and_never_unpacked_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
-) -> None:
-    head = b"%08x %s\n" % (zlib.crc32(b'{"cassette":1}'), b'{"cassette":1}')
-    lines = b"x" * (1 << 22) if bound == "LINE_BYTES" else b"x\n" * (1 << 21)
-    (tmp_path / "c").write_bytes(zstandard.compress(head + lines))
-    monkeypatch.setattr(container, bound, 1 << 16)
-    monkeypatch.setattr(container, "GROWTH", 2)
-    with pytest.raises(EvidenceError, match="larger than any cassette"):
-        lines_of(tmp_path / "c")
+LINE = b"%08x %s\n" % (zlib.crc32(b'{"cassette":1}'), b'{"cassette":1}')
+DENSE = b'{"call":1,"x":[' + b"[]," * 8_000_000 + b"[]]}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (b"\n" * 50_000_000, "more than 10,000"),
+        (b"x\n" * 12_000, "more than 10,000 lines in"),
+        (LINE * 12_000, "more than 10,000 lines in"),
+        (b"x" * 140_000_000, "larger than any recording"),
+        (b"x" * 70_000_000 + b"\n" + b"y" * 70_000_000, "larger than any recording"),
+        (b"%08x %s\n" % (zlib.crc32(DENSE), DENSE), "hardly anything but brackets"),
+    ],
+    ids=["empty lines", "bad lines", "equal lines", "one line", "two lines", "brackets"],
+)
+def test_a_small_file_that_stands_for_much_is_refused(tmp_path: Path, lines: bytes, problem: str) -> None:
+    (tmp_path / "c").write_bytes(zstandard.compress(LINE + lines))
+    assert (tmp_path / "c").stat().st_size < 30_000
+    del lines
+    tracemalloc.start()
+    start = time.process_time()
+    try:
+        with pytest.raises(EvidenceError, match=problem):
+            lines_of(tmp_path / "c")
+        assert tracemalloc.get_traced_memory()[1] < 300 << 20
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("bad", [b"\n", b"x\n", b"00000000 {}\n"])
+def test_bad_lines_are_told_up_to_a_number_of_them(tmp_path: Path, bad: bytes) -> None:
+    path = tmp_path / "c"
+    path.write_bytes(LINE + bad * 9_000)
+    assert len(lines_of(path)[1]) == 9_000
+    path.write_bytes(LINE + bad * 60_000)
+    with pytest.raises(EvidenceError, match=r"more than 1\d,000 (of its )?lines"):
+        lines_of(path)
+
+
+def test_a_tail_of_empty_lines_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "c", 1)
+    head = orjson.dumps({"tail": 2, "of": LINE[:8].decode()})
+    tail_of(path).write_bytes(b"%08x %s\n" % (zlib.crc32(head), head) + b"\n" * 2_000_000)
+    with pytest.raises(EvidenceError, match="more than 10,000 of its lines"):
+        lines_of(path)
+
+
+def test_many_short_calls_are_no_bomb(tmp_path: Path) -> None:
+    assert len(lines_of(written(tmp_path / "c", 30_000))[0]) == 30_002
 
 
 def test_a_window_of_gigabytes_is_refused(tmp_path: Path) -> None:

@@ -276,3 +276,10 @@ def test_damaged_bytes_are_errors_and_never_exceptions(
     path.write_bytes(b"\n" + line[:place] + junk + line[place:] + b"\n" + line.replace(b"001", b"002"))
     valid, _ = validate_file(path)
     assert "arith_002" in [task.task_id for task in valid]
+
+
+def test_packed_records_that_stand_for_gigabytes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl.gz"
+    path.write_bytes(gzip.compress(b"x" * 140_000_000, 1))
+    with pytest.raises(SpecError, match="looks like a zip bomb"):
+        validate_file(path)

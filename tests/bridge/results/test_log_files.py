@@ -20,8 +20,9 @@ from tests.bridge.results.logs import frame, sample, text_of_log, whole
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.results import SamplePart, read_log, write_log
+from aigo_bridge.results import LogReader, SamplePart, read_log, write_log
 from aigo_bridge.results.json_pieces import JsonSyntaxError, Piece, pieces
+from aigo_bridge.results.log_files import mapped
 
 SUFFIXES = [".json", ".json.gz", ".json.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst"]
 ODD_TEXTS = ["é\n\u2028😀", "a" * 3000, '}, {"sample_id":', "]}", '"\\', "\x00"]
@@ -566,3 +567,17 @@ def test_a_compressed_log_that_is_damaged_gives_its_samples_first(tmp_path: Path
 
     assert found == samples[: len(found)]
     assert len(found) > 50
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_packed_bomb_is_refused_without_filling_the_disk(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"r.tasklog.json{suffix}"
+    text = b'{"x":"' + b"x" * 140_000_000
+    path.write_bytes(gzip.compress(text, 1) if suffix == ".gz" else zstandard.compress(text))
+    for read in (
+        lambda: mapped(path),
+        lambda: LogReader(path).frame(),
+        lambda: list(LogReader(path).parts()),
+    ):
+        with pytest.raises(EvidenceError, match="looks like a zip bomb"):
+            read()

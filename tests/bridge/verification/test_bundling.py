@@ -70,6 +70,31 @@ def test_bounds_hold_before_anything_is_unpacked(
         open_bundle(bundle, tmp_path / "a")
 
 
+def test_a_member_that_the_manifest_does_not_list_is_not_unpacked(bundle: Path, tmp_path: Path) -> None:
+    opened = open_bundle(with_member(bundle, "result/added.bin", b"x" * 5_000), tmp_path / "a")
+    assert [(finding.file, finding.message) for finding in opened.findings] == [
+        ("result/added.bin", "was added to the bundle")
+    ]
+    assert not (tmp_path / "a" / "result" / "added.bin").exists()
+
+
+@pytest.mark.parametrize("members", [[1 << 30], [30 << 20] * 10])
+def test_a_zip_bomb_is_refused_before_anything_is_unpacked(
+    members: list[int], bundle: Path, tmp_path: Path
+) -> None:
+    """One member of 1 GB that is not listed; and ten that are each below every bound."""
+    with zipfile.ZipFile(bundle, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for number, size in enumerate(members):
+            with archive.open(f"log/bomb{number}", "w", force_zip64=True) as file:
+                for _ in range(size >> 20):
+                    file.write(bytes(1 << 20))
+    (tmp_path / "a").mkdir()
+    with pytest.raises(EvidenceError, match=r"looks like a zip bomb|members have more than"):
+        open_bundle(bundle, tmp_path / "a")
+    assert list((tmp_path / "a").iterdir()) == []
+    assert verify_any(bundle, Materials()).exit_code == 1
+
+
 def test_equal_contents_are_equal_bytes(bundle: Path, tmp_path: Path) -> None:
     write_bundle(Contents(tmp_path / "r.tasklog.json", Materials()), tmp_path / "c.zip")
     assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()

@@ -161,10 +161,10 @@ def import_logs(
     Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read
     or written.
     """
+    from aigo_bridge.access.bounds import DEFAULT_BOUNDS
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import load_logs, logs_by_engine
     from aigo_bridge.errors import MissingEngineError, UsageError
-    from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
     from aigo_bridge.importing.log_import import SEVERAL_RESULTS, ImportOptions
 
     reports = ImportReports(as_json)

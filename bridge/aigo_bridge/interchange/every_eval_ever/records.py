@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.log_import import Damage, LossReport
 from aigo_bridge.importing.places import Place

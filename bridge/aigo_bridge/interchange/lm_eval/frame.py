@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import Damage, LossReport
 from aigo_bridge.interchange.lm_eval.header import Header, score_name
 from aigo_bridge.interchange.lm_eval.locate import Run

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.places import Place
 from aigo_bridge.importing.redaction import Redaction

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import Damage
 from aigo_bridge.importing.places import Place
 from aigo_bridge.interchange.lines import line_at, numbered_lines, object_of

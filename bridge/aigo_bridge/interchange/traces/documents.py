@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.access.opening import IrregularFileError, OutsideRootError, open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.importing.log_import import Damage, LossReport
 from aigo_bridge.importing.redaction import Redaction, redaction
 from aigo_bridge.text.json_text import TOO_DEEP, read_json, without_depths, without_non_finite

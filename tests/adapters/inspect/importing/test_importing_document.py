@@ -10,7 +10,7 @@ import pytest
 from tests.support.commands import REPOSITORY
 
 import aigo_inspect
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 
 DOCUMENT = (REPOSITORY / "docs" / "importing.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)

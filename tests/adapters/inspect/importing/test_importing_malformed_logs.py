@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.inspect_logs import malformed
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import ImportReport
 from aigo_bridge.results import read_log
 from aigo_inspect.importing.importing import ImportOptions, import_file

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import redaction
 from aigo_inspect.importing.api import import_log

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import import_file
 from aigo_inspect.logs.json_salvage import pieces

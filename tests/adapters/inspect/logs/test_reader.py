@@ -13,9 +13,9 @@ import orjson
 import pytest
 import zstandard
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.logs.archive import Archive

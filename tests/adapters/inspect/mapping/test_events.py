@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 from tests.adapters.inspect.mapping.test_records import lenient, strict, texts
 
+from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.dtypes import SolverTrace
-from aigo_bridge.importing.bounds import Bounds, TooLargeError
 from aigo_bridge.importing.log_import import ImportReport, LossReport
 from aigo_bridge.results import read_log
 from aigo_inspect.importing.importing import ImportOptions, import_file

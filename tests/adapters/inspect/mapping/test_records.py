@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.inspect_logs.malformed import ODD_VALUES, changed
 
+from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import Bounds
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction, redaction
 from aigo_inspect.importing.importing import ImportOptions, import_file

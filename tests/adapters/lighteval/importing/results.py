@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_lighteval.importing.importing import run_import
 

@@ -10,9 +10,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 import pytest
 
+from aigo_bridge.access.bounds import TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import TooLargeError
 from aigo_bridge.process.pool import Worker
 from aigo_lighteval.importing import footer
 from aigo_lighteval.importing.footer import RowGroup, read_footer

@@ -16,10 +16,10 @@ from tests.bridge.interchange.every_eval_ever.test_exporting import message, res
 from tests.bridge.interchange.lm_eval.results import RELEASES
 from tests.support.commands import Run
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.registry import logs_at, native_files
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.interchange.every_eval_ever.exporting import export_result
 from aigo_bridge.interchange.every_eval_ever.importing import EveryEvalEver

@@ -20,9 +20,9 @@ from tests.bridge.interchange.lm_eval.results import (
 )
 from tests.support.commands import Run
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.engine.registry import load_logs, logs_at, native_files
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS
 from aigo_bridge.results.validating import validate_log
 
 

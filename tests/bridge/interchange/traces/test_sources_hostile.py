@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.dtypes import Trace
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.interchange.traces.documents import Reading
 from aigo_bridge.interchange.traces.sources import SOURCES, read_traces

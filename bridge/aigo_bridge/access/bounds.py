@@ -1,16 +1,19 @@
-"""How much a log may ask of the machine before it is refused.
+"""How much a log, recording, bundle or other packed file may ask of the machine before it is refused.
 
-Logs come from strangers. The defaults let every real log through that we know of (the largest single sample
+They come from strangers. The defaults let every real log through that we know of (the largest single sample
 reported to Inspect's tracker is about 4 GB) and stop a zip bomb before anything is unpacked.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any, BinaryIO, cast
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
@@ -102,6 +105,22 @@ class Bounds:
                 " it looks like a zip bomb (raise the bound 'ratio' if the log is yours)"
             )
 
+    def most_unpacked(self, packed: int) -> int:
+        """Return the bytes that a compressed file, or all members of an archive, may unpack to.
+
+        Args:
+            packed: size of the file in bytes.
+        """
+        return max(self.together_from, int(min(self.ratio * max(packed, 1), sys.maxsize)))
+
+    def unpacked(self, stream: BinaryIO, packed: int, name: str) -> BinaryIO:
+        """Return what a compressed file of `packed` bytes contains, as long as that is in proportion.
+
+        Reading from it raises `TooLargeError`.
+        """
+        counted = _Counted(stream, self.most_unpacked(packed), name)
+        return cast("BinaryIO", io.BufferedReader(counted, buffer_size=1 << 17))
+
     def check_count(self, what: str, count: int, size: int, where: str = "the sample") -> None:
         """Refuse a sample, or log, of `size` bytes (0: unknown) with too many, and too small, events or
         messages.
@@ -142,6 +161,26 @@ class Bounds:
     def deadline(self) -> float:
         """The moment on the monotonic clock at which a log that starts now has used up its time."""
         return time.monotonic() + self.seconds
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, stream: BinaryIO, most: int, name: str):
+        self._stream, self._most, self._name = stream, most, name
+        self._read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._stream.read(len(buffer))
+        self._read += len(part)
+        if self._read > self._most:
+            raise TooLargeError(
+                f"{self._name!r} unpacks to more than {self._most:,} bytes: it looks like a zip bomb"
+                " (if the file is yours, decompress it first)"
+            )
+        buffer[: len(part)] = part
+        return len(part)
 
 
 _LARGE = 16 << 20
