@@ -95,7 +95,11 @@ def manual() -> str:
         described = inspect.cleandoc(command.help or "").split("\n\n")
         lines += [f".SS {text(verb)}", synopsis(verb, command)]
         for paragraph in described:
-            lines += [".PP", text(paragraph)]
+            lines.append(".PP")
+            if paragraph.startswith("\b"):
+                lines += [".nf", *map(text, paragraph.splitlines()[1:]), ".fi"]
+            else:
+                lines.append(text(paragraph))
         lines += options(command)
     lines.append(".SH EXIT STATUS")
     for code, meaning in CODES.items():

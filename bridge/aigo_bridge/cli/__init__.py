@@ -10,72 +10,63 @@ from typer.core import TyperGroup
 
 from aigo_bridge.cli.options import VERB
 
-VERBS: dict[str, tuple[str, str]] = {
-    "init": ("aigo_bridge.cli.verbs.projects.init", "Begin a project that runs at once, offline."),
-    "new": ("aigo_bridge.cli.verbs.projects.new", "Add a task, a scorer or a data set to a project."),
-    "run": ("aigo_bridge.cli.verbs.run", "Run an AI GO task on an engine and write its evidence."),
-    "merge": ("aigo_bridge.cli.verbs.merge", "Merge the shards of a run into the results of one run."),
-    "explain": ("aigo_bridge.cli.verbs.explain", "Show every prompt of a task without calling a model."),
-    "import": ("aigo_bridge.cli.verbs.import_logs", "Turn an engine's logs into AI GO evidence."),
-    "lake": (
-        "aigo_bridge.cli.verbs.looking.lake",
-        "Look after a lake: what is in it, whether it is whole, compact it.",
-    ),
-    "export": ("aigo_bridge.cli.verbs.export", "Write a task as an engine's files, or a result as its log."),
-    "convert": ("aigo_bridge.cli.verbs.convert", "Convert task records or a benchmark to an AI GO task."),
-    "generate": ("aigo_bridge.cli.verbs.generate", "Make the rows of a generated data set."),
-    "validate": (
-        "aigo_bridge.cli.verbs.validate",
-        "Validate tasks, run files, data sets, models and result logs.",
-    ),
-    "score": (
-        "aigo_bridge.cli.verbs.score",
-        "Score stored outputs again, without calling the evaluated model.",
-    ),
-    "stats": ("aigo_bridge.cli.verbs.stats", "Show a result's numbers with intervals and denominators."),
-    "compare": ("aigo_bridge.cli.verbs.compare", "Compare results sample by sample: is the new one better?"),
-    "check": ("aigo_bridge.cli.verbs.check", "Hold a result against rules, for CI."),
-    "parity": (
-        "aigo_bridge.cli.verbs.parity",
-        "Write a certificate that engines make the same of the same answers.",
-    ),
-    "power": ("aigo_bridge.cli.verbs.power", "Say how many samples and trials a difference needs."),
-    "report": ("aigo_bridge.cli.verbs.report", "Write results as a page to look at, offline."),
-    "view": (
-        "aigo_bridge.cli.verbs.looking.view",
-        "Look at a folder in the browser: results, logs, runs that go on, comparisons.",
-    ),
-    "show": ("aigo_bridge.cli.verbs.looking.show", "Show samples of a result in the terminal."),
-    "table": (
-        "aigo_bridge.cli.verbs.looking.table",
-        "Write samples, scores or metrics of results as CSV, XLSX, Parquet or JSONL.",
-    ),
-    "plot": ("aigo_bridge.cli.verbs.looking.plot", "Draw results as charts for papers, in SVG or PNG."),
-    "sql": ("aigo_bridge.cli.verbs.looking.sql", "Ask results in SQL."),
-    "verify": (
-        "aigo_bridge.cli.verbs.proving.verify",
-        "Check a result: was it altered, do its numbers follow?",
-    ),
-    "attest": ("aigo_bridge.cli.verbs.proving.attest", "Sign what a result says, or prove one sample of it."),
-    "bundle": (
-        "aigo_bridge.cli.verbs.proving.bundle",
-        "Put a result and all that it is checked against into one file.",
-    ),
-    "probe": (
-        "aigo_bridge.cli.verbs.proving.probe",
-        "Change stored outputs, and say which scorers should have noticed, or should not have.",
-    ),
-    "lsp": (
-        "aigo_bridge.cli.verbs.projects.lsp",
-        "Serve an editor: problems, completion, meanings, prompts of rows.",
-    ),
-    "schema": ("aigo_bridge.cli.verbs.schema", "Print the JSON Schema of a kind of file."),
-    "upgrade": ("aigo_bridge.cli.verbs.upgrade", "Rewrite old spellings in the current form."),
-    "error": ("aigo_bridge.cli.verbs.looking.error", "Say what the code of an error means, and what to do."),
-    "doctor": ("aigo_bridge.cli.verbs.doctor", "Check the engines and their versions."),
-    "list": ("aigo_bridge.cli.verbs.list", "List the tasks that come with aigo-bridge."),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Get started": {
+        "init": ("projects.init", "Create a project that you can run at once, offline."),
+        "new": ("projects.new", "Add a task, a scorer or a dataset to a project."),
+        "list": ("list", "List the tasks that come with aigo-bridge."),
+        "validate": ("validate", "Validate tasks, run files, datasets, models and result logs."),
+        "explain": ("explain", "Show every prompt of a task without calling a model."),
+        "doctor": ("doctor", "Check engines, versions and plug-ins."),
+    },
+    "Run": {
+        "run": ("run", "Run a task, run file or benchmark, and write its evidence."),
+        "score": ("score", "Score stored answers again, without calling the evaluated model."),
+        "merge": ("merge", "Merge the shards of a run into one result."),
+        "generate": ("generate", "Create the rows of a generated dataset."),
+    },
+    "View results": {
+        "show": ("looking.show", "Show samples of a result in the terminal."),
+        "report": ("report", "Write results as one offline HTML page."),
+        "view": ("looking.view", "Browse a folder of results, logs and runs in progress."),
+        "table": ("looking.table", "Write samples, scores or metrics as CSV, XLSX, Parquet or JSONL."),
+        "sql": ("looking.sql", "Query results in SQL."),
+        "plot": ("looking.plot", "Draw results as charts for papers, in SVG or PNG."),
+    },
+    "Compare": {
+        "stats": ("stats", "Show metrics with confidence intervals and sample counts."),
+        "compare": ("compare", "Compare results sample by sample."),
+        "check": ("check", "Check a result against rules, for CI."),
+        "power": ("power", "Estimate how many samples and trials a difference needs."),
+    },
+    "Move between formats": {
+        "import": ("import_logs", "Convert engine logs to AI GO evidence."),
+        "export": ("export", "Write a task or result in the format of an engine or tool."),
+        "convert": ("convert", "Convert task records or a benchmark to an AI GO task."),
+        "lake": ("looking.lake", "List, verify or compact a lake of imported logs."),
+    },
+    "Trust": {
+        "verify": ("proving.verify", "Check that a result was not altered and that its metrics follow."),
+        "attest": ("proving.attest", "Sign a result, or disclose one of its samples."),
+        "bundle": ("proving.bundle", "Pack a result and everything that proves it into one file."),
+        "probe": ("proving.probe", "Change stored answers to test whether scorers notice."),
+        "parity": ("parity", "Certify that engines give the same metrics for the same answers."),
+    },
+    "Tools": {
+        "schema": ("schema", "Print the JSON Schema of a kind of file."),
+        "upgrade": ("upgrade", "Replace deprecated syntax in a task file."),
+        "error": ("looking.error", "Explain an error code and its fix."),
+        "lsp": ("projects.lsp", "Start the language server for your editor."),
+    },
 }
-"""Verb → (module with a Typer `app` of one command, help line)."""
+"""Group of the help → verb → (module with a Typer `app` of one command, help line)."""
+
+VERBS: dict[str, tuple[str, str]] = {
+    verb: (f"aigo_bridge.cli.verbs.{module}", line)
+    for group in GROUPS.values()
+    for verb, (module, line) in group.items()
+}
+"""Verb → (module, help line)."""
 
 
 class LazyGroup(TyperGroup):
@@ -151,9 +142,10 @@ class LazyGroup(TyperGroup):
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The verbs' help lines, from the table."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+        """Write the help lines of the verbs, group by group."""
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb.ljust(_WIDEST), line) for verb, (_, line) in group.items()])
 
 
 def _verb_app(name: str) -> typer.Typer | None:
@@ -168,6 +160,8 @@ def _verb_app(name: str) -> typer.Typer | None:
         plugin: typer.Typer | None = load("verbs", name, typer.Typer)
     return plugin
 
+
+_WIDEST = max(map(len, VERBS))
 
 VERBOSITY = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
 """How much is said, for every verb."""
@@ -196,7 +190,8 @@ def _without_verbosity(command: Any, words: list[str]) -> tuple[list[str], set[s
 
 app = typer.Typer(
     cls=LazyGroup,
-    help="AI GO evaluation tasks on Inspect AI and lighteval; engine logs as AI GO evidence.",
+    help="Run AI GO evaluation tasks on Inspect AI and lighteval, and turn engine logs into AI GO evidence.",
+    epilog="`aigo-bridge COMMAND --help` shows the options of a command. `doctor` lists plug-ins.",
     no_args_is_help=True,
     **{**VERB, "add_completion": True},
 )
@@ -216,13 +211,13 @@ def options(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
     quiet: bool = typer.Option(
-        False, "--quiet", "-q", help="No progress and no notes; of any verb, and also behind it."
+        False, "--quiet", "-q", help="Print no progress and no notes. Also allowed after any command."
     ),
     verbose: bool = typer.Option(
         False,
         "--verbose",
         "-v",
-        help="Each sample and each retry of a run, and defaults; also behind a verb.",
+        help="Print each sample, retry and project default. Also allowed after any command.",
     ),
 ) -> None:
     """Options of the command itself."""

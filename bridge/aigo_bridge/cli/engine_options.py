@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from typer.core import TyperCommand
+from aigo_bridge.cli.options import VerbCommand
 
 Value = Literal["required", "optional", "none"]
 
@@ -17,7 +17,7 @@ MORE = "--more"
 """Hidden option that carries each task after the first."""
 
 
-class RunCommand(TyperCommand):
+class RunCommand(VerbCommand):
     """`run`, which for an engine's own benchmark also takes the options of that engine's command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

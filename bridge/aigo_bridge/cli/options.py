@@ -4,13 +4,14 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from aigo_bridge.codes import Code
 
@@ -33,6 +34,39 @@ VERB: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "context_settings": HELP_NAMES,
 }
+
+
+class VerbCommand(TyperCommand):
+    """A verb whose help has panels and a list of exit codes."""
+
+    panels: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Title of a panel → its options, by their parameters' names; other options come last."""
+    exit_codes: ClassVar[Mapping[str, str]] = {}
+    """Exit code → its meaning."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, panel by panel."""
+        rows: dict[str, dict[str, tuple[str, str]]] = {"argument": {}, "option": {}}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                rows[parameter.param_type_name][str(parameter.name)] = record
+        options = rows["option"]
+        panels = [(title, [options.pop(name) for name in names]) for title, names in self.panels.items()]
+        for title, records in (
+            ("Arguments", list(rows["argument"].values())),
+            *panels,
+            ("Options", list(options.values())),
+        ):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the exit codes."""
+        if self.exit_codes:
+            with formatter.section("Exit codes"):
+                formatter.write_dl(list(self.exit_codes.items()))
 
 
 def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
@@ -64,31 +98,42 @@ def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], C
 
 ConfigOption = Annotated[
     list[str] | None,
-    typer.Option("--config", metavar="KEY=VALUE", help="Value for a parameter of the task. Repeatable."),
+    typer.Option(
+        "--config", metavar="KEY=VALUE", help="Value of a task parameter, e.g. language=de. Repeatable."
+    ),
 ]
 
 DatasetOption = Annotated[
     list[str] | None,
-    typer.Option("--dataset", metavar="KEY=FILE", help="File of a data set. Repeatable."),
+    typer.Option(
+        "--dataset",
+        metavar="KEY=FILE",
+        help="File for a dataset key: rows or dataset YAML, e.g. capitals=rows.csv. Repeatable.",
+    ),
 ]
 
 RootOption = Annotated[
     Path | None,
-    typer.Option("--root", metavar="DIR", help="Folder that the task's files may reach. [its project]"),
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Folder that the files of the task may read from. [default: the project folder]",
+    ),
 ]
 
 BadTasksOption = Annotated[
     bool,
-    typer.Option("--allow-bad-tasks", help="Of a file of task records, leave invalid ones out."),
+    typer.Option("--allow-bad-tasks", help="Skip invalid task records of a JSONL file."),
 ]
 
 SamplesAtATimeOption = Annotated[
-    int | None, typer.Option("--max-samples", min=1, metavar="N", help="Samples in flight at a time.")
+    int | None,
+    typer.Option(
+        "--max-samples", min=1, metavar="N", help="Maximum number of samples in progress at the same time."
+    ),
 ]
 
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print a machine-readable summary instead of tables.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON summary instead of tables.")]
 
 
 # What a task may take
@@ -152,8 +197,8 @@ EnvOption = Annotated[
         "--env",
         metavar="NAME",
         callback=_allow_variables,
-        help="Environment variable that the task's files may read as $NAME; never one that holds a secret. "
-        "Repeatable.",
+        help="Environment variable that the files of the task may read as $NAME. Variables with "
+        "secrets are refused. Repeatable.",
     ),
 ]
 
@@ -164,8 +209,8 @@ AllowUrlOption = Annotated[
         "--allow-url",
         metavar="HOST|ORIGIN|ADDRESS",
         callback=_allow_addresses,
-        help="Fetch rows also from this host, in whatever network it is, e.g. http://127.0.0.1:8000, or from "
-        "this place in object storage, e.g. s3://team/data. Repeatable.",
+        help="Also read rows from this host, even in a private network, e.g. "
+        "http://127.0.0.1:8000, or from object storage, e.g. s3://team/data. Repeatable.",
     ),
 ]
 AllowFileOption = Annotated[
@@ -174,7 +219,7 @@ AllowFileOption = Annotated[
         "--allow-file",
         metavar="PATH",
         callback=_allow_files,
-        help="Let the task's files read this hidden file, key file or file ignored by git, or those in this "
+        help="Also let the files of the task read this hidden file, key file, git-ignored file or "
         "folder, e.g. out/rows.jsonl. Repeatable.",
     ),
 ]
@@ -183,7 +228,7 @@ NetworkOption = Annotated[
     typer.Option(
         "--network/--no-network",
         callback=_allow_network,
-        help="Whether rows of data sets are fetched from public addresses and hubs.",
+        help="Fetch rows of datasets from public addresses and hubs.",
     ),
 ]
 
@@ -229,9 +274,9 @@ SnippetsOption = Annotated[
     typer.Option(
         "--snippets",
         metavar="jailed|worker|in-process",
-        help="How far the author's Python is confined: no network, no files but the system's; a process "
-        "that cannot look into others; not at"
-        " all, for debugging your own code. [the strictest that can be had, at least worker]",
+        help="Confinement of Python in the task: jailed (no network, only system files), worker (a "
+        "separate process) or in-process (none; for debugging your own code). [default: the "
+        "strictest that this machine supports, at least worker]",
     ),
 ]
 
@@ -240,8 +285,8 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="network",
-        help="Let the author's code have what its task says that it needs; remembered for that task as it "
-        "is now.",
+        help="Grant the Python in the task the network access that the task asks for. Remembered "
+        "until the task changes.",
     ),
 ]
 

@@ -44,6 +44,39 @@ NOT_FOR_BENCHMARKS = (
 """Options that say nothing to an engine's own benchmark."""
 
 
+PANELS = {
+    "Model": ("model", "model_map", "model_url"),
+    "Task and data": (
+        "config",
+        "dataset",
+        "vary",
+        "full",
+        "data_dir",
+        "task_args",
+        "custom_tasks",
+        "allow_bad_tasks",
+    ),
+    "Samples": ("num_samples", "subsampling", "num_trials", "sample_id"),
+    "Output": ("out", "report", "as_json", "progress"),
+    "Engine": ("engine", "max_connections", "max_samples"),
+    "Resume and replay": ("resume", "cache", "record", "replay"),
+    "Limits": ("fail_on_error", "time_limit", "token_limit", "cost_limit"),
+    "Security": ("root", "network", "allow_url", "allow_file", "env", "snippets", "allow"),
+    "Distributed": (
+        "shard",
+        "on",
+        "ray_address",
+        "workers",
+        "piece_rows",
+        "pieces",
+        "model_replicas",
+        "gpus_per_replica",
+        "replica_command",
+    ),
+}
+"""Title of a panel of the help → its options."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(ClusterOptions):
     """What the user wants run, and how."""
@@ -52,9 +85,9 @@ class RunOptions(ClusterOptions):
         str,
         typer.Argument(
             metavar="TASK",
-            help="Task file (YAML, or JSONL task records), the name of a shipped task, a run file (all its "
-            "specifications), `RUN_FILE#SPECIFICATION`, or an engine's own"
-            " benchmark: `inspect:NAME`, `inspect:FILE.py@TASK`, `lighteval:TASK|SHOTS`.",
+            help="Task file (YAML or JSONL task records), shipped task (aigo_tasks/gsm8k), run file, "
+            "RUN_FILE#SPECIFICATION, or benchmark of an engine: inspect:NAME, "
+            "inspect:FILE.py@TASK, lighteval:TASK|SHOTS.",
         ),
     ]
     model: Annotated[
@@ -62,8 +95,8 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--model",
             metavar="MODEL[,MODEL]",
-            help="Model under evaluation: openai/…, anthropic/…, ollama/…, hf/…, or scripted/FILE. Of"
-            " several, each runs in DIR/<model>, and they are compared.",
+            help="Model to evaluate, e.g. openai/gpt-4.1-mini, anthropic/…, ollama/…, hf/… or "
+            "scripted/FILE. Several models each run in DIR/<model> and are compared.",
         ),
     ] = None
     model_map: Annotated[
@@ -71,7 +104,8 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--model-map",
             metavar="KEY=MODEL",
-            help="Which model an AI GO model key of the task stands for. Repeatable.",
+            help="Model to use for an AI GO model key of the task, e.g. judge=openai/gpt-4.1-mini. "
+            "Repeatable.",
         ),
     ] = None
     config: Annotated[
@@ -79,7 +113,8 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--config",
             metavar="KEY=VALUE",
-            help="Value for a parameter of the task, or of the run file's evaluation. Repeatable.",
+            help="Value of a task parameter, or of a parameter of the run file, e.g. language=de. "
+            "Repeatable.",
         ),
     ] = None
     vary: Annotated[
@@ -87,8 +122,8 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--vary",
             metavar="KEY=VALUE,VALUE",
-            help="Run with each of these values of a parameter, in DIR/<key>=<value>, and compare; a file"
-            " with text (.md, .txt …) stands for its text. Repeatable.",
+            help="Run once for each value of a parameter, in DIR/<key>=<value>, and compare the "
+            "results. The name of a text file (.md, .txt …) means its text. Repeatable.",
         ),
     ] = None
     dataset: Annotated[
@@ -96,14 +131,15 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--dataset",
             metavar="KEY=FILE",
-            help="File of a data set: rows, or a data set's YAML. Repeatable.",
+            help="File for a dataset key: rows (JSONL, CSV …) or dataset YAML, e.g. capitals=rows.csv. "
+            "Repeatable.",
         ),
     ] = None
     full: Annotated[
         bool,
         typer.Option(
             "--full",
-            help="Take the real rows from the Hugging Face hub, in place of a shipped task's sample data.",
+            help="Use the real rows from the Hugging Face hub instead of the sample rows of a shipped task.",
         ),
     ] = False
     task_args: Annotated[
@@ -112,7 +148,7 @@ class RunOptions(ClusterOptions):
             "--task-arg",
             "-T",
             metavar="NAME=VALUE",
-            help="Parameter of an engine's own benchmark. Repeatable.",
+            help="Parameter of an engine's benchmark. Repeatable.",
         ),
     ] = None
     data_dir: Annotated[
@@ -120,41 +156,47 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--data-dir",
             metavar="DIR",
-            help="Rows in place of a hub's, DIR/<split>.jsonl (or .parquet, .csv): of a lighteval task,"
-            " or with --full.",
+            help="Folder with local rows instead of those on a hub: DIR/<split>.jsonl, .parquet or "
+            ".csv. For lighteval tasks and for --full.",
         ),
     ] = None
     custom_tasks: Annotated[
         Path | None,
         typer.Option(
-            "--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks (TASKS_TABLE)."
+            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
         ),
     ] = None
     num_samples: Annotated[
         int | None,
-        typer.Option("--num-samples", "-n", "--limit", min=1, metavar="N", help="Run on N samples only."),
+        typer.Option("--num-samples", "-n", "--limit", min=1, metavar="N", help="Number of samples to run."),
     ] = None
     subsampling: Annotated[
         str | None,
         typer.Option(
-            "--subsampling", metavar="head|random", help="Which N: the first, or a fixed random choice."
+            "--subsampling",
+            metavar="head|random",
+            help="How to choose these samples: the first ones, or a fixed random choice. [default: head]",
         ),
     ] = None
     num_trials: Annotated[
         int | None,
         typer.Option(
-            "--num-trials", "--epochs", min=1, metavar="N", help="Solve and score each sample N times."
+            "--num-trials",
+            "--epochs",
+            min=1,
+            metavar="N",
+            help="Number of times to solve and score each sample.",
         ),
     ] = None
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native logs and the evidence.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for native logs and evidence.")
     ] = Path("out")
     engine: Annotated[
         str,
         typer.Option(
             "--engine",
             metavar="NAME[,NAME]",
-            help="Engine to run on; of several, the results stand in DIR/<engine> and are compared.",
+            help="Engine to run on. Results of several engines are in DIR/<engine> and are compared.",
         ),
     ] = "inspect"
     resume: Annotated[
@@ -165,8 +207,7 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--cache",
             metavar="|".join(CACHE_POLICIES),
-            help="Whether earlier results in DIR are used; of a run file, in place of its own cache "
-            "policy. [update]",
+            help="Use of earlier results in DIR. Overrides the cache policy of a run file. [default: update]",
         ),
     ] = None
     fail_on_error: Annotated[
@@ -174,10 +215,8 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--fail-on-error",
             metavar="N|0.x",
-            help="Failed samples that are tolerated (per specification), as a number or a share of all "
-            "samples; with one more the run is"
-            " stopped, and can be resumed. Without the option it goes on, and any failed sample makes the "
-            "exit code 1.",
+            help="Stop the run if more than N samples (or this proportion) fail. You can resume it. "
+            "Without this option the run continues, and any failed sample sets exit code 1.",
         ),
     ] = None
     record: Annotated[
@@ -185,8 +224,7 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--record",
             metavar="CASSETTE",
-            help="Keep every call of a model, request and answer, in this new file; with --resume one that is"
-            " there is gone on with.",
+            help="Record every model call in this new file. With --resume, an existing file is appended to.",
         ),
     ] = None
     replay: Annotated[
@@ -194,14 +232,16 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--replay",
             metavar="CASSETTE",
-            help="Answer every call of a model from this file, on any engine; nothing else is asked, and what"
-            " is not in it fails.",
+            help="Answer every model call from this recording. A call that is not in it fails.",
         ),
     ] = None
     root: RootOption = None
     allow_bad_tasks: BadTasksOption = False
     max_connections: Annotated[
-        int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent model calls.")
+        int | None,
+        typer.Option(
+            "--max-connections", min=1, metavar="N", help="Maximum number of concurrent model calls."
+        ),
     ] = None
     max_samples: SamplesAtATimeOption = None
     time_limit: Annotated[
@@ -210,14 +250,14 @@ class RunOptions(ClusterOptions):
             "--time-limit",
             min=1,
             metavar="SECONDS",
-            help="Time that one sample may take; its scorers have half of that again.",
+            help="Time limit of one sample. Its scorers may take half as long again.",
         ),
     ] = None
     token_limit: Annotated[
-        int | None, typer.Option("--token-limit", min=1, metavar="N", help="Tokens that one sample may use.")
+        int | None, typer.Option("--token-limit", min=1, metavar="N", help="Token limit of one sample.")
     ] = None
     cost_limit: Annotated[
-        float | None, typer.Option("--cost-limit", min=0, metavar="X", help="Cost that one sample may incur.")
+        float | None, typer.Option("--cost-limit", min=0, metavar="X", help="Cost limit of one sample.")
     ] = None
     snippets: SnippetsOption = None
     allow: AllowOption = None
@@ -228,14 +268,14 @@ class RunOptions(ClusterOptions):
     as_json: JsonOption = False
     report: Annotated[
         bool,
-        typer.Option("--report", help="Write DIR/report.html too, a page to look at all results with."),
+        typer.Option("--report", help="Also write DIR/report.html, a page with all results."),
     ] = False
     progress: Annotated[
         str | None,
         typer.Option(
             "--progress",
             metavar="rich|plain|none",
-            help="How progress is shown: a bar, lines, or not at all. [a bar on a terminal, else lines]",
+            help="How to show progress. [default: a bar on a terminal, otherwise lines]",
         ),
     ] = None
     sample_id: Annotated[
@@ -243,7 +283,7 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--sample-id",
             metavar="ID[,ID]",
-            help="Run an engine's own benchmark on these samples only.",
+            help="Run an engine's benchmark on these samples only.",
         ),
     ] = None
     shard: Annotated[
@@ -251,8 +291,7 @@ class RunOptions(ClusterOptions):
         typer.Option(
             "--shard",
             metavar="K/N",
-            help="Run the K-th of N parts of the rows, into DIR/shard-K-of-N; `aigo-bridge merge` makes one "
-            "result of them.",
+            help="Run shard K of N, into DIR/shard-K-of-N. `aigo-bridge merge` combines the shards.",
         ),
     ] = None
     engine_options: Annotated[list[str] | None, typer.Option(OPTION, hidden=True)] = None

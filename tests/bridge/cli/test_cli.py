@@ -61,7 +61,9 @@ def test_help_is_as_wide_as_the_terminal(columns: int) -> None:
         capture_output=True, text=True, check=True, encoding="utf-8",
     )  # fmt: skip
 
-    widest = max(len(line) for line in done.stdout.splitlines())
+    # Examples are whole lines, to be copied.
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("    aigo-bridge")]
+    widest = max(map(len, lines))
     assert min(columns, 120) * 0.8 < widest <= min(columns, 120)
 
 

@@ -19,8 +19,7 @@ class ClusterOptions:
         typer.Option(
             "--on",
             metavar="ray",
-            help="Run in small pieces on a Ray cluster, and merge them: DIR has what one run would have"
-            " written.",
+            help="Run the shards on a Ray cluster and merge them. DIR has the same files as one run.",
         ),
     ] = None
     ray_address: Annotated[
@@ -28,30 +27,31 @@ class ClusterOptions:
         typer.Option(
             "--ray-address",
             metavar="HOST:PORT|auto",
-            help="With --on ray: the cluster. [one of this machine, as long as the run takes]",
+            help="Address of the Ray cluster. [default: a cluster on this machine, for the duration of "
+            "the run]",
         ),
     ] = None
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", min=1, metavar="N", help="With --on ray: processes at a time. [one for each CPU]"
+            "--workers", min=1, metavar="N", help="Number of worker processes. [default: one per CPU]"
         ),
     ] = None
     piece_rows: Annotated[
         int | None,
-        typer.Option("--piece-rows", min=1, metavar="N", help="With --on ray: rows of a piece. [100]"),
+        typer.Option("--piece-rows", min=1, metavar="N", help="Rows of one shard. [default: 100]"),
     ] = None
     pieces: Annotated[
         int | None,
-        typer.Option("--pieces", min=1, metavar="N", help="With --on ray: number of pieces instead."),
+        typer.Option("--pieces", min=1, metavar="N", help="Number of shards, instead of --piece-rows."),
     ] = None
     model_url: Annotated[
         list[str] | None,
         typer.Option(
             "--model-url",
             metavar="URL[,URL]",
-            help="Servers of --model that speak OpenAI's protocol (http://gpu-1:8000/v1); each call goes to"
-            " the least busy of them. Repeatable.",
+            help="Servers of --model that speak OpenAI's protocol, e.g. http://gpu-1:8000/v1. Each "
+            "call goes to the least busy one. Repeatable.",
         ),
     ] = None
     model_replicas: Annotated[
@@ -60,19 +60,20 @@ class ClusterOptions:
             "--model-replicas",
             min=1,
             metavar="N",
-            help="With --on ray: start N servers of --model on the cluster, for this run.",
+            help="Start N servers of --model on the cluster for this run.",
         ),
     ] = None
     gpus_per_replica: Annotated[
         int | None,
-        typer.Option("--gpus-per-replica", min=0, metavar="M", help="GPUs of each of them. [1]"),
+        typer.Option("--gpus-per-replica", min=0, metavar="M", help="GPUs of each server. [default: 1]"),
     ] = None
     replica_command: Annotated[
         str | None,
         typer.Option(
             "--replica-command",
             metavar="COMMAND",
-            help="What starts one, with {model}, {host}, {port} and {gpus} in it. [vllm serve {model} …]",
+            help="Command that starts a server, with {model}, {host}, {port} and {gpus}. [default: "
+            "vllm serve {model} …]",
         ),
     ] = None
 
