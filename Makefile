@@ -84,12 +84,13 @@ golden: $(VENV)/installed-for-tests
 golden-update: $(VENV)/installed-for-tests
 	AIGO_GOLDEN=update $(BIN)/python -m pytest -n auto --dist loadgroup tests/golden/outputs $(ARGS)
 
-## Format, lint, types, import contracts.
+## Format, lint, types, import contracts, prose.
 check: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.docs.prose
 
 format: $(VENV)/installed-for-tests
 	$(BIN)/ruff format .
