@@ -42,6 +42,7 @@ def test_an_imported_golden_log_is_proved(log: Path, aigo: Run, tmp_path: Path) 
         native = str(log) if log.suffix != ".zip" else None
         verification = verify(result, Materials(log=native))
         assert findings_of(verification) == [], result.name
+        assert verify(result, Materials()).exit_code == 0, "nothing was asked for that could not be checked"
         verdicts = {level.name: level.verdict for level in verification.levels}
         assert verdicts["log"] == verdicts["digests"] == "proved", result.name
         assert verdicts["native"] == ("cannot be checked" if native is None else "proved")

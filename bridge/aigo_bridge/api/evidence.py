@@ -42,7 +42,7 @@ def verify(
     issuer: str | None = None,
     trust_config: StrPath | None = None,
 ) -> Verification:
-    """Check a result level by level: valid log, numbers, scores, digests, native log, signature.
+    """Check a result level by level: valid log, numbers, scores, answers, digests, native log, signature.
 
     Nothing that stands in a result is run: code and templates are those of your own task.
 
@@ -54,7 +54,8 @@ def verify(
     checked = aigo_bridge.verify(outcome.result, task="examples/capitals", rerun_scorers=True)
     verdicts = {level.name: level.verdict for level in checked.levels}
     assert verdicts["metrics"] == verdicts["scores"] == verdicts["digests"] == "proved"
-    assert checked.exit_code == 3  # neither a native log nor a key was given
+    assert checked.exit_code == 0  # no level has failed
+    assert checked.summary.startswith("partly verified")  # neither a native log nor a key was given
     ```
 
     Args:
@@ -64,7 +65,8 @@ def verify(
         root: folder that the task's files may lie in; `None`: its own.
         log: the native log that the result is of.
         rerun_scorers: with `task`, run its scorers and metrics in Python on the stored outputs.
-        replay: the cassette of the run: judges' replies are taken from it, and it is checked itself.
+        replay: the recording of the run (a cassette): the model's answers are compared with it, and the
+            replies of judges are taken from it.
         provenance: of the result; `None`: the file beside it, if there is one.
         attestation: of the result; `None`: the file beside it, if there is one.
         key: public key (PEM) that has to have signed the attestation.
@@ -73,8 +75,9 @@ def verify(
         trust_config: with `identity`, keys of other services than sigstore's public ones.
 
     Returns:
-        `levels`, each with its `verdict`, `findings` and the `reason` why it cannot be checked; `exit_code`
-        is 0 where all are proved, 1 where one has failed, else 3.
+        `summary` is the verdict in one line. `levels` have each their `verdict`, `findings` and the `reason`
+        why they cannot be checked; `reliable` says what still holds if one has failed. `exit_code` is 1 if a
+        level has failed, 3 if an argument was given for a level that could not be checked, otherwise 0.
 
     Raises:
         UsageError: a file is not there, or an argument makes no sense.

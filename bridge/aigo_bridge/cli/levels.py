@@ -1,4 +1,4 @@
-"""What a check of results came to, as the terminal shows it."""
+"""The outcome of `verify`, as the terminal shows it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,24 @@ _SHOWN = 20
 
 
 def show_verification(verification: Verification) -> None:
-    """The levels of a result, one by one."""
+    """Print the verdict on a result, then its levels one by one."""
+    typer.echo(printable(verification.summary))
     typer.echo(printable(str(short_path(verification.result))))
+    for label, text in verification.facts:
+        typer.echo(printable(f"  {label:<10} {text}"))
     for item in verification.levels:
         _show_level(item)
+    if verification.verdict == "FAILED":
+        reliable = verification.reliable or ("nothing in this file",)
+        typer.echo("  you can still rely on:")
+        for statement in reliable:
+            typer.echo(printable(f"  {'':<10} - {statement}"))
 
 
 def _show_level(item: Level) -> None:
     reason = "" if item.reason is None else f": {item.reason}"
     typer.echo(printable(f"  {item.name:<10} {_MARKS[item.verdict]}{reason}"))
-    if item.verdict != "cannot be checked":
+    if item.verdict == "proved":
         typer.echo(printable(f"  {'':<10}   {item.title}"))
     for finding in item.findings[:_SHOWN]:
         typer.echo(printable(f"  {'':<10} - {finding}"))

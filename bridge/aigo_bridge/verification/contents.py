@@ -45,6 +45,13 @@ def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[F
     return findings
 
 
+def unaltered_samples(texts: ResultTexts, record: Mapping[str, Any]) -> int:
+    """Return the number of samples that are as they were written."""
+    stored = Counter(record["result"]["leaves"])
+    leaves = Counter(leaf_digest(sample.text).hex() for sample in texts.samples)
+    return (stored & leaves).total()
+
+
 def _other_digits(content: bytes | mmap.mmap) -> str | None:
     """The first number that is not written as our writers do: with the fewest digits that are its value."""
     for match in _STRING_OR_NUMBER.finditer(content):

@@ -11,17 +11,29 @@ from aigo_bridge.errors import dotted
 from aigo_bridge.exit_codes import ExitCode
 
 Verdict = Literal["proved", "failed", "cannot be checked"]
-Name = Literal["log", "metrics", "scores", "digests", "native", "signature"]
+Name = Literal["log", "metrics", "scores", "answers", "digests", "native", "signature"]
 
 TITLES: dict[Name, str] = {
     "log": "the file is a valid result log",
     "metrics": "every number follows from the samples' scores",
     "scores": "the scorers give the same scores again",
+    "answers": "the model's answers are those of the recording",
     "digests": "result, task, config, rows and code are those of the provenance",
     "native": "the native log says the same",
     "signature": "the signature holds",
 }
-"""Level → what it claims, in the order in which levels are told."""
+"""Level → its claim, in the order in which levels are shown."""
+
+FAILURES: dict[Name, str] = {
+    "digests": "altered after it was written",
+    "signature": "the signature is not one of this result",
+    "native": "it differs from its native log",
+    "answers": "it has answers that were not recorded",
+    "scores": "its scores are not those of the scorers",
+    "metrics": "its metrics do not follow from its samples' scores",
+    "log": "it is not a valid result log",
+}
+"""Level → the verdict on a result if it has failed; the first one is the cause of those after it."""
 
 MOST_SHOWN = 50
 """Findings of a level that are kept; the number of all is kept, too."""
@@ -78,6 +90,12 @@ class Level:
     num_findings: int = 0
     notes: tuple[str, ...] = ()
     """What was checked, and which parts could not be."""
+    failure: str | None = None
+    """The verdict on the result if this level has failed; `None`: the usual one of `FAILURES`."""
+    intact: tuple[str, ...] = ()
+    """Statements that still hold although the level has failed."""
+    is_asked: bool = False
+    """Whether the user has named something to check this level with."""
 
     @property
     def title(self) -> str:
@@ -98,43 +116,102 @@ class Level:
 
 
 def level(
-    name: Name, findings: Sequence[Finding], *, notes: Sequence[str] = (), unchecked: str | None = None
+    name: Name,
+    findings: Sequence[Finding],
+    *,
+    notes: Sequence[str] = (),
+    unchecked: str | None = None,
+    failure: str | None = None,
+    intact: Sequence[str] = (),
 ) -> Level:
-    """A verdict: failed where something is wrong, else proved, or, with a reason, not to be checked."""
+    """Return a verdict: failed if there are findings, else proved or, with a reason, not to be checked."""
     shown = tuple(findings[:MOST_SHOWN])
     if findings:
-        return Level(name, "failed", None, shown, len(findings), tuple(notes))
+        return Level(name, "failed", None, shown, len(findings), tuple(notes), failure, tuple(intact))
     if unchecked is not None:
-        return Level(name, "cannot be checked", unchecked, notes=tuple(notes))
-    return Level(name, "proved", notes=tuple(notes))
+        return Level(name, "cannot be checked", unchecked, notes=tuple(notes), intact=tuple(intact))
+    return Level(name, "proved", notes=tuple(notes), intact=tuple(intact))
 
 
-def merged(one: Level, findings: Sequence[Finding], notes: Sequence[str], unchecked: str | None) -> Level:
-    """A level with what a further check of the same claim has come to."""
+def merged(
+    one: Level,
+    findings: Sequence[Finding],
+    notes: Sequence[str],
+    unchecked: str | None,
+    *,
+    failure: str | None = None,
+) -> Level:
+    """Return a level with the outcome of a further check; `failure` is the verdict if only that failed."""
     combined = level(
         one.name,
         [*one.findings, *findings],
         notes=[*one.notes, *notes],
         unchecked="; ".join(reason for reason in (one.reason, unchecked) if reason) or None,
     )
-    return replace(combined, num_findings=one.num_findings + len(findings))
+    return replace(
+        combined,
+        num_findings=one.num_findings + len(findings),
+        failure=one.failure if one.findings else failure,
+        intact=one.intact,
+    )
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What the check of a result came to."""
+    """The outcome of the check of a result."""
 
     result: Path
     levels: tuple[Level, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+    """Label and text of everything that a disclosed sample says; empty for a result."""
+
+    def _names(self, verdict: Verdict) -> list[Name]:
+        return [item.name for item in self.levels if item.verdict == verdict]
+
+    @property
+    def verdict(self) -> Literal["verified", "FAILED", "partly verified"]:
+        """The verdict on the result as a whole."""
+        if self._names("failed"):
+            return "FAILED"
+        return "partly verified" if self._names("cannot be checked") else "verified"
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one line."""
+        if self.verdict == "verified":
+            return "verified"
+        if self.verdict == "FAILED":
+            failed = {item.name: item for item in self.levels if item.verdict == "failed"}
+            cause = next(failed[name] for name in FAILURES if name in failed)
+            return f"FAILED: {cause.failure or FAILURES[cause.name]}"
+        proved, unchecked = (", ".join(self._names(name)) for name in ("proved", "cannot be checked"))
+        return f"partly verified: {proved or 'nothing'} proved; not checked: {unchecked}"
+
+    @property
+    def reliable(self) -> tuple[str, ...]:
+        """Statements that an auditor can still rely on although a level has failed."""
+        if self.verdict != "FAILED":
+            return ()
+        proved = [item for item in self.levels if item.verdict == "proved"]
+        failed = [item for item in self.levels if item.verdict == "failed"]
+        kept = [statement for item in failed for statement in item.intact]
+        return (*(f"{item.title} ({item.name})" for item in proved), *kept)
 
     @property
     def exit_code(self) -> ExitCode:
-        """0: every level is proved; 1: one has failed; 3: none has failed, but not all could be checked."""
-        verdicts = {each_level.verdict for each_level in self.levels}
-        if "failed" in verdicts:
+        """0: no level has failed; 1: one has; 3: something that was named to check it with was not enough."""
+        if self.verdict == "FAILED":
             return ExitCode.FAILED
-        return ExitCode.PARTIAL if "cannot be checked" in verdicts else ExitCode.DONE
+        unchecked = [item for item in self.levels if item.verdict == "cannot be checked"]
+        return ExitCode.PARTIAL if any(item.is_asked for item in unchecked) else ExitCode.DONE
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
-        return {"result": str(self.result), "levels": [item.to_json() for item in self.levels]}
+        """Return everything as plain data."""
+        return {
+            "result": str(self.result),
+            "verdict": self.verdict,
+            "summary": self.summary,
+            "reliable": list(self.reliable),
+            **({"facts": dict(self.facts)} if self.facts else {}),
+            "levels": [item.to_json() for item in self.levels],
+        }

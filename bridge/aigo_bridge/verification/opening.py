@@ -16,10 +16,8 @@ from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan, task_digest
-from aigo_bridge.importing.file_kinds import head_of
 from aigo_bridge.provenance.definitions import digest_or_none
 from aigo_bridge.provenance.record import row_of, sample_id
-from aigo_bridge.provenance.statement import read_document
 from aigo_bridge.provenance.texts import read_texts
 from aigo_bridge.reading import read
 from aigo_bridge.results.reading import LogReader
@@ -33,11 +31,12 @@ from aigo_bridge.verification.bundling import (
     report_findings,
 )
 from aigo_bridge.verification.contents import compare_task, unequal
+from aigo_bridge.verification.disclosures import is_disclosure
 from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level
 from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.own_tasks import OwnTask
 from aigo_bridge.verification.signature import check_disclosure
-from aigo_bridge.verification.verifying import verify
+from aigo_bridge.verification.verifying import marked_levels, verify
 from aigo_bridge.version import __version__
 
 
@@ -52,18 +51,9 @@ def verify_any(path: Path, materials: Materials) -> Verification:
         raise UsageError(f"there is no file {str(path)!r}", code=Code.NOTHING_THERE)
     if is_bundle(path):
         return _verify_bundle(path, materials)
-    if _is_disclosure(path):
-        try:
-            return Verification(path, (check_disclosure(read_document(path), materials.signer),))
-        except EvidenceError as error:
-            return Verification(path, (level("signature", [Finding(str(error))]),))
+    if is_disclosure(path):
+        return check_disclosure(path, materials.signer)
     return verify(path, materials)
-
-
-def _is_disclosure(path: Path) -> bool:
-    head = head_of(path)
-    names = None if head is None else head.members
-    return names is not None and {"format", "proof"} <= set(names)
 
 
 def _verify_bundle(path: Path, materials: Materials) -> Verification:
@@ -81,7 +71,7 @@ def _verify_bundle(path: Path, materials: Materials) -> Verification:
             _with_bundle(item, bundle, own=materials.task is not None) if item.name == "digests" else item
             for item in verification.levels
         ]
-        return replace(verification, result=path, levels=tuple(levels_of_result))
+        return replace(verification, result=path, levels=marked_levels(levels_of_result, materials))
 
 
 def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
@@ -102,7 +92,10 @@ def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
             )
         except BridgeError as error:
             findings.append(Finding(f"the bundle's task cannot be planned: {error}", file="task"))
-    return level("digests", findings, notes=notes, unchecked=unchecked)
+    failure = None if bundle.findings else digests.failure
+    return level(
+        "digests", findings, notes=notes, unchecked=unchecked, failure=failure, intact=digests.intact
+    )
 
 
 def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from aigo_bridge.provenance.statement import (
 )
 from aigo_bridge.provenance.texts import ResultTexts
 from aigo_bridge.text.json_text import read_json
-from aigo_bridge.verification.levels import Finding, Level, level
+from aigo_bridge.verification.disclosures import sample_facts
+from aigo_bridge.verification.levels import Finding, Level, Verification, level
 from aigo_bridge.verification.numbers import same
 from aigo_bridge.verification.signers import Signer
 
@@ -45,11 +47,11 @@ def check_signature(
     """
     beside = (attestation_file(result), bundle_file(result))
     files = [file for file in beside if file.is_file()] if attestation is None else [attestation]
-    if not files:
-        expected = beside[0 if signer.identity is None else 1].name
-        return level("signature", [], unchecked=f"there is no attestation (expected beside it: {expected})")
+    if not files and signer.is_anyone:
+        reason = f"there is no attestation (expected next to it: {beside[0].name})"
+        return level("signature", [], unchecked=reason)
     findings: list[Finding] = []
-    signed, unchecked = [], []
+    signed, unchecked, documents = [], [], []
     for file in files:
         try:
             document = read_document(file)
@@ -57,6 +59,7 @@ def check_signature(
         except (EvidenceError, ValueError) as error:
             findings.append(Finding(str(error), file=file.name))
             continue
+        documents.append(document)
         missing = signer.missing(document)
         problem = None if missing is not None else signer.problem(document)
         if problem is not None:
@@ -66,12 +69,18 @@ def check_signature(
             signed.append(signer.note(document))
         else:
             unchecked.append(f"{file.name}: {missing}" if len(files) > 1 else missing)
+    failure = None
+    if not findings and (lacking := signer.lacking(documents)) is not None:
+        expected = beside[0 if signer.key is not None else 1].name
+        findings.append(Finding(f"{lacking} (expected next to the result: {expected})"))
+        failure = "no attestation was found for the signer that was asked for"
     # One that holds is enough; the other, of another kind, is one more.
     return level(
         "signature",
         findings,
         notes=[] if findings else [*signed, *(unchecked if signed else [])],
         unchecked=None if signed else "; ".join(unchecked) or None,
+        failure=failure,
     )
 
 
@@ -133,18 +142,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def check_disclosure(document: Any, signer: Signer) -> Level:
-    """Whether a disclosed sample belongs to an attested result, and who attests that.
+def check_disclosure(path: Path, signer: Signer) -> Verification:
+    """Check whether a disclosed sample belongs to an attested result, and who attests that.
 
     Raises:
-        UsageError: what the signature is checked with is missing, or cannot be read.
+        UsageError: the package or the keys that the signature is checked with are missing.
     """
     try:
+        document = read_document(path)
         disclosure = disclosure_from(document)
         statement = statement_in(envelope_in(disclosure.attestation))
         sample = read_json(disclosure.text)
-    except ValueError as error:
-        return level("signature", [Finding(str(error))])
+    except (EvidenceError, ValueError) as error:
+        return Verification(path, (level("signature", [Finding(str(error))], failure=_NOT_READ),))
     samples = statement["predicate"]["samples"]
     name = json.dumps(sample.get("sample_id") if isinstance(sample, Mapping) else None, ensure_ascii=False)
     findings = []
@@ -153,12 +163,21 @@ def check_disclosure(document: Any, signer: Signer) -> Level:
         findings.append(
             Finding("the sample is not one of the attested result: sample or proof was altered", (), name)
         )
-    missing = signer.missing(disclosure.attestation)
-    if missing is not None:
-        return level("signature", findings, unchecked=missing)
-    problem = signer.problem(disclosure.attestation)
-    if problem is not None:
-        findings.append(Finding(problem))
     place = f"number {disclosure.position + 1} of {disclosure.count}"
     notes = [f"sample {name} is {place} of the result with SHA-256 {subject_digest(statement)}"]
-    return level("signature", findings, notes=notes)
+    lacking = signer.lacking([disclosure.attestation])
+    missing = signer.missing(disclosure.attestation) if lacking is None else None
+    if lacking is not None:
+        findings.append(Finding(lacking))
+    elif missing is None and (problem := signer.problem(disclosure.attestation)) is not None:
+        findings.append(Finding(problem))
+    elif missing is None:
+        notes.append(signer.note(disclosure.attestation))
+    failure = "the disclosed sample is not proved"
+    checked = level(
+        "signature", findings, notes=[] if findings else notes, unchecked=missing, failure=failure
+    )
+    return Verification(path, (replace(checked, is_asked=True),), tuple(sample_facts(statement, sample)))
+
+
+_NOT_READ = "it cannot be read as a disclosed sample"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,20 @@ class Signer:
 
     key: Ed25519PublicKey | None
     identity: Identity | None
+
+    @property
+    def is_anyone(self) -> bool:
+        """Whether neither a key nor an identity is asked for."""
+        return self.key is None and self.identity is None
+
+    def lacking(self, documents: Sequence[Any]) -> str | None:
+        """Why a signature that is asked for is not among attestations; `None`: each is."""
+        are_bundles = [is_bundle(document) for document in documents]
+        if self.key is not None and False not in are_bundles:
+            return "there is no attestation that a key has signed, and --key asks for one"
+        if self.identity is not None and True not in are_bundles:
+            return "there is no attestation that an identity has signed, and --identity asks for one"
+        return None
 
     def missing(self, document: Any) -> str | None:
         """Why a signature cannot be checked; `None`: it can."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from aigo_bridge.provenance.record import provenance_file, read_provenance
 from aigo_bridge.provenance.texts import ResultTexts, read_texts
 from aigo_bridge.results.reading import FramePart, LogReader
 from aigo_bridge.results.validating import validate_log
-from aigo_bridge.verification.contents import compare_task, provenance_findings
-from aigo_bridge.verification.levels import TITLES, Finding, Level, Verification, level, merged
+from aigo_bridge.verification.answers import check_answers
+from aigo_bridge.verification.contents import compare_task, provenance_findings, unaltered_samples
+from aigo_bridge.verification.levels import TITLES, Finding, Level, Name, Verification, level, merged
 from aigo_bridge.verification.materials import Materials
 from aigo_bridge.verification.native import check_native
 from aigo_bridge.verification.numbers import check_numbers
@@ -58,13 +60,27 @@ def verify(result: Path, materials: Materials) -> Verification:
     levels = [
         level("log", [], notes=[f"{len(texts.samples)} samples"]),
         *_computed(reader, frame, raw, plan, materials),
+        check_answers(reader, frame, materials.replay, record),
         _with_cassette(_digests(texts, record, damage, own, frame), materials, record),
         level("native", [], unchecked="no native log was given (--log)")
         if materials.log is None
         else check_native(reader, materials.log, record),
         check_signature(texts, result, materials.attestation, materials.signer, materials.provenance),
     ]
-    return Verification(result, tuple(levels))
+    return Verification(result, marked_levels(levels, materials))
+
+
+def marked_levels(levels: Iterable[Level], materials: Materials) -> tuple[Level, ...]:
+    """Return the levels, marked if the user has named something to check them with."""
+    asked: dict[Name, bool] = {
+        "metrics": materials.rerun_scorers,
+        "scores": materials.rerun_scorers,
+        "answers": materials.replay is not None,
+        "digests": materials.task is not None or materials.provenance is not None,
+        "native": materials.log is not None,
+        "signature": not materials.signer.is_anyone or materials.attestation is not None,
+    }
+    return tuple(replace(item, is_asked=asked.get(item.name, False)) for item in levels)
 
 
 def _without_log(issues: list[Issue], result: Path, materials: Materials) -> tuple[Level, ...]:
@@ -139,7 +155,8 @@ def _with_cassette(digests: Level, materials: Materials, record: Mapping[str, An
     if materials.replay is None:
         return digests
     check = check_cassette(materials.replay, record)
-    return merged(digests, check.findings, check.notes, check.unchecked)
+    failure = "the recording is not the one of the run"
+    return merged(digests, check.findings, check.notes, check.unchecked, failure=failure)
 
 
 def _digests(
@@ -151,26 +168,38 @@ def _digests(
 ) -> Level:
     findings: list[Finding] = []
     notes: list[str] = []
-    unchecked = None
+    intact: list[str] = []
+    unchecked = failure = None
     if damage is not None:
+        failure = "its provenance was altered"
         findings += [
             Finding(issue.message, tuple(issue.path), file=provenance_file(texts.path).name)
             for issue in damage.issues
         ]
     elif record is None:
-        unchecked = f"there is no provenance (expected beside it: {provenance_file(texts.path).name})"
+        unchecked = f"there is no provenance (expected next to it: {provenance_file(texts.path).name})"
     else:
-        findings += provenance_findings(texts, record)
         run = record.get("run")
         made_by = run.get("made_by") if isinstance(run, Mapping) else None
-        notes.append(f"{len(texts.samples)} samples and all else are as `{made_by}` wrote them")
+        findings += provenance_findings(texts, record)
+        num_samples, num_unaltered = len(texts.samples), unaltered_samples(texts, record)
+        if findings:
+            intact.append(f"{num_unaltered} of {num_samples} samples are as `{made_by}` wrote them")
+        else:
+            intact.append(f"the file is as `{made_by}` wrote it, by its provenance")
+            notes.append(f"{num_samples} samples and all else are as `{made_by}` wrote them")
+    is_altered = bool(findings)
     if own is not None:
         engine = getattr(getattr(frame, "specification", None), "evaluated_entity", None)
         of_task, of_rows = compare_task(texts, own, getattr(engine, "adapter_id", None), record)
         findings += of_task
         unchecked = unchecked or of_rows
         rows = "" if of_rows else " and rows"
-        notes.append(f"task{',' if rows else ' and'} config{rows} are those of the task that was given")
-    elif record is not None:
+        statement = f"task{',' if rows else ' and'} config{rows} are those of the task that was given"
+        if not of_task:
+            (intact if is_altered else notes).append(statement)
+        elif not is_altered:
+            failure = "it is not a result of the task that was given"
+    elif record is not None and not is_altered:
         notes.append("task, config and rows are those that stand in the result (your own: --task)")
-    return level("digests", findings, notes=notes, unchecked=unchecked)
+    return level("digests", findings, notes=notes, unchecked=unchecked, failure=failure, intact=intact)

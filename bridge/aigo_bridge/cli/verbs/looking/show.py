@@ -73,6 +73,8 @@ def show(
             )
         if not result.is_file():
             raise UsageError(f"there is no result log {short_path(result)!r}", code=Code.NOTHING_THERE)
+        if _show_disclosure(result):
+            return
         reader = LogReader(result)
         screen = Console(highlight=False, markup=False, emoji=False)
         parts = Selection(sample, failed=failed, worst=worst, score=score).samples(reader)
@@ -93,6 +95,19 @@ def show(
         note(f"more samples follow; -n shows more of them (now {limit}), 0 all")
     if not shown:
         typer.echo("no sample has failed" if failed else "the result has no samples", err=True)
+
+
+def _show_disclosure(file: Path) -> bool:
+    """Show a disclosed sample of `attest --disclose`; `False`: the file is something else."""
+    from aigo_bridge.cli.terminal import note, printable
+    from aigo_bridge.verification.disclosures import disclosed_facts, is_disclosure
+
+    if not is_disclosure(file):
+        return False
+    for label, text in disclosed_facts(file):
+        typer.echo(printable(f"{label:<10} {text}"))
+    note(f"not checked: aigo-bridge verify {file} --key FILE proves that it belongs to its result")
+    return True
 
 
 def _show_head(screen: Console, reader: LogReader) -> EvidenceError | None:

@@ -53,9 +53,11 @@ def verify(
     replay: Annotated[
         Path | None,
         typer.Option(
+            "--recording",
             "--replay",
             metavar="CASSETTE",
-            help="The cassette of the run: judges' replies are taken from it, and it is checked itself.",
+            help="Recording of the run: the model's answers are compared with it, and the replies of judges"
+            " are taken from it.",
         ),
     ] = None,
     provenance: Annotated[
@@ -100,12 +102,13 @@ def verify(
     allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a result: valid log, numbers, scores, digests, native log, signature.
+    """Check a result: valid log, numbers, scores, answers, digests, native log, signature.
 
-    Each level is proved, failed, or cannot be checked, with the reason. Nothing that stands in a result is
-    run: code and templates are those of your own task.
-    Exit code: 0 every level is proved, 1 one has failed, 2 wrong use, 3 none has failed, but not every one
-    could be checked.
+    The first line is the verdict: verified, partly verified, or FAILED. Then each level is proved, failed, or
+    cannot be checked, with the reason. Code in a result is never executed: code and templates are those of
+    your own task.
+    Exit code: 0 no level has failed, 1 one has failed, 2 wrong use, 3 none has failed, but a level that you
+    have asked for with an option could not be checked.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.levels import show_verification
