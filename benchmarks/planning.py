@@ -1,10 +1,12 @@
 """Task and rows to a plan: CPU seconds beside parsing the same texts and no more.
 
-    python benchmarks/planning.py [--rows 50000] [--tasks 200]
+    python benchmarks/planning.py [--rows 50000] [--tasks 200] [--neighbours 480]
 
 `task` is a task of one row, planned again and again, beside `yaml.compose` with the C loader. `rows` is a
 task of many rows, planned once, beside orjson and a list of what it reads; `rows of a judge` has a judge with
-templates over each row, checks of the right answers included.
+templates over each row, checks of the right answers included. `neighbours` validates a folder of many tasks,
+next to `yaml.compose` of their texts; `four times as many` compares it with a quarter of the folder: 4 is
+linear.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import yaml
 from ratios import record
 
 from aigo_bridge.evaluation.task import plan
+from aigo_bridge.evaluation.validation import validate
 from aigo_bridge.plan.plan import PlanOrigin
 
 ROUNDS = 7
@@ -78,12 +81,47 @@ def parsed(rows: Path) -> list[object]:
         return [orjson.loads(line) for line in lines]
 
 
+def folder_of_tasks(folder: Path, count: int) -> Path:
+    """Tasks and their datasets, all of them next to each other."""
+    folder.mkdir()
+    for number in range(count):
+        text = (TASK + EQUALS).replace("key: rows", f"key: rows-{number}")
+        (folder / f"task-{number}.yaml").write_text(text)
+        (folder / f"rows-{number}.yaml").write_text(
+            f"key: rows-{number}\ndisplay_name: Rows\nsource: {{type: local, file_path: rows.jsonl}}\n"
+        )
+    (folder / "rows.jsonl").write_text('{"question": "Q", "answer": "A"}\n')
+    return folder
+
+
+def validated(folder: Path) -> Callable[[], object]:
+    return lambda: list(validate([folder]))
+
+
+def composed_all(folder: Path) -> list[object]:
+    return [
+        yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        for path in folder.glob("*.yaml")
+    ]
+
+
+def measure_neighbours(folder: Path, count: int) -> None:
+    many, few = folder_of_tasks(folder / "many", count), folder_of_tasks(folder / "few", max(1, count // 4))
+    least, all_tasks, quarter = seconds([lambda: composed_all(many), validated(many), validated(few)])
+    label = f"{count} neighbours"
+    print(f"{label:24} {all_tasks * 1000:10.2f} ms {all_tasks / least:8.2f} x the floor")
+    print(f"{'four times as many':24} {all_tasks / quarter:22.2f} x as long")
+    record("neighbours", all_tasks / least)
+    record("neighbours, four times as many", all_tasks / quarter)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--neighbours", type=int, default=480)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -118,6 +156,7 @@ def main() -> None:
         record("task", task / least)
         record("rows", rows / floor)
         record("rows of a judge", judged / floor)
+        measure_neighbours(folder, options.neighbours)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ BENCHMARKS = {
     "startup": Benchmark(smoke=("--runs", "1")),
     "core_types": Benchmark(smoke=("--events", "40", "--repeat", "1")),
     "reading": Benchmark(("500",), ("1",)),
-    "planning": Benchmark(smoke=("--rows", "5", "--tasks", "1")),
+    "planning": Benchmark(smoke=("--rows", "5", "--tasks", "1", "--neighbours", "4")),
     "editing": Benchmark(smoke=("--lines", "60", "--strokes", "1")),
     "templates": Benchmark(smoke=("--renders", "5")),
     "jsonl_spec": Benchmark(("--records", "50000"), ("--records", "5", "--repeat", "1")),

@@ -32,6 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from aigo_bridge.access.snapshot import remembered
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, UsageError
 
@@ -60,7 +61,12 @@ def root_of_folder(folder: Path) -> Path:
 
 def project_of(folder: Path) -> Path | None:
     """The project that a folder belongs to, links resolved; `None` when there is none."""
-    for place in _upwards(_real(folder)):
+    return _project_of(_real(folder))
+
+
+@remembered
+def _project_of(folder: Path) -> Path | None:
+    for place in _upwards(folder):
         if _is_marked(place):
             return place if _has_project_file(place) else _around_evaluations(place) or place
         if any(_holds_run_file(place / name) for name in EVALUATION_FOLDERS):
@@ -140,6 +146,7 @@ def _has_project_file(folder: Path) -> bool:
     return any((folder / name).exists() for name in PROJECT_FILES)
 
 
+@remembered
 def _holds_run_file(folder: Path) -> bool:
     return any(map(_is_run_file, _yaml_files(folder)))
 

@@ -25,7 +25,7 @@ def editing(texts: Mapping[str, str]) -> Iterator[None]:
         _TEXTS.reset(token)
 
 
-def unsaved(path: Path) -> str | None:
+def unsaved(path: str | Path) -> str | None:
     """The text that stands in place of a file's; `None`: the file's own counts."""
     texts = _TEXTS.get()
     return texts.get(os.path.realpath(path)) if texts else None

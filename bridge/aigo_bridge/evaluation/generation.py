@@ -9,6 +9,7 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from aigo_bridge.access.opening import YAML_SUFFIXES
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets import Rows, Selection, StartRows, load_file
 from aigo_bridge.datasets.generating import GeneratorTools
@@ -27,7 +28,7 @@ from aigo_bridge.evaluation.planning import trace_reader
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read, snippet_place
-from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset, find_generator
+from aigo_bridge.reading.locating import find_dataset, find_generator
 from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.spec import DatasetGeneratorSpec, DatasetSpec
 from aigo_bridge.spec.datasets import PythonSynthesizer
@@ -93,7 +94,7 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
 def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
     """Rows of a data set that lies beside the file of the generated one, or was given for its key."""
     file = find_dataset(key, sources.datasets, path, root=sources.root)
-    if file.suffix.lower() not in ENTITY_SUFFIXES:
+    if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file)
     entity = read(DatasetSpec, file, root=sources.root)
     if entity.spec.source is None:

@@ -13,6 +13,7 @@ from typing import Any
 from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.access.private import refusal, refusals_below
+from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.sources import TraceReader
 from aigo_bridge.engine.registry import load_engine, required
@@ -109,6 +110,13 @@ def plan_evaluations(
         SpecError: files, values or data sets are wrong; all problems of all specifications.
         UsageError: options make no sense.
     """
+    with Snapshot():
+        return _plan_evaluations(origin, cache, only, at_hand_only=at_hand_only)
+
+
+def _plan_evaluations(
+    origin: PlanOrigin, cache: CachePolicy | None, only: str | None, *, at_hand_only: bool
+) -> list[Evaluation]:
     evaluations: list[Evaluation] = []
     problems: list[Issue] = []
     for run_file in read_run_files(origin):

@@ -19,6 +19,7 @@ from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import root_of_folder
 from aigo_bridge.access.presence import is_file, is_present
 from aigo_bridge.access.private import refusal
+from aigo_bridge.access.snapshot import remembered
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.jsonl_spec import is_record_file
@@ -295,15 +296,24 @@ def find_run_file(evaluation_key: str, beside: Path) -> Path | None:
     """The run file (or evaluation file) of the folder, or of `evaluations/` in it, that has an evaluation
     with that key.
     """
-    reach = root_of_folder(beside.parent)
-    for folder in (beside.parent, beside.parent / "evaluations"):
-        for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-            if path == beside or refusal(path, reach, path.name, own=beside.parent) is not None:
-                continue
-            if _evaluation_key(path, reach) == evaluation_key:
-                record_file(path)
-                return path
-    return None
+    found = (path for key, path in _evaluations_beside(beside.parent) if key == evaluation_key)
+    source = next((path for path in found if path != beside), None)
+    if source is not None:
+        record_file(source)
+    return source
+
+
+@remembered
+def _evaluations_beside(folder: Path) -> list[tuple[str, Path]]:
+    reach = root_of_folder(folder)
+    files = [
+        path
+        for place in (folder, folder / "evaluations")
+        for path in sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
+        if refusal(path, reach, path.name, own=folder) is None
+    ]
+    keys = ((_evaluation_key(path, reach), path) for path in files)
+    return [(key, path) for key, path in keys if key is not None]
 
 
 def _evaluation_key(path: Path, root: Path) -> str | None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from aigo_bridge.access.opening import YAML_SUFFIXES
+from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
@@ -41,7 +43,7 @@ from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, bind_task, 
 from aigo_bridge.planning.planning import config_from_text, plan_origin
 from aigo_bridge.planning.rows import Surroundings
 from aigo_bridge.reading import Document, read
-from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset, find_hub_datasets, find_task
+from aigo_bridge.reading.locating import find_dataset, find_hub_datasets, find_task
 from aigo_bridge.results.faults import explained
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
 from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
@@ -59,7 +61,8 @@ def plan(origin: PlanOrigin) -> TaskPlan:
     reference = parse_reference(origin.task)
     if reference is not None:
         return plan_reference(reference, origin)
-    return plan_origin(origin, Surroundings(read_traces=trace_reader))
+    with Snapshot():
+        return plan_origin(origin, Surroundings(read_traces=trace_reader))
 
 
 def evaluations_of(
@@ -256,7 +259,7 @@ def sample_data(document: Document[TaskSpec]) -> SampleData | None:
         if key is None:
             return None
         file = find_dataset(key, {}, document.file)
-        if file.suffix not in ENTITY_SUFFIXES or not is_sample_data(read(DatasetSpec, file).spec.tags):
+        if file.suffix not in YAML_SUFFIXES or not is_sample_data(read(DatasetSpec, file).spec.tags):
             return None
     except (BridgeError, ValidationError):
         return None  # it has no default, or a file of it is wrong, which a run tells

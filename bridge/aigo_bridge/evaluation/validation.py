@@ -17,6 +17,7 @@ import orjson
 
 from aigo_bridge.access.grants import Uses, VariableUse, outside_files, recording
 from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import contradictions
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
@@ -74,6 +75,17 @@ def validate(
     Raises:
         UsageError: a path does not exist.
     """
+    reports = _reports(paths, root, dialect)
+    snapshot = Snapshot()
+    while True:
+        with snapshot:  # not while the caller has its turn: it may change files
+            report = next(reports, None)
+        if report is None:
+            return
+        yield report
+
+
+def _reports(paths: Iterable[Path], root: Path | None, dialect: Dialect) -> Iterator[ValidationReport]:
     for path in paths:
         if is_folder(path):
             yield from _folder(path, root, dialect)

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.opening import YAML_SUFFIXES
 from aigo_bridge.access.unsaved import editing
 from aigo_bridge.datasets import Rows, Selection, load_file
 from aigo_bridge.errors import BridgeError, DatasetError, Issue
@@ -20,7 +21,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning.planning import plan_task
 from aigo_bridge.planning.rows import Surroundings, entity_rows, is_at_hand
 from aigo_bridge.reading import environment, read
-from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset
+from aigo_bridge.reading.locating import find_dataset
 from aigo_bridge.reading.reader import FileReport, upgrade_text, validate_paths
 from aigo_bridge.spec import DatasetSpec, TaskSpec
 
@@ -170,7 +171,7 @@ def _report(file: Path) -> FileReport:
 
 def _first_rows(file: Path) -> Rows:
     """The beginning of a data set; without rows where they are not files of this machine."""
-    if file.suffix.lower() not in ENTITY_SUFFIXES:
+    if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file, _FIRST)
     document = read(DatasetSpec, file)
     if not is_at_hand(document.spec):

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.access.opening import YAML_SUFFIXES
 from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets import DatasetTools, Row, Rows, Selection, load_file
@@ -23,7 +24,7 @@ from aigo_bridge.plan.plan import TEXT, PlannedDataset, PlanOrigin, Sample, is_u
 from aigo_bridge.planning.published import checked_rows
 from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read
-from aigo_bridge.reading.locating import ENTITY_SUFFIXES, find_dataset, find_hub_datasets
+from aigo_bridge.reading.locating import find_dataset, find_hub_datasets
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.specification import dataset_tags
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
@@ -289,7 +290,7 @@ def _load(
         entity = _of_hub(key, document, origin, copy)
     else:
         file = _found(key, document, origin)
-        if file.suffix.lower() not in ENTITY_SUFFIXES:
+        if file.suffix.lower() not in YAML_SUFFIXES:
             return key, (), load_file(file, selection)
         entity = read(DatasetSpec, file, root=None if origin.root is None else Path(origin.root))
     if entity.spec.source is None and entity.spec.generator_specification is not None:

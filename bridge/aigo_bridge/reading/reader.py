@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from yaml.nodes import Node
 
 from aigo_bridge.access.grants import VariableUse, record_variables, recording
-from aigo_bridge.access.opening import root_of, root_of_folder
+from aigo_bridge.access.opening import root_of
 from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity, SpecError
@@ -310,12 +309,10 @@ def validate_paths(
         dialect: see `Dialect`.
         env: environment variables; `None`: those of the process.
     """
-    roots = cache(root_of_folder)  # looked for once per folder, not once per file
     for path in paths:
         if is_folder(path):
             for file in yaml_files(path):
-                reach = root if root is not None else roots(file.parent)
-                yield _report(file, reach, dialect, env, in_folder=True)
+                yield _report(file, root, dialect, env, in_folder=True)
         else:
             yield _report(path, root, dialect, env, in_folder=False)
 

@@ -1,0 +1,60 @@
+"""Facts about folders that are remembered while many files are read.
+
+Each of a thousand tasks in a folder asks which project the folder belongs to, and which file in it declares
+a key. Without a snapshot each task looks at all its neighbours, and the time grows with the square of their
+number. A snapshot is active for one call only, because files may change between calls.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar, Token
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+MOST_FACTS = 512
+"""Facts that are kept; the least recently used are dropped."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ACTIVE: ContextVar[Snapshot | None] = ContextVar("active snapshot", default=None)
+
+
+class Snapshot:
+    """Memory of folders, in use while its `with` block runs; an outer snapshot continues to be used."""
+
+    def __init__(self) -> None:
+        self._facts: OrderedDict[Hashable, Any] = OrderedDict()
+        self._tokens: list[Token[Snapshot | None]] = []
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_ACTIVE.set(_ACTIVE.get() or self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _ACTIVE.reset(self._tokens.pop())
+
+    def fact(self, key: Hashable, look: Callable[[], T]) -> T:
+        """Return `look()`, called for the first time only."""
+        if key not in self._facts:
+            self._facts[key] = look()
+            if len(self._facts) > MOST_FACTS:
+                self._facts.popitem(last=False)
+        self._facts.move_to_end(key)
+        return cast("T", self._facts[key])
+
+
+def remembered(look: Callable[P, T]) -> Callable[P, T]:
+    """Call a function once for the same arguments while a snapshot is active, otherwise each time."""
+
+    @wraps(look)
+    def once(*args: P.args, **kwargs: P.kwargs) -> T:
+        snapshot = _ACTIVE.get()
+        if snapshot is None:
+            return look(*args, **kwargs)
+        key = (look, args, tuple(kwargs.items()))
+        return snapshot.fact(key, lambda: look(*args, **kwargs))
+
+    return once
