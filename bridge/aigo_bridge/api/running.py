@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from asyncio.events import _set_running_loop
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Callable, Iterator, Mapping
@@ -137,7 +138,8 @@ def run(
         model_map: AI GO model key → the engine's model, for judges and other models that the task names.
         engine: `inspect` or `lighteval`, or another engine that is installed.
         out: folder for native logs and evidence; it is made if need be.
-        resume: go on with an interrupted run of the same plan with the same models in `out`.
+        resume: continue an interrupted run of the same plan with the same models in `out`. If the plan or the
+            models have changed since, a Python warning says so before the first model call.
         cache: `reuse` takes earlier results in `out`, `update` asks again, `no-cache` keeps the run from
             being taken later.
         record: file for every call of a model that the run makes (see docs/record-and-replay.md), which must
@@ -186,7 +188,9 @@ def run(
     for name, limit in limits.items():
         if limit is not None and limit < 1:
             raise UsageError(f"{name}: found {limit}, expected at least 1", code=Code.WRONG_OPTION)
-    settings = RunSettings(Path(out), cost_limit=cost_limit, on_progress=on_progress, **limits)
+    settings = RunSettings(
+        Path(out), cost_limit=cost_limit, on_progress=on_progress, on_restart=_warn_of_restart, **limits
+    )
     cached = replace(plan, cache=cache)
     choice = ModelChoice(model, model_map)
     chosen = load_engine(engine)
@@ -219,6 +223,10 @@ def run(
 
 
 T = TypeVar("T")
+
+
+def _warn_of_restart(reason: str) -> None:
+    warnings.warn(reason, stacklevel=2)
 
 
 def outside_event_loops(work: Callable[[], T]) -> T:

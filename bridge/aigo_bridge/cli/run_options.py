@@ -77,6 +77,13 @@ PANELS = {
 """Title of a panel of the help → its options."""
 
 
+def _warn_of_restart(reason: str) -> None:
+    from aigo_bridge.cli.terminal import printable
+
+    hint = "stop now (Ctrl-C) and undo the changes to keep the finished trials"
+    typer.echo(f"warning: {printable(reason)}\n  hint: {hint}", err=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(ClusterOptions):
     """What the user wants run, and how."""
@@ -381,7 +388,7 @@ class RunOptions(ClusterOptions):
         """How engines run it."""
         from aigo_bridge.engine.protocol import RunSettings
 
-        return RunSettings(**self._limits(), on_progress=on_progress)
+        return RunSettings(**self._limits(), on_progress=on_progress, on_restart=_warn_of_restart)
 
     def models(self) -> ModelChoice:
         """What it is run with.

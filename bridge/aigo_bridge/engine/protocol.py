@@ -157,6 +157,8 @@ class RunSettings:
     again."""
     tape: Tape | None = None
     """What all calls of models go past, recorded or answered; `None`: nothing."""
+    on_restart: Callable[[str], None] | None = None
+    """Called with the reason before the first model call of a job that cannot be resumed and starts again."""
 
 
 @dataclass(frozen=True)

@@ -6,32 +6,28 @@ the values that the log says, and must be the very plan that the log carries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Evidence
-from aigo_bridge.errors import BridgeError, EvidenceError, dotted
+from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.evaluation.run_files import Reference, holds_evaluation, names_run_file, parse_reference
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.evaluation.writing import WrittenRun
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportReport
 from aigo_bridge.jsonl_spec import is_record_file
-from aigo_bridge.plan.logged_plan import LoggedPlan, has_mask
-from aigo_bridge.plan.plan import PlanOrigin, TaskPlan, deciding_content
+from aigo_bridge.plan.differences import plan_differences
+from aigo_bridge.plan.logged_plan import LoggedPlan
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.reading import read
 from aigo_bridge.reading.locating import find_task
-from aigo_bridge.redaction.secrets import learn_environment, redact_value
 from aigo_bridge.results.records import HINT
 from aigo_bridge.spec import TaskSpec
 
 _MOST_NAMED = 5
-_LONGEST = 60
-"""Characters of a value that is told."""
 
 
 def check_task(task: str, root: str | None) -> None:
@@ -83,48 +79,12 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
         raise EvidenceError(
             f"{task!r} cannot be planned with the values of the log: {error}", code=Code.OTHER_PLAN
         ) from error
-    differences = list(_differences(task_plan, logged))
+    differences = list(plan_differences(task_plan, logged))
     if differences:
         more = f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
         shown = "; ".join(differences[:_MOST_NAMED])
         raise EvidenceError(f"the log is of another plan than {task!r}: {shown}{more}", code=Code.OTHER_PLAN)
     return task_plan
-
-
-def _differences(task_plan: TaskPlan, logged: LoggedPlan) -> Iterator[str]:
-    content: Any = deciding_content(
-        task_plan.document, task_plan.config, task_plan.dataset, task_plan.num_trials
-    )
-    outline: Any = task_plan.outline.to_json()
-    if has_mask(logged.content):
-        # The log was written without secrets; what is secret here is so there.
-        learn_environment()
-        content = redact_value(content)
-    yield from _unequal(orjson.loads(orjson.dumps(content)), logged.content, ())
-    yield from _unequal(outline, logged.outline.to_json(), ("outline",))
-
-
-def _unequal(task: Any, logged: Any, path: tuple[str | int, ...]) -> Iterator[str]:
-    """Where two plans differ, each with both values."""
-    if isinstance(task, Mapping) and isinstance(logged, Mapping):
-        for name in dict.fromkeys([*task, *logged]):
-            if name in task and name in logged:
-                yield from _unequal(task[name], logged[name], (*path, name))
-            else:
-                yield f"{dotted((*path, name))} is only in the {'task' if name in task else 'log'}"
-        return
-    if isinstance(task, list) and isinstance(logged, list | tuple) and len(task) == len(logged):
-        for number, pair in enumerate(zip(task, logged, strict=True)):
-            yield from _unequal(*pair, (*path, number))
-        return
-    if task != logged or isinstance(task, bool) is not isinstance(logged, bool):
-        where = "the rows" if path == ("dataset", "digest") else dotted(path)
-        yield f"{where}: the task has {_short(task)}, the log {_short(logged)}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def own_report(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -16,56 +16,17 @@ from aigo_bridge.cassettes.tape import Tape, TaskTape
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun, F, restart_reason
 from aigo_bridge.execution.journal import Journal
 from aigo_bridge.execution.progress import ProgressCounter, Tolerance
 from aigo_bridge.plan.logged_plan import is_intact, logged_plan
 from aigo_bridge.plan.plan import TaskPlan, mixed
-from aigo_bridge.results.result_files import LoggedRun
 
-F = TypeVar("F")
-"""What an adapter takes over of an earlier run: its finished trials, in a form of its own."""
 M = TypeVar("M")
 """A model, as an adapter makes it."""
 
 Identity = tuple[Any, ...]
 """What tells the plans of one run apart: digest, evaluation, specification, number of the run."""
-
-
-@dataclass(frozen=True)
-class EarlierRun:
-    """What the head of one of our native logs says."""
-
-    path: Path
-    plan: Mapping[str, Any]
-    """The header of its plan."""
-    status: str
-    models: Mapping[str, str | None]
-    """AI GO model key (`""` for the evaluated model) → the engine's name of the model."""
-    limits: tuple[Any, ...]
-    """Limits on each sample: seconds, tokens, cost."""
-    datasets: Mapping[str, str] = field(default_factory=dict)
-    """Data set key → file, for those that were named."""
-    times: tuple[float, float] = (0.0, 0.0)
-    """When it began and ended, in Unix seconds."""
-
-    def logged(self) -> LoggedRun:
-        """The same for whoever names results."""
-        names = {key: name for key, name in self.models.items() if key and name is not None}
-        task = str((self.plan.get("task") or {}).get("key"))
-        return LoggedRun(self.path, task, self.times, names, self.datasets)
-
-
-@dataclass(frozen=True)
-class EarlierLogs(Generic[F]):
-    """What an adapter knows of its logs."""
-
-    runs: Callable[[Path], Sequence[EarlierRun]]
-    """Our runs in a folder, the newest first."""
-    count: Callable[[EarlierRun, TaskPlan], int]
-    """Finished trials of a run: solved, and scored by every scorer. Raises `EvidenceError` where that cannot
-    be read."""
-    finished: Callable[[EarlierRun, TaskPlan], tuple[F, int]]
-    """These trials, and how many they are. Raises `EvidenceError` where they cannot be taken over."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +210,13 @@ def start_jobs(
         logs: what the engine has logged before.
     """
     runs = logs.runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []
-    return [_start(job, names, runs, settings, logs) for job, names in zip(jobs, models, strict=True)]
+    starts = [_start(job, names, runs, settings, logs) for job, names in zip(jobs, models, strict=True)]
+    for start, names in zip(starts, models, strict=True):
+        if start.job.earlier == "resume" and start.earlier is None and settings.on_restart is not None:
+            reason = restart_reason(start.plan, names, runs, logs.count)
+            if reason is not None:
+                settings.on_restart(reason)
+    return starts
 
 
 def _start(

@@ -1,0 +1,99 @@
+"""Earlier runs in a folder: what their native logs hold, and why one of them cannot be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.plan.differences import plan_differences
+from aigo_bridge.plan.logged_plan import logged_plan
+from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.results.result_files import LoggedRun
+
+F = TypeVar("F")
+"""What an adapter takes over of an earlier run: its finished trials, in a form of its own."""
+
+_MOST_CHANGES = 5
+"""Changes of a task that are named."""
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """What the head of one of our native logs says."""
+
+    path: Path
+    plan: Mapping[str, Any]
+    """The header of its plan."""
+    status: str
+    models: Mapping[str, str | None]
+    """AI GO model key (`""` for the evaluated model) → the engine's name of the model."""
+    limits: tuple[Any, ...]
+    """Limits on each sample: seconds, tokens, cost."""
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    """Data set key → file, for those that were named."""
+    times: tuple[float, float] = (0.0, 0.0)
+    """When it began and ended, in Unix seconds."""
+
+    def logged(self) -> LoggedRun:
+        """The same for whoever names results."""
+        names = {key: name for key, name in self.models.items() if key and name is not None}
+        task = str((self.plan.get("task") or {}).get("key"))
+        return LoggedRun(self.path, task, self.times, names, self.datasets)
+
+
+Count = Callable[[EarlierRun, TaskPlan], int]
+"""Returns the number of finished trials of a run."""
+
+
+@dataclass(frozen=True)
+class EarlierLogs(Generic[F]):
+    """What an adapter knows of its logs."""
+
+    runs: Callable[[Path], Sequence[EarlierRun]]
+    """Our runs in a folder, the newest first."""
+    count: Count
+    """Finished trials of a run: solved, and scored by every scorer. Raises `EvidenceError` where that cannot
+    be read."""
+    finished: Callable[[EarlierRun, TaskPlan], tuple[F, int]]
+    """These trials, and how many they are. Raises `EvidenceError` where they cannot be taken over."""
+
+
+def restart_reason(
+    plan: TaskPlan, models: Mapping[str, str], runs: Sequence[EarlierRun], count: Count
+) -> str | None:
+    """Return why the newest run of a task cannot be resumed, and what starting again costs.
+
+    `None`: there is no earlier run of this task.
+    """
+    run = next((run for run in runs if _task_of(run.plan) == _task_of(plan.header())), None)
+    if run is None:
+        return None
+    changes = [*_model_changes(run.models, models), *plan_differences(plan, logged_plan(run.plan))]
+    try:
+        num_finished = count(run, plan)
+    except EvidenceError:
+        num_finished = 0
+    more = f"; and {len(changes) - _MOST_CHANGES} more" if len(changes) > _MOST_CHANGES else ""
+    shown = "; ".join(changes[:_MOST_CHANGES]) or "the log was modified"
+    total = len(plan.samples) * plan.num_trials
+    return (
+        f"--resume cannot continue {run.path.name}: all {total} trials of {plan.name!r} are run and their"
+        f" models are asked again, although that run finished {num_finished}. Changed since: {shown}{more}"
+    )
+
+
+def _task_of(header: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The task of a plan, whatever it contains."""
+    specification = header.get("specification") or {}
+    names = [specification.get(name) for name in ("evaluation", "key", "run")]
+    return (header["task"].get("key"), *names, header.get("shard"))
+
+
+def _model_changes(earlier: Mapping[str, str | None], models: Mapping[str, str]) -> Iterator[str]:
+    for key, name in models.items():
+        if key not in earlier or earlier[key] != name:
+            label = f"model {key!r}" if key else "the model"
+            yield f"{label} was {earlier.get(key)!r}, now {name!r}"
