@@ -120,6 +120,64 @@ def test_a_second_signal_ends_a_run_at_once(folder: Path, endpoint: Endpoint) ->
     assert finished_samples(log) >= 1
 
 
+def ended(process: subprocess.Popen[str], number: int) -> str:
+    """Send a signal, check how the command ends, and return what it printed; a command that had ended is let alone."""
+    if process.poll() is None:
+        process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert "Traceback" not in out
+    # Before it had begun the signal ends it as any program; a shell has the same code for it.
+    assert process.returncode in (0, 128 + number, -number), out
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_a_signal_in_any_phase_has_its_own_code_and_leaves_evidence_of_every_log(
+    folder: Path, endpoint: Endpoint, engine: str
+) -> None:
+    """From the first module to the last line, in steps of a twelfth of the time that a run takes."""
+    endpoint.answer = lambda _: (200, completion("yes"))
+    words = ["aigo-bridge", "run", "task.yaml", *MODEL, "--engine", engine, "--out"]
+
+    def begin(out: str) -> subprocess.Popen[str]:
+        return start(
+            [*words, out],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    begin("first").communicate(timeout=60)
+    begun = time.monotonic()
+    begin("second").communicate(timeout=60)
+    seconds = time.monotonic() - begun
+    for step in range(12):
+        process = begin(f"out{step}")
+        time.sleep(seconds * (step + 0.5) / 12)
+        ended(process, signal.SIGTERM)
+        out = folder / f"out{step}"
+        logs = [*out.glob("*.eval"), *out.glob("results/**/*.json")]
+        assert bool(logs) == bool(list(out.glob("*.tasklog.json")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.3, 0.8, 1.5, 2.5])
+def test_a_signal_while_modules_are_imported_has_its_own_code(folder: Path, delay: float) -> None:
+    """A library may take the interruption for an error of its own, as pydantic does."""
+    with subprocess.Popen(
+        [str(Path(sys.executable).with_name("aigo-bridge")), "run", "task.yaml", *MODEL],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        time.sleep(delay)
+        ended(process, signal.SIGTERM)
+
+
 # The mechanism alone
 
 WORK = {
@@ -130,6 +188,13 @@ while True: pass
     "waiting": """
 ready()
 while True: time.sleep(60)
+""",
+    "in an import that makes another error of it": """
+try:
+    ready()
+    time.sleep(60)
+except BaseException as error:
+    raise ImportError(f"schema: {error!r}")
 """,
     "in an event loop": """
 async def wait():
@@ -188,7 +253,9 @@ def ready(folder: Path, work: str, *ignored: int) -> Iterator[subprocess.Popen[s
             process.kill()
 
 
-@pytest.mark.parametrize("work", ["computing", "waiting", "in an event loop"])
+@pytest.mark.parametrize(
+    "work", ["computing", "waiting", "in an import that makes another error of it", "in an event loop"]
+)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

@@ -32,6 +32,7 @@ from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.registry import Registry
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.faults import explained
 from aigo_lighteval.documents.translate import CARRIER, row_text
@@ -89,6 +90,12 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         self, datasets: Mapping[str, Dataset], results: Callable[[Mapping[str, Any]], dict[str, Any]]
     ) -> None:
         """Write details, then results: whoever finds the results finds their details."""
+        with finishing():
+            self._write_files(datasets, results)
+
+    def _write_files(
+        self, datasets: Mapping[str, Dataset], results: Callable[[Mapping[str, Any]], dict[str, Any]]
+    ) -> None:
         date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
         model = self.general_config_logger.model_name
         self.save_details(date, datasets)
@@ -176,11 +183,15 @@ def run_pipeline(
             try:
                 pipeline.evaluate()
                 pipeline.save_and_push_results()
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 if not model.run.solved:
                     raise
-                model.run.fault = explained(error)
-                tracker.salvage(config.name)
+                if isinstance(error, Exception):
+                    model.run.fault = explained(error)
+                else:
+                    model.run.interrupted = True
+                if tracker.results_file is None:
+                    tracker.salvage(config.name)
     assert tracker.results_file is not None
     return tracker.results_file
 

@@ -88,6 +88,15 @@ class LazyGroup(TyperGroup):
             offer_words(command)
         return command
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the arguments in front of the verb, which loads modules that a signal may strike."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            from aigo_bridge.cli.failing import interrupted
+
+            raise interrupted() from error
+
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """What a shell offers for the verb, or an option in front of it."""
         if incomplete.startswith("-"):
@@ -225,9 +234,12 @@ def options(
 
 def main() -> None:
     """Entry point of `aigo-bridge`."""
-    from aigo_bridge.cli.failing import stopped_by_signals
+    from aigo_bridge.cli.failing import interrupted, stopped_by_signals
     from aigo_bridge.cli.terminal import hide_secrets
 
     hide_secrets()
-    with stopped_by_signals():
-        app()
+    try:
+        with stopped_by_signals():
+            app()
+    except KeyboardInterrupt as error:  # while signals were let go
+        raise SystemExit(interrupted().exit_code) from error

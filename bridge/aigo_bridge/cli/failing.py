@@ -25,6 +25,7 @@ from aigo_bridge.cli.terminal import colour_of, name_of, printable, short_path, 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, Issue, dotted
 from aigo_bridge.exit_codes import ExitCode, of_signal
+from aigo_bridge.process.signals import STOPPED_BY, is_stopped
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.outcome import Outcome
@@ -36,9 +37,13 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
     try:
         yield
     except BridgeError as error:
+        if _failed_by_signal():
+            raise interrupted() from error
         show(error)
         raise typer.Exit(code) from error
     except OSError as error:
+        if _failed_by_signal():
+            raise interrupted() from error
         # A folder that cannot be written to, a full disk: the user's to mend, and nothing half-written is
         # left.
         place = f"{short_path(error.filename)}: " if error.filename is not None else ""
@@ -292,13 +297,10 @@ STOPPING = tuple(
 _PATIENCE = 0.5
 """Seconds that a signal waits for the thread that counts them."""
 
-_FIRST: list[int] = []
-"""The signal that the command was stopped with; empty before that."""
-
 
 def exit_code() -> ExitCode:
     """What a stopped command ends with."""
-    return of_signal(_FIRST[0] if _FIRST else signal.SIGINT)
+    return of_signal(STOPPED_BY[0] if STOPPED_BY else signal.SIGINT)
 
 
 @contextmanager
@@ -325,20 +327,36 @@ def stopped_by_signals() -> Iterator[None]:
     _watch(frozenset(map(int, heard)))
     try:
         yield
+    except SystemExit as end:
+        if is_stopped():
+            raise SystemExit(exit_code()) from end
+        raise
+    except typer.Exit:
+        raise
+    except BaseException as error:
+        # An import that a signal strikes may fail with any error, and its text is no news.
+        if _failed_by_signal():
+            raise SystemExit(interrupted().exit_code) from error
+        raise
     finally:
-        if _FIRST:
-            # All is done; what comes now would only interrupt the interpreter's own end.
-            for number in STOPPING:
-                signal.signal(number, signal.SIG_IGN)
+        # All is done; what comes now would only interrupt the interpreter's own end.
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _failed_by_signal() -> bool:
+    """Return whether a signal came before an error, which it then explains."""
+    time.sleep(0.05)  # the thread that counts may not have had its turn
+    return is_stopped()
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
     """Do what ctrl-C does at this moment: who runs an event loop has a way of its own."""
     deadline = time.monotonic() + _PATIENCE
-    while not _FIRST and time.monotonic() < deadline:
+    while not STOPPED_BY and time.monotonic() < deadline:
         time.sleep(0.001)  # the thread that counts knows whether another came before
-    if not _FIRST:
-        _FIRST.append(number)
+    if not STOPPED_BY:
+        STOPPED_BY.append(number)
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
         handler(signal.SIGINT, frame)
@@ -369,8 +387,8 @@ def _watch(heard: frozenset[int]) -> None:
             for number in numbers:
                 if number not in heard:
                     continue
-                if not _FIRST:
-                    _FIRST.append(number)
+                if not STOPPED_BY:
+                    STOPPED_BY.append(number)
                 came += 1
             if came > 1:
                 _end_at_once()

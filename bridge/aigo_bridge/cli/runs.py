@@ -51,6 +51,7 @@ from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
 from aigo_bridge.planning.row_locks import compare_rows
+from aigo_bridge.process.signals import stop_here
 
 Outcomes = Mapping[str, EvaluationOutcome]
 """Engine → what became of one evaluation on it."""
@@ -119,6 +120,7 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
             )
             outcomes: dict[str, EvaluationOutcome] = {}
             for engine in engines:
+                stop_here()
                 taped = replace(own_settings, tape=tape.of_engine(engine.name))
                 outcome = _run(one, engine, taped, options, is_alone=is_alone)
                 outcomes[engine.name] = outcome
@@ -341,6 +343,7 @@ def run_benchmark(
     refuse_local_rows(engine, request.data_dir, request.custom_tasks)
     if request.resume and not benchmarks.resumes:
         raise UsageError(f"--resume: not for benchmarks of {engine}", code=Code.OPTIONS_APART)
+    stop_here()
     enabled = benchmarks.reports_progress and not as_json
     try:
         with progress(

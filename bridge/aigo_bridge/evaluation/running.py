@@ -27,6 +27,7 @@ from aigo_bridge.evaluation.writing import outcome_of, result_frame
 from aigo_bridge.execution.permissions import confined, require_allowed
 from aigo_bridge.execution.progress import allowed, tolerated
 from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.process.signals import finishing, stop_here
 from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.provenance.record import provenance_file
 from aigo_bridge.results import LogReader, write_log
@@ -288,6 +289,7 @@ def run_evaluation(
         settings.out.mkdir(parents=True, exist_ok=True)
     waiting = [entry for entry in prepared.entries if entry.entry.key not in results]
     while waiting:
+        stop_here()
         now = [one for one in waiting if one.entry.pending is None or one.entry.pending in results]
         results |= _round(now, results, engine, settings, fail_on_error)
         waiting = [one for one in waiting if one.entry.key not in results]
@@ -336,10 +338,11 @@ def _round(
             for _ in jobs
         ]
     remaining = iter(logs)
-    for entry in ready_now:
-        outcomes[entry.entry.key] = entry_outcome(
-            entry, [next(remaining) for _ in entry.jobs], engine, settings.out, settings.tape
-        )
+    with finishing():
+        for entry in ready_now:
+            outcomes[entry.entry.key] = entry_outcome(
+                entry, [next(remaining) for _ in entry.jobs], engine, settings.out, settings.tape
+            )
     return outcomes
 
 

@@ -42,6 +42,7 @@ from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, bind_task, fingerprint_of
 from aigo_bridge.planning.planning import config_from_text, plan_origin
 from aigo_bridge.planning.rows import Surroundings
+from aigo_bridge.process.signals import finishing
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets, find_task
 from aigo_bridge.results.faults import explained
@@ -169,7 +170,8 @@ def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Ga
     if isinstance(log, EngineError):
         raise log
     try:
-        return outcome_of(job.plan, log, engine, settings.out, gaps, settings.tape)
+        with finishing():
+            return outcome_of(job.plan, log, engine, settings.out, gaps, settings.tape)
     except BridgeError:
         raise
     except Exception as error:

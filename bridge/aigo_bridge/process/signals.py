@@ -1,0 +1,56 @@
+"""Signals that stop this process: whether one came, and work that they must not leave half done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPPED_BY: list[int] = []
+"""The signal that stopped the command; empty before one came, and where no command is run."""
+
+
+def is_stopped() -> bool:
+    """Return whether a signal stopped the command."""
+    return bool(STOPPED_BY)
+
+
+def stop_here() -> None:
+    """Stop if a signal came that other code has caught, as some libraries do while they are imported.
+
+    Raises:
+        KeyboardInterrupt: one came.
+    """
+    if is_stopped():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """Let a signal wait until the work of this block is done, so that evidence is written completely.
+
+    A second signal ends the work at once. Other threads are never interrupted, so nothing is changed there.
+
+    Raises:
+        KeyboardInterrupt: after the block, if a signal came.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        came.append((number, frame))
+        if len(came) > 1:
+            handler(number, frame)
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(*came[0])

@@ -1,0 +1,59 @@
+"""Work that a signal may not leave half done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from aigo_bridge.process.signals import STOPPED_BY, finishing, stop_here
+
+
+def interrupted_work(done: list[str], *, times: int, error: Exception | None = None) -> None:
+    """Do something in a block that is interrupted so many times."""
+    with finishing():
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        if error is not None:
+            raise error
+        done.append("written")
+
+
+def test_an_interruption_waits_for_the_end_of_the_block() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_work(done, times=1)
+    assert done == ["written"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interruption_ends_the_block() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_work(done, times=2)
+    assert done == []
+
+
+def test_a_failure_in_the_block_is_not_hidden_by_an_interruption() -> None:
+    with pytest.raises(ValueError, match="full"):
+        interrupted_work([], times=1, error=ValueError("full"))
+
+
+def test_other_threads_leave_signals_alone() -> None:
+    def work() -> None:
+        with finishing():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    seen: list[object] = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+def test_a_signal_that_was_caught_stops_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_here()
+    monkeypatch.setattr("aigo_bridge.process.signals.STOPPED_BY", [*STOPPED_BY, signal.SIGTERM])
+    with pytest.raises(KeyboardInterrupt):
+        stop_here()
