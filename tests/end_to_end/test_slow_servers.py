@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.commands import Run
 from tests.support.endpoint import Endpoint, Raw, completion
+from tests.support.impatient import impatient
 
 TASK = """
 key: t
@@ -38,13 +39,7 @@ config:
 @pytest.fixture
 def busy(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     """A server that answers a question when it is asked the fourth time (OpenAI's client asks three times by itself); nobody waits long."""
-    import inspect_ai.model._retry
-
-    async def at_once(seconds: float) -> None:
-        assert seconds >= 0
-
-    monkeypatch.setattr(inspect_ai.model._retry, "_sleep", at_once)
-    monkeypatch.setattr("aigo_bridge.execution.progress.FIRST_WAIT", 0.001)
+    impatient(monkeypatch)
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"q": f"q{n}"}) + "\n" for n in range(4)))

@@ -88,9 +88,9 @@ def inspect_settings(request: BenchmarkRun) -> Iterator[EvalSettings]:
         # What tasks and Inspect print (hooks, while the first model is made) is for people; standard output
         # may be read by a program.
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        stack.enter_context(logs_without_secrets())
         settings = settings_of(request)
         stack.enter_context(_engine_errors())
-        stack.enter_context(logs_without_secrets())
         yield settings
 
 

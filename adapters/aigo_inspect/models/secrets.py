@@ -7,6 +7,7 @@ own code) is cleaned as a log is written.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,10 +18,11 @@ from typing import Any
 from weakref import WeakSet
 from zipfile import BadZipFile, ZipFile
 
-from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput
+import httpx
+from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput, RetryDecision
 from pydantic_core import PydanticSerializationError, to_json
 
-from aigo_bridge.models.connections.calls import HINT, page_message
+from aigo_bridge.models.connections.calls import HINT, CallError, page_message, unreadable
 from aigo_bridge.redaction.secrets import (
     KNOWN,
     address_secrets,
@@ -55,7 +57,7 @@ def guard(api: ModelAPI) -> None:
         try:
             result: Generated = await generate(*args, **kwargs)
         except Exception as error:
-            cleaned = page_error(error)
+            cleaned = unreadable_error(api, error) or page_error(error)
             redact_error(cleaned)
             if not is_clean(cleaned):
                 raise ProviderError(redact(f"{type(cleaned).__name__}: {cleaned}")) from None
@@ -64,7 +66,13 @@ def guard(api: ModelAPI) -> None:
             raise
         return _clean(result)
 
+    retries = api.should_retry
+
+    def should_retry(error: Exception) -> bool | RetryDecision:
+        return RetryDecision.transient() if isinstance(error, UnreadableReplyError) else retries(error)
+
     vars(api)["generate"] = guarded
+    vars(api)["should_retry"] = should_retry
     vars(api)[_GUARDED] = True
 
 
@@ -205,6 +213,47 @@ _WATCHED: WeakSet[Any] = WeakSet()
 
 class ProviderError(Exception):
     """What a provider met, in our words."""
+
+
+class UnreadableReplyError(ProviderError):
+    """A server answered 200, and its reply is not an answer: cut off, damaged, or of another kind."""
+
+
+_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, httpx.DecodingError)
+"""What clients raise when they read such a reply."""
+
+
+def unreadable_error(api: ModelAPI, error: Exception) -> UnreadableReplyError | None:
+    """Return the error to raise for a reply that a provider's client cannot read; `None` for other errors."""
+    if _PAGE.get() is not None or isinstance(error, CallError):
+        return None
+    cause = next((each for each in causes(error) if isinstance(each, _UNREADABLE)), None)
+    if cause is None and not _is_taken_for_text(error):
+        return None
+    problem = "the server sent text in place of JSON" if cause is None else f"{type(cause).__name__}: {cause}"
+    return UnreadableReplyError(f"model {api.model_name!r}: {unreadable(_server(api), None, problem)}")
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors that it came from."""
+    seen: list[BaseException] = []
+    while error not in seen:
+        seen.append(error)
+        yield error
+        error = error.__cause__ or error.__context__ or error
+
+
+def _is_taken_for_text(error: Exception) -> bool:
+    """Return whether a client gave a text in place of an object, as it does for any content type but JSON."""
+    return isinstance(error, AttributeError) and isinstance(error.obj, str)
+
+
+def _server(api: ModelAPI) -> str:
+    base_url = api.base_url or getattr(getattr(api, "client", None), "base_url", None)
+    if base_url is None:
+        return "the server"
+    url = httpx.URL(str(base_url))
+    return f"{url.host}:{url.port}" if url.port else url.host
 
 
 def watch_pages(api: ModelAPI) -> None:

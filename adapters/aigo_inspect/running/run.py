@@ -57,6 +57,7 @@ from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Tolerance
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.process import fewer_collections
+from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.faults import explained
 from aigo_bridge.snippets import SnippetHost
@@ -138,17 +139,21 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     try:
         with fewer_collections(*COLLECTIONS):
             logs = _eval(todo, settings) if todo else []
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if not set(settings.out.glob("*.eval")) - earlier_logs:
             raise
-        # Samples have been run, and stand in logs: those are the run, and this is why it ended.
-        problem = explained(error)
+        # Samples have been run, and stand in logs: those are the run, and this is why it ended. Of an
+        # interruption the logs tell.
+        problem = explained(error) if isinstance(error, Exception) else None
     finally:
         _close_journals(works, logs)
-    for path in set(settings.out.glob("*.eval")) - earlier_logs:
-        clean_log(path)
-    written = _written(logs, settings.out, earlier_logs)
-    return [_contained_result(work.start, written, settings.out, problem) for work in works]
+    # Whatever the signal, the samples that were run become evidence.
+    with contextlib.suppress(KeyboardInterrupt), finishing():
+        for path in set(settings.out.glob("*.eval")) - earlier_logs:
+            clean_log(path)
+        written = _written(logs, settings.out, earlier_logs)
+        results = [_contained_result(work.start, written, settings.out, problem) for work in works]
+    return results
 
 
 def _close_journals(works: Sequence[_Work], logs: Sequence[EvalLog]) -> None:
@@ -420,19 +425,24 @@ class ToleranceStopping:
 
 @contextmanager
 def retries_told(counter: ProgressCounter) -> Iterator[None]:
-    """Tell a counter of calls that will be made again, in this block; Inspect logs them as before."""
+    """Tell a counter of calls that will be made again, in this block; Inspect logs them as before.
+
+    After the last attempt its own error is raised, not that of the library that makes calls again, whose text
+    names the error's class alone.
+    """
     module: Any = model_module
-    logged = module.log_model_retry
+    logged, config = module.log_model_retry, module.model_retry_config
 
     async def told(model_name: str, state: RetryCallState, *args: Any, **kwargs: Any) -> None:
         counter.retrying(Retry(model_name, state.attempt_number, state.upcoming_sleep, _reason(state)))
         await logged(model_name, state, *args, **kwargs)
 
     module.log_model_retry = told
+    module.model_retry_config = lambda *args, **kwargs: {**config(*args, **kwargs), "reraise": True}
     try:
         yield
     finally:
-        module.log_model_retry = logged
+        module.log_model_retry, module.model_retry_config = logged, config
 
 
 def _reason(state: RetryCallState) -> str:

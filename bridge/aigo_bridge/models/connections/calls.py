@@ -76,6 +76,17 @@ class CallError(BridgeError, RuntimeError):
 HINT = "is the address right? Of servers that speak OpenAI's protocol it usually ends in /v1"
 """What to do about a page."""
 
+RESUME = "when the server works again, --resume asks for the failed samples"
+"""What to do about a server that goes on to fail."""
+
+
+def unreadable(where: str, status: int | None, cause: str) -> str:
+    """Return what is wrong with a reply that is no answer, and how to continue; `where`: the server."""
+    answered = "answered" if status is None else f"answered {status}"
+    # What to do comes first: a long cause may be cut where it is shown.
+    return f"{where} {answered} with a reply that cannot be read ({RESUME}): {cause}"
+
+
 _PAGE = re.compile(r"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _UNSEEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)

@@ -18,6 +18,8 @@ from aigo_bridge.models.connections.calls import (
     FailureKind,
     ModelInfo,
     page_message,
+    parse_json,
+    unreadable,
 )
 from aigo_bridge.models.connections.replies import Reply, parse_reply
 from aigo_bridge.models.connections.secrets import Mask
@@ -228,6 +230,12 @@ class Connection:
         began = f"the response begins {shown!r}" if shown else "the response is empty"
         if page is not None:
             return CallError(f"{page} ({began})", error.kind, hint=HINT)
+        if response.server is not None and not _is_json(response.text):
+            # Cut off, or of something between here and the server: the next answer may be whole.
+            cause = f"{error} ({began})"
+            return CallError(
+                unreadable(response.server, response.status, cause), "transient", hint=error.hint
+            )
         return CallError(f"{error} ({began})", error.kind, hint=error.hint)
 
     def _failed(self, error: CallError | ValueError, exchange: Exchange | None) -> CallError:
@@ -246,6 +254,14 @@ class Connection:
 def _without_tokens(reply: Reply) -> Reply:
     """An answer without its log probabilities: their tokens spell its text."""
     return replace(reply, choices=tuple(replace(choice, logprobs=()) for choice in reply.choices))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        parse_json(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _refusal(response: Response) -> str:

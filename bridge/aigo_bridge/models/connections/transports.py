@@ -23,7 +23,7 @@ import httpx
 
 from aigo_bridge.access.opening import MEBIBYTE, Bound, in_words
 from aigo_bridge.errors import SnippetError
-from aigo_bridge.models.connections.calls import CallError, FailureKind
+from aigo_bridge.models.connections.calls import CallError, FailureKind, unreadable
 from aigo_bridge.snippets import Snippet, SnippetHost, SnippetLimits
 from aigo_bridge.version import __version__
 
@@ -62,6 +62,8 @@ class Response:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case."""
+    server: str | None = None
+    """Host, with its port if the address has one; `None` for the author's code."""
 
     @property
     def request_id(self) -> str | None:
@@ -209,7 +211,13 @@ class Endpoint:
             # Among them: the server closed the connection before its response was complete.
             reason = str(error) or type(error).__name__
             raise CallError(f"the response was cut off: {reason}", "transient") from error
-        return Response(_decoded(data, encoding), status, headers)
+        try:
+            text = data.decode(encoding)
+        except (UnicodeDecodeError, LookupError) as error:
+            raise CallError(
+                unreadable(self._where, status, f"it is not text in {encoding}"), "transient"
+            ) from error
+        return Response(text, status, headers, self._where)
 
     async def _read(self, response: httpx.Response, head: Response) -> bytes:
         """The body, decompressed, as far as it is within the bounds; nothing beyond is waited for."""
@@ -318,13 +326,6 @@ def _not_connected(error: Exception, message: str) -> CallError:
             message, "refused", hint="the server wants a client certificate that it knows: see 'client_cert'"
         )
     return CallError(message, "transient")
-
-
-def _decoded(data: bytes, encoding: str) -> str:
-    try:
-        return data.decode(encoding)
-    except (UnicodeDecodeError, LookupError) as error:
-        raise CallError(f"the response is not text in {encoding}", "invalid") from error
 
 
 def _timed_out(error: httpx.TimeoutException, timeout: httpx.Timeout) -> str:
