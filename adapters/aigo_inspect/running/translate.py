@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +32,7 @@ from aigo_bridge.execution.program import Solution, compile_program
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import PlanOrigin, Sample, TaskPlan
+from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.scoring.variables import right_answers
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.registry import solver_type
@@ -352,6 +352,6 @@ def _store(path: Path, planned_here: Callable[[LoggedPlan], TaskPlan | None]) ->
     plan = planned_here(evidence.plan)
     if plan is None or not plan.outline.needs_code:
         return
-    with tempfile.TemporaryDirectory(prefix="aigo-numbers-") as folder:
+    with temporary_folder("aigo-numbers-") as folder:
         result = Path(folder, "numbers.tasklog.json")
         write_result(evidence, result, engine="inspect", own=plan, store=partial(store_numbers, path))

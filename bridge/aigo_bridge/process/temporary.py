@@ -74,6 +74,20 @@ def remove_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Make a folder for the block; if the process is killed, the next one with this prefix removes it.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = make_folder(prefix)
+    try:
+        yield Path(folder)
+    finally:
+        remove_folder(folder)
+
+
+@contextlib.contextmanager
 def draft_of(target: Path) -> Iterator[Path]:
     """A new empty file beside another one, to be written and moved to its place; gone after the block unless
     it was.

@@ -6,16 +6,17 @@ this process, and can change no setting.
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Protocol
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
+from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.tables.extras import package
 from aigo_bridge.tables.results import BATCH_ROWS, Results
 from aigo_bridge.tables.rows import Row
@@ -31,6 +32,30 @@ _LOCKED = {
     # Last: from then on nothing can be set.
     "lock_configuration": "true",
 }
+
+
+SECONDS = 60.0
+"""Time limit of a query."""
+GRACE = 5.0
+"""Seconds that DuckDB has to obey an interrupt: it looks for one between its operations only."""
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """How long a query may run."""
+
+    seconds: float = SECONDS
+    give_up: Callable[[UsageError], None] | None = None
+    """Called from another thread if DuckDB does not obey the interrupt: it ends the process."""
+
+    @property
+    def error(self) -> UsageError:
+        """Error that a query which runs for too long ends with."""
+        message = f"the query: it takes longer than {self.seconds:g} s; allow more with --timeout SECONDS"
+        return UsageError(message, code=Code.WRONG_QUERY)
+
+
+DEFAULT_LIMIT = TimeLimit()
 
 
 @dataclass(frozen=True)
@@ -66,23 +91,24 @@ class Shown(Protocol):
 
 
 @contextmanager
-def answered(query: str, results: Results | Shown) -> Iterator[Answer]:
+def answered(query: str, results: Results | Shown, limit: TimeLimit = DEFAULT_LIMIT) -> Iterator[Answer]:
     """Ask results.
 
     Args:
         query: one `SELECT` (also `WITH`, `FROM`, `DESCRIBE`, `SHOW`) in DuckDB's SQL.
         results: what its tables are of, or what shows them to the database.
+        limit: time limit of the query; reading the results takes no part of it.
 
     Raises:
-        UsageError: DuckDB is not installed, or the query is something else, or wrong.
+        UsageError: DuckDB is not installed, or the query is something else, or wrong, or takes too long.
         EvidenceError: a result cannot be read, or is damaged.
     """
     duckdb = package("duckdb", "SQL", "sql")
     package("pyarrow", "SQL", "sql")
-    names = tables_of(query)
-    with tempfile.TemporaryDirectory(prefix="aigo-sql-") as folder:
-        file = Path(folder) / "results.duckdb"
-        limits = {**_LIMITS, "temp_directory": str(Path(folder) / "spilled")}
+    names = tables_of(query, limit)
+    with temporary_folder("aigo-sql-") as folder:
+        file = folder / "results.duckdb"
+        limits = {**_LIMITS, "temp_directory": str(folder / "spilled")}
         with duckdb.connect(str(file), config=limits) as connection:
             if isinstance(results, Results):
                 for name in names:
@@ -91,13 +117,45 @@ def answered(query: str, results: Results | Shown) -> Iterator[Answer]:
             if not isinstance(results, Results):
                 results.show(connection, names)
             _lock(connection)
-            try:
-                batches = _batches(connection.sql(query))
-                columns = tuple(batches.schema.names)
-                _check_names(columns)
-                yield Answer(columns, batches.schema, _computed(duckdb, batches))
-            except duckdb.Error as error:
-                raise _wrong(error) from error
+            with _interrupted(connection, limit) as fault:
+                try:
+                    batches = _batches(connection.sql(query))
+                    columns = tuple(batches.schema.names)
+                    _check_names(columns)
+                    yield Answer(columns, batches.schema, _computed(duckdb, batches, fault))
+                except duckdb.Error as error:
+                    raise fault(error) from error
+
+
+Fault = Callable[[BaseException], UsageError]
+"""From an error of DuckDB to the user's error."""
+
+
+@contextmanager
+def _interrupted(connection: Any, limit: TimeLimit) -> Iterator[Fault]:
+    """Interrupt the query of a block when its time is over."""
+    ended, expired = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if ended.wait(limit.seconds):
+            return
+        expired.set()
+        last = time.monotonic() + GRACE
+        while not ended.wait(0.1):
+            connection.interrupt()
+            if time.monotonic() > last and limit.give_up is not None:
+                limit.give_up(limit.error)
+
+    def fault(error: BaseException) -> UsageError:
+        return limit.error if expired.is_set() else _wrong(error)
+
+    thread = threading.Thread(target=watch, name="time limit of a query", daemon=True)
+    thread.start()
+    try:
+        yield fault
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _batches(relation: Any) -> Any:
@@ -106,12 +164,12 @@ def _batches(relation: Any) -> Any:
     return read(BATCH_ROWS)
 
 
-def _computed(duckdb: Any, batches: Any) -> Iterator[Any]:
+def _computed(duckdb: Any, batches: Any, fault: Fault) -> Iterator[Any]:
     """Batches; what goes wrong while they are computed is the query's fault."""
     try:
         yield from batches
     except (duckdb.Error, OSError, ValueError) as error:  # Arrow passes on its errors as one of the latter
-        raise _wrong(error) from error
+        raise fault(error) from error
 
 
 def _check_names(columns: tuple[str, ...]) -> None:
@@ -123,26 +181,26 @@ def _check_names(columns: tuple[str, ...]) -> None:
         )
 
 
-def tables_of(query: str) -> list[TableName]:
+def tables_of(query: str, limit: TimeLimit = DEFAULT_LIMIT) -> list[TableName]:
     """The tables of results that a query may name: its words decide, as DuckDB does not say of all queries.
 
     Raises:
-        UsageError: DuckDB is not installed, or the query is no single `SELECT`, or wrong.
+        UsageError: DuckDB is not installed, or the query is no single `SELECT`, or wrong, or takes too long.
     """
     duckdb = package("duckdb", "SQL", "sql")
-    try:
-        kinds = [statement.type.name for statement in duckdb.extract_statements(query)]
-        if kinds != ["SELECT"]:
-            what = f"{len(kinds)} statements" if len(kinds) != 1 else kinds[0]
-            raise UsageError(f"the query: found {what}, expected one SELECT", code=Code.WRONG_QUERY)
-        with duckdb.connect(":memory:") as connection:
+    with duckdb.connect(":memory:") as connection, _interrupted(connection, limit) as fault:
+        try:
+            kinds = [statement.type.name for statement in duckdb.extract_statements(query)]
+            if kinds != ["SELECT"]:
+                what = f"{len(kinds)} statements" if len(kinds) != 1 else kinds[0]
+                raise UsageError(f"the query: found {what}, expected one SELECT", code=Code.WRONG_QUERY)
             for name in SCHEMAS:
                 connection.execute(_definition(name))
             _lock(connection)
             # Faults of the query are found here, before anything is read.
             connection.sql(query)
-    except duckdb.Error as error:
-        raise _wrong(error) from error
+        except duckdb.Error as error:
+            raise fault(error) from error
     words = set(re.findall(r"\w+", query.lower()))
     return [name for name in SCHEMAS if name in words]
 

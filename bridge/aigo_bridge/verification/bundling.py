@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.exporting.manifest import manifest_of
 from aigo_bridge.exporting.packing import pack
 from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.provenance.definitions import digest_or_none
 from aigo_bridge.provenance.record import provenance_file, provenance_of
 from aigo_bridge.provenance.sigstore_bundles import bundle_file
@@ -86,8 +86,7 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
     if not contents.result.is_file():
         raise UsageError(f"there is no result {str(contents.result)!r}", code=Code.NOTHING_THERE)
     frame = LogReader(contents.result).frame()
-    with tempfile.TemporaryDirectory(prefix="aigo-bundle-") as folder:
-        place = Path(folder)
+    with temporary_folder("aigo-bundle-") as place:
         members = {f"result/{file.name}": file for file in _result_files(contents.result)}
         names: dict[str, Any] = {"result": f"result/{contents.result.name}", "log": None, "task": None}
         if contents.log is not None:
@@ -163,9 +162,9 @@ def _report_members(result: Path, folder: Path) -> dict[str, Path]:
 
 def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
     """How the report in a bundle is not the one that this release writes of the bundle's result."""
-    with tempfile.TemporaryDirectory(prefix="aigo-report-") as folder:
+    with temporary_folder("aigo-report-") as folder:
         try:
-            members = _report_members(bundle.result, Path(folder))
+            members = _report_members(bundle.result, folder)
         except UsageError:  # what is wrong with the result is told with it
             yield Finding("no report can be written of the result", file="report.html")
             return

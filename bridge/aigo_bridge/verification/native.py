@@ -5,7 +5,6 @@ sample by sample.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, get_args
 from aigo_bridge.engine.registry import load_logs, logs_by_engine, native_files
 from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.importing.log_import import ContextChoice, EventChoice, ImportOptions, ImportReport
+from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.provenance.record import log_digests, stem_of
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.verification.levels import Finding, Level, level
@@ -45,11 +45,11 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
     if record is not None and _mapping(record.get("options")).get("patterns"):
         reason = "the result was imported with patterns of secrets (--redact-pattern), which are not known"
         return level("native", findings, unchecked=reason)
-    with tempfile.TemporaryDirectory(prefix="aigo-verify-") as folder:
+    with temporary_folder("aigo-verify-") as folder:
         reports: list[ImportReport] = []
         try:
             for engine, locations in logs_by_engine([log]).items():
-                load_logs(engine).import_logs(locations, Path(folder), options, reports.append)
+                load_logs(engine).import_logs(locations, folder, options, reports.append)
         except BridgeError as error:
             return level("native", [*findings], unchecked=f"the log cannot be read: {error}")
         outputs = [report for report in reports if report.output is not None]

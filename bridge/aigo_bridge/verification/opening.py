@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan, task_digest
+from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.provenance.definitions import digest_or_none
 from aigo_bridge.provenance.record import row_of, sample_id
 from aigo_bridge.provenance.texts import read_texts
@@ -57,8 +57,7 @@ def verify_any(path: Path, materials: Materials) -> Verification:
 
 
 def _verify_bundle(path: Path, materials: Materials) -> Verification:
-    with tempfile.TemporaryDirectory(prefix="aigo-verify-") as place:
-        folder = Path(place)
+    with temporary_folder("aigo-verify-") as folder:
         try:
             bundle = open_bundle(path, folder)
         except EvidenceError as error:

@@ -22,6 +22,14 @@ from aigo_bridge.process.temporary import make_folder
 folder = make_folder("aigo-sandbox-")
 open(folder + "/inside", "w").close()
 """,
+    "query": """
+from aigo_bridge.tables.sql import answered
+class NoTables:
+    def show(self, connection, names):
+        pass
+asking = answered("select 1", NoTables())
+asking.__enter__()
+""",
     "draft": """
 from aigo_bridge.results.log_files import open_for_replacing
 from pathlib import Path

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +18,7 @@ from tests.support.results import metric, question, result, write_result
 
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.tables.results import results_at
-from aigo_bridge.tables.sql import answered, schema_text
+from aigo_bridge.tables.sql import TimeLimit, answered, schema_text
 
 
 @pytest.fixture
@@ -167,6 +171,53 @@ def test_no_query_leaves_the_tables(
 
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert Server.asked == []
+
+
+ENDLESS = (
+    "select count(*) from range(100000000000)",
+    "with recursive t as (select 1 as n union all select n + 1 from t) select count(*) from t",
+    "select sum(a.range * b.range) from range(1000000) a, range(1000000) b",
+    "select * from range(100000000000)",
+    "select a.* from samples a, range(100000000000) b order by random()",
+)
+
+
+@pytest.mark.parametrize("query", ENDLESS)
+def test_a_query_that_takes_too_long_ends(quiz: Path, query: str) -> None:
+    start = time.monotonic()
+    with (
+        pytest.raises(UsageError, match=r"takes longer than 0\.3 s; allow more with --timeout"),
+        answered(query, results_at([quiz]), TimeLimit(0.3)) as answer,
+    ):
+        for _ in answer.rows:
+            pass
+    assert time.monotonic() - start < 10
+    assert ask("select count(*) as n from samples", quiz) == [{"n": 5}]
+
+
+def test_a_query_that_obeys_no_interrupt_ends_with_its_process(quiz: Path) -> None:
+    """DuckDB looks for an interrupt between its operations only, and one of them may take for ever."""
+    query = "select levenshtein(repeat('a', 200000), repeat('b', 200000)) as n"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from aigo_bridge.cli import main; main()",
+            "sql",
+            query,
+            str(quiz),
+            "--timeout",
+            "0.5",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "TMPDIR": str(quiz.parent)},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "takes longer than 0.5 s" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_hostile_values_in_results_are_values(tmp_path: Path) -> None:
