@@ -13,10 +13,13 @@ No part of an address becomes a path. What an entry is, the last look into the f
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -42,6 +45,8 @@ HOST = "127.0.0.1"
 MOST_CONNECTIONS = 200
 IDLE = 60.0
 """Seconds after which a connection that says nothing is closed."""
+STRANGER_SECONDS = 5.0
+"""Seconds that a connection has until a request on it has shown the token or the cookie."""
 PATIENCE = 1.0
 """Seconds for which an answer waits for what is being prepared."""
 _STEP = 1 << 20
@@ -104,6 +109,8 @@ class ViewServer(ThreadingHTTPServer):
         if not root.is_dir():
             raise UsageError(f"{root}: there is no such folder", code=Code.NOTHING_THERE)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._strangers: dict[socket.socket, float] = {}
+        """Connections that have shown neither token nor cookie → when they came; the oldest first."""
         # Before the port: where that cannot be had, `server_close` is called.
         self.library = Library(root.resolve())
         try:
@@ -123,13 +130,17 @@ class ViewServer(ThreadingHTTPServer):
         self.library.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, up to a number; what is beyond is closed."""
+        """Start a thread for each connection; if there are too many, the oldest stranger makes room."""
         if not self._connections.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._close_strangers(most=1)
+            if not self._connections.acquire(timeout=1.0):
+                self.shutdown_request(request)
+                return
+        self._strangers[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
         except BaseException:
+            self.admit(request)
             self._connections.release()
             raise
 
@@ -138,7 +149,24 @@ class ViewServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.admit(request)
             self._connections.release()
+
+    def service_actions(self) -> None:
+        """Close connections that have been strangers for too long; called twice a second."""
+        self._close_strangers(before=time.monotonic() - STRANGER_SECONDS)
+
+    def admit(self, request: socket.socket) -> None:
+        """Note that a connection is no stranger's."""
+        self._strangers.pop(request, None)
+
+    def _close_strangers(self, *, before: float = math.inf, most: int | None = None) -> None:
+        """Close the oldest strangers: their threads end, and their places are free."""
+        for request, since in list(self._strangers.items())[:most]:
+            if since < before:
+                self.admit(request)
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that went away is no error; of anything else one line is enough."""
@@ -346,10 +374,12 @@ class _Handler(BaseHTTPRequestHandler):
             return _text(HTTPStatus.FORBIDDEN, reason)
         path, _, query = self.path.partition("?")
         if path == "/" and guard.has_token(query):
+            self.server.admit(self.connection)
             return self._welcome()
         prefix = f"/{guard.session}/"
         if not (path.startswith(prefix) and guard.has_cookie(self.headers)):
             return _text(HTTPStatus.FORBIDDEN, "open the address that `aigo-bridge view` printed")
+        self.server.admit(self.connection)
         if guard.from_elsewhere(self.headers):
             return _text(HTTPStatus.FORBIDDEN, "this server answers its own pages alone")
         return self.server.answer(path.removeprefix(prefix), self.headers)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from tests.support.viewing import Reader, reader_of, serving
 
 from aigo_bridge.errors import UsageError
 from aigo_bridge.viewing import ViewServer
+from aigo_bridge.viewing import serving as view_server
+from aigo_bridge.viewing.serving import MOST_CONNECTIONS, STRANGER_SECONDS
 
 SECRET = "not for anybody's eyes"
 
@@ -326,6 +331,62 @@ def test_a_result_that_changes_is_refused_or_right(tmp_path: Path) -> None:
         assert private.is_dir()
     assert seen <= {"0.0", "1.0"}
     assert not private.exists()
+
+
+@contextmanager
+def idle(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that say nothing."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            for _ in range(count)
+        ]
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+
+def test_idle_sockets_of_others_do_not_block_it(folder: Path) -> None:
+    """They take more places than there are: the oldest of them makes room."""
+    with serving(folder) as server, idle(server.server_address[1], MOST_CONNECTIONS + 30):
+        start = time.monotonic()
+        for _ in range(3):
+            assert reader_of(server.guard.address).get("data/folder").status == 200
+        assert time.monotonic() - start < STRANGER_SECONDS
+
+
+def test_a_connection_without_the_token_ends_after_a_few_seconds(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that sends a byte now and then, or that asks without a cookie; one with the cookie stays."""
+    monkeypatch.setattr(view_server, "STRANGER_SECONDS", 1.0)
+    with serving(folder) as server, idle(server.server_address[1], 3) as (silent, slow, asking):
+        reader = reader_of(server.guard.address)
+        own = http.client.HTTPConnection("127.0.0.1", reader.port, timeout=10)
+        host = {"Host": f"127.0.0.1:{reader.port}"}
+        own.request("GET", f"{reader.base}data/folder", headers={**host, "Cookie": reader.cookie})
+        assert own.getresponse().read()
+        first = own.sock
+        asking.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{reader.port}\r\n\r\n".encode())
+        assert b"403" in asking.recv(20)
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            time.sleep(0.2)
+            with suppress(OSError):
+                slow.sendall(b"G")
+        while len(asking.recv(10_000)) == 10_000:
+            pass
+        assert all(map(is_closed, (silent, slow, asking)))
+        own.request("GET", f"{reader.base}data/folder", headers={**host, "Cookie": reader.cookie})
+        assert own.getresponse().status == 200
+        assert own.sock is first
+        own.close()
 
 
 def test_a_port_that_is_taken_is_told(server: ViewServer, tmp_path: Path) -> None:
