@@ -64,7 +64,9 @@ export function Theme() {
 
 export function titleOf(summary: Summary): string {
   if (summary.results.length === 1) return summary.results[0].title;
-  return (summary.whole && summary.evaluations[0].name) || `${summary.results.length} results`;
+  const superseded = summary.results.filter((result) => result.status === "superseded").length;
+  const latest = `${summary.results.length - superseded} results`;
+  return (summary.whole && summary.evaluations[0].name) || (superseded > 0 ? `${latest}, ${superseded} superseded` : latest);
 }
 
 const KEYS = "Keys: / search, j and k or arrows through samples, Enter opens one, Escape goes back.";

@@ -24,7 +24,7 @@ export interface ModelUse {
 export interface Result {
   name: string; file: string | null; title: string; task: string; model: string; status: string;
   problems: string[]; rows?: string[]; parts?: [number, string][];
-  facts?: [string, string][]; description?: string; definition?: string; metrics?: Metric[]; runs?: Metric[][];
+  facts?: [string, string][]; description?: string; configuration?: [string, Value][]; metrics?: Metric[]; runs?: Metric[][];
   counts?: {
     samples: number; trials: number; failed: number; excluded: number; missing: number | null;
     stated: { failed: number; total: number } | null;

@@ -2,10 +2,12 @@
 
 import type { Metric, MetricValue, Result, Row, Summary } from "./data";
 import { Figures } from "./figures";
-import { LongText, Text, Wide } from "./text";
+import { Num, shown, type Value } from "./json";
+import { Fold, LongText, Text, Wide } from "./text";
 
 export function Status({ status }: { status: string }) {
   const good = status === "success" || status === "held";
+  if (status === "superseded") return <span class="status">↻ superseded</span>;
   if (status === "running") return <span class="status">… running</span>;
   return <span class={`status ${good ? "good" : "bad"}`}>{good ? "✓" : "✗"} <Text>{status}</Text></span>;
 }
@@ -165,6 +167,50 @@ function Usage({ result }: { result: Result }) {
   );
 }
 
+type Composite = Value[] | { [key: string]: Value };
+
+function composite(value: Value): value is Composite {
+  return value !== null && typeof value === "object" && !(value instanceof Num);
+}
+
+/** Members of a list or an object by name; the names of a list are its positions. */
+function members(value: Composite): [string, Value][] {
+  return Array.isArray(value) ? value.map((item, at) => [String(at), item]) : Object.keys(value).map((name) => [name, value[name]]);
+}
+
+const FEW = 8;
+
+/** How many members a value has, with those that `values.py` left out. */
+function entries(value: Composite): string {
+  const rows = members(value), last = rows.at(-1);
+  const left = last && /^(?:\u2026 )?(\d+) more$/.exec(Array.isArray(value) || last[0] === "…" ? shown(last[1]) : "");
+  const number = left ? rows.length - 1 + Number(left[1]) : rows.length;
+  return number === 1 ? "1 entry" : `${number} entries`;
+}
+
+/** A value of a configuration: texts and numbers as they are, anything else as a table that may be folded. */
+function Nested({ value }: { value: Value }) {
+  if (!composite(value)) return <LongText text={shown(value)} />;
+  const rows = members(value);
+  if (rows.length === 0) return <small>empty</small>;
+  if (Array.isArray(value) && rows.length <= FEW && !value.some(composite)) return <LongText text={value.map(shown).join(", ")} />;
+  return (
+    <table class="pairs"><tbody>{rows.map(([name, item]) => (
+      <tr><th scope="row"><Text>{name}</Text></th><td>{composite(item) && members(item).length > FEW
+        ? <Fold title={entries(item)}><Nested value={item} /></Fold> : <Nested value={item} />}</td></tr>
+    ))}</tbody></table>
+  );
+}
+
+function Configuration({ values }: { values: [string, Value][] }) {
+  if (values.length === 0) return null;
+  return (
+    <Wide><table class="pairs"><caption>Configuration</caption><tbody>{values.map(([label, value]) => (
+      <tr><th scope="row">{label}</th><td><Fold title={composite(value) ? entries(value) : "value"}><Nested value={value} /></Fold></td></tr>
+    ))}</tbody></table></Wide>
+  );
+}
+
 function OneResult({ result, number, rows }: { result: Result; number: number; rows: Row[] | null | undefined }) {
   return (
     <section class="result" id={`result-${number}`}>
@@ -184,6 +230,7 @@ function OneResult({ result, number, rows }: { result: Result; number: number; r
           <Wide><table class="pairs"><caption>What was evaluated</caption><tbody>{(result.facts ?? []).map(([label, text]) => (
             <tr><th scope="row">{label}</th><td><LongText text={text} /></td></tr>
           ))}</tbody></table></Wide>
+          <Configuration values={result.configuration ?? []} />
           {rows && <Figures rows={rows} labels={result.labels ?? []} />}
           <Usage result={result} />
         </>

@@ -137,3 +137,26 @@ def test_paper_is_light_and_has_every_number(page: Page, quiz: Path) -> None:
     assert page.locator(".metrics").is_visible()
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 32, 46)"
     assert not page.locator(".sample").is_visible()
+
+
+def test_configuration_is_a_table_that_unfolds(page: Page, tmp_path: Path) -> None:
+    log = result([question(0, "Nile", "Nile")], [])
+    log["specification"]["config"] = {
+        "inspect": {
+            "eval": {"task": "rivers", "ids": [f"s{number}" for number in range(200)], "temperature": 1.0}
+        },
+        "aigo_bridge": {"superseded_by": {"log": "later.eval", "task_id": "x"}},
+    }
+    write_result(tmp_path / "r.tasklog.json", log)
+    open_page(page, write_report(sources_of([tmp_path / "r.tasklog.json"]), tmp_path / "report.html").path)
+
+    assert "↻ superseded" in page.locator("h2").first.inner_text()
+    table = page.locator("table", has=page.locator("caption", has_text="Configuration")).first
+    assert "rivers" not in table.inner_text()
+    table.locator("tr", has_text="Configuration of the task").locator("summary").first.click()
+    table.get_by_text("rivers").wait_for()
+    assert "task\t\nrivers" in table.inner_text()
+    assert "temperature\t\n1.0" in table.inner_text()
+    table.locator("summary", has_text="200 entries").click()
+    table.get_by_text("… 100 more").wait_for()
+    assert "{" not in table.inner_text()

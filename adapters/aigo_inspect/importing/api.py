@@ -20,6 +20,7 @@ from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.text.json_text import without_non_finite
 from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_evidence
+from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import Totals, frame_of
 from aigo_inspect.logs.parsing import parse_json
 from aigo_inspect.logs.reader import LogReader, RawSample, open_log
@@ -67,7 +68,7 @@ def import_log(
                 # Inspect's members are sound all the same.
                 log.note("_aigo/", error)
         samples = list(_samples(log, keep, loss, totals))
-        frame = frame_of(log.header, totals, log.damage, loss)
+        frame = frame_of(log.header, totals, log.damage, loss, superseded(log))
     frame["evidence"]["samples"] = samples
     return TaskResultLog.model_validate(frame)
 

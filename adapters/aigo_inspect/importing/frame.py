@@ -9,7 +9,7 @@ whole in `specification.config["inspect"]`, because nothing else can say what ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -104,7 +104,11 @@ class Totals:
 
 
 def frame_of(
-    header: dict[str, Any], totals: Totals, damage: list[Damage], loss: LossReport
+    header: dict[str, Any],
+    totals: Totals,
+    damage: list[Damage],
+    loss: LossReport,
+    marks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
 
@@ -113,6 +117,7 @@ def frame_of(
         totals: what the samples added up to.
         damage: what could not be read; what of the header cannot be, is added.
         loss: where counts go.
+        marks: further entries of the specification's `config`.
     """
     damage += _guarded(lambda part, _: odd_parts(part), header, damage, loss)
     metrics = _guarded(metrics_of, header, damage, loss)
@@ -126,6 +131,7 @@ def frame_of(
     if odd:
         loss.changed["number that is not finite in the header: written as text"] += odd
     specification = _guarded(lambda part, _: _specification(part, totals), finite, damage, loss)
+    specification["config"] |= marks or {}
     execution = _guarded(lambda part, counts: _execution(part, totals, counts), finite, damage, loss)
     return {
         "format_version": "v1",

@@ -32,6 +32,8 @@ from aigo_bridge.importing.log_import import (
     unmapped,
 )
 from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.results.superseded import superseded_by
+from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.writing import write_json, write_tables
 from aigo_inspect.logs.reader import LogReader, open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
@@ -246,8 +248,12 @@ def _import_open(reader: LogReader, location: str, target: Path, options: Import
     loss = LossReport()
     suffix = "tasklog" if options.output_format == "parquet" else f"tasklog.{options.output_format}"
     output = target.with_name(f"{target.name}.{suffix}")
+    later = superseded_by(superseded(reader))
     report = ImportReport(
-        reader.location, status=str(reader.header.get("status") or ""), redacted=reader.redaction.found
+        reader.location,
+        status=str(reader.header.get("status") or ""),
+        redacted=reader.redaction.found,
+        notes=() if later is None else (f"superseded by {later}, a later attempt of the same run",),
     )
     try:
         if options.output_format == "parquet":

@@ -15,6 +15,7 @@ from aigo_bridge.importing.log_import import ImportOptions, ImportReport, LossRe
 from aigo_bridge.process import no_collections
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
+from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import Totals, frame_of
 from aigo_inspect.importing.writing import finish, reduced_scores, write_samples
 from aigo_inspect.logs.index import NO_TEXT, RENAMED, RENUMBERED, SampleRef
@@ -71,7 +72,10 @@ class InspectRanges:
                 totals.add(part.totals)
                 loss.add(part.loss)
             with open_for_replacing(output, clean=False) as file:
-                finish(DocumentWriter(file), frame_of(reader.header, totals, reader.damage, loss))
+                finish(
+                    DocumentWriter(file),
+                    frame_of(reader.header, totals, reader.damage, loss, superseded(reader)),
+                )
             loss.changed.update(reader.changes)
             report = ImportReport(
                 reader.location,

@@ -27,6 +27,7 @@ from aigo_bridge.process import no_collections
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
+from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import Totals, frame_of
 from aigo_inspect.logs.index import SampleRef
 from aigo_inspect.logs.reader import LogReader
@@ -305,7 +306,7 @@ def write_json(log: LogReader, output: Path, options: ImportOptions, loss: LossR
     with open_for_replacing(output, clean=False) as file, no_collections():
         writer = DocumentWriter(file)
         totals = write_samples(log, writer, options, loss, reduced_scores(log, loss))
-        finish(writer, frame_of(log.header, totals, log.damage, loss))
+        finish(writer, frame_of(log.header, totals, log.damage, loss, superseded(log)))
     loss.changed.update(log.changes)
     return totals
 
@@ -421,7 +422,7 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
             tables.add(_parts(trial))
             # Freed before the next one is made, not after.
             del trial
-        frame = frame_of(log.header, totals, log.damage, loss)
+        frame = frame_of(log.header, totals, log.damage, loss, superseded(log))
         if reduced:
             frame["reduced_scores"] = reduced
             loss.kept[REDUCED] += sum(map(len, reduced.values()))

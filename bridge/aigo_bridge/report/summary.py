@@ -17,7 +17,8 @@ from aigo_bridge.dtypes import TaskResultError, TaskResultLog
 from aigo_bridge.report.metrics import MetricReader, label_scores, metric_rows, run_rows
 from aigo_bridge.report.rows import TrialRow
 from aigo_bridge.report.sources import ResultSource
-from aigo_bridge.report.values import Json, json_line, mappings, member, number_text, value_text
+from aigo_bridge.report.values import Json, json_line, mappings, member, number_text, tree
+from aigo_bridge.results.superseded import STATUS, superseded_by
 
 LONGEST = 2_000
 """Characters of a value of the task, the model or the configuration."""
@@ -130,12 +131,14 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
         "title": specification.display_name,
         "task": specification.task.key,
         "model": _entity_name(log),
-        "status": log.status,
+        "status": log.status if superseded_by(specification.config) is None else STATUS,
         "facts": [[label, text] for label, text in _facts(log, totals) if text is not None],
         "description": specification.task.description,
-        "definition": value_text(
-            specification.task.definition.model_dump(mode="json", exclude_unset=True), 100_000
-        ),
+        "configuration": [
+            [label, tree(value, LONGEST)]
+            for label, value in _configuration(log)
+            if value not in (None, {}, [])
+        ],
         "metrics": list(metric_rows(log, entry, columns, scorer_counts(totals))),
         "runs": run_rows(log),
         "labels": label_scores(columns),
@@ -230,20 +233,13 @@ def _facts(log: TaskResultLog, totals: Totals) -> Iterator[tuple[str, str | None
         else specification.evaluated_entity.model_dump(mode="json", exclude_unset=True)
     )
     config = entity.get("config") or {}
-    definition = specification.task.definition.model_dump(mode="json", exclude_unset=True)
     yield "Task", f"{specification.task.display_name} ({specification.task.key})"
+    yield "Superseded by", superseded_by(specification.config)
     yield "Evaluated", entity.get("display_name")
     if config.get("model_key") != entity.get("display_name"):
         yield "Model", config.get("model_key")
     yield "Connection", config.get("url") or config.get("connection_type")
     yield "Engine", entity.get("adapter_id")
-    yield (
-        "Parameters of the model",
-        _json({key: value for key, value in config.items() if key not in _SHOWN}),
-    )
-    yield "Configuration of the task", _json(specification.config)
-    yield "Run configuration", _json(specification.run_config.model_dump(mode="json", exclude_unset=True))
-    yield "Data set", _json(definition.get("dataset"))
     if totals.samples:
         yield "Digest of the rows", f"sha256:{totals.digest.hexdigest()}"
     yield "Began", _moment(execution.started_at)
@@ -256,8 +252,15 @@ def _facts(log: TaskResultLog, totals: Totals) -> Iterator[tuple[str, str | None
 _SHOWN = frozenset({"model_key", "url", "connection_type", "adapter_id"})
 
 
-def _json(value: Any) -> str | None:
-    return None if value in (None, {}, []) else value_text(value, LONGEST)
+def _configuration(log: TaskResultLog) -> Iterator[tuple[str, Any]]:
+    """Label and value of everything that was configured."""
+    specification = log.specification
+    entity = specification.evaluated_entity
+    config = {} if entity is None else entity.model_dump(mode="json", exclude_unset=True).get("config") or {}
+    yield "Parameters of the model", {key: value for key, value in config.items() if key not in _SHOWN}
+    yield "Configuration of the task", specification.config
+    yield "Run configuration", specification.run_config.model_dump(mode="json", exclude_unset=True)
+    yield "Definition of the task", specification.task.definition.model_dump(mode="json", exclude_unset=True)
 
 
 def _moment(seconds: int) -> str:

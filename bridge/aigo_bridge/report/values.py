@@ -32,6 +32,34 @@ def value_text(value: Any, length: int) -> str:
     return short_text(json.dumps(value, ensure_ascii=False), length) or ""
 
 
+MOST_MEMBERS = 100
+"""Members of an object or list that are shown."""
+_DEEPEST = 12
+
+
+def tree(value: Any, length: int, depth: int = 0) -> Any:
+    """Return a value for a nested table: long texts and lists are cut off, numbers are texts with all digits.
+
+    Args:
+        value: the value.
+        length: characters of a text.
+        depth: levels of lists and objects that the value is in.
+    """
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, (int, float)):
+        return number_text(value)
+    if isinstance(value, (dict, list, tuple)) and depth < _DEEPEST:
+        left = len(value) - MOST_MEMBERS
+        if isinstance(value, dict):
+            shown = list(value.items())[:MOST_MEMBERS]
+            members = {str(key): tree(item, length, depth + 1) for key, item in shown}
+            return {**members, "…": f"{left} more"} if left > 0 else members
+        items = [tree(item, length, depth + 1) for item in value[:MOST_MEMBERS]]
+        return [*items, f"… {left} more"] if left > 0 else items
+    return value_text(value, length)
+
+
 def short_text(text: str | None, length: int) -> str | None:
     """A text, cut off behind a number of characters."""
     if text is None or len(text) <= length:

@@ -16,6 +16,7 @@ from aigo_bridge.report.rows import PREDICTIONS, TRUTHS, outputs_of
 from aigo_bridge.report.values import Json, mappings, member, number_text
 from aigo_bridge.results import FramePart, LogReader
 from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.superseded import superseded_by
 from aigo_bridge.tables.schema import SCHEMAS, Kind, TableName
 from aigo_bridge.tables.trials import (
     data_of,
@@ -166,6 +167,7 @@ def _result(log: TaskResultLog) -> Row:
         "version": log.app_version,
         "config": _json(log.specification.config),
         "error": errors[0].message if errors else None,
+        "superseded_by": superseded_by(log.specification.config),
     }
 
 

@@ -21,6 +21,7 @@ from aigo_bridge.importing.file_kinds import LOG_SUFFIXES
 from aigo_bridge.report.sources import EVALUATION, is_result
 from aigo_bridge.report.values import Json, mappings, member, number_text
 from aigo_bridge.results.reading import LogReader
+from aigo_bridge.results.superseded import STATUS, superseded_by
 
 MOST_FILES = 50_000
 """Files and folders that are looked at."""
@@ -192,10 +193,11 @@ def _head_of(path: Path, root: Path) -> Json:
     if part is None:
         return {}
     frame = part.value
+    config = member(frame, "specification", "config")
     return {
         "title": _text(member(frame, "specification", "display_name")),
         "model": _text(member(frame, "specification", "evaluated_entity", "display_name")),
-        "status": _text(frame.get("status")),
+        "status": _text(frame.get("status")) if superseded_by(config or {}) is None else STATUS,
         "metrics": [
             [_text(metric.get("scorer_key")), str(name), number_text(value)]
             for metric in mappings(member(frame, "evidence", "metrics"))

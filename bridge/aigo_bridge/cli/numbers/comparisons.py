@@ -12,7 +12,7 @@ import orjson
 
 from aigo_bridge.cli.numbers.statistics import console
 from aigo_bridge.cli.numbers.tables import print_table
-from aigo_bridge.cli.terminal import name_of, one_line, printable, short_path
+from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.comparison.as_json import comparison_json
 from aigo_bridge.comparison.comparing import Comparison, Flips, MetricComparison
@@ -30,6 +30,7 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.report.comparisons import comparison_page
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.result_files import SUFFIX
+from aigo_bridge.results.superseded import without_superseded
 from aigo_bridge.statistics.intervals import NoInterval
 from aigo_bridge.statistics.paired import Difference
 
@@ -55,7 +56,10 @@ def result_sets(locations: Sequence[Path]) -> list[tuple[Path, ...]]:
             "found both files and folders, expected one kind: files are compared with files",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    names = [{path.name for path in location.glob(f"*{SUFFIX}")} for location in locations]
+    names = [
+        {path.name for path in without_superseded(sorted(location.glob(f"*{SUFFIX}")), note_skipped)}
+        for location in locations
+    ]
     common = sorted(set.intersection(*names))
     if not common:
         file_names = ", ".join(sorted(set.union(*names))[:5]) or "none"
@@ -64,6 +68,11 @@ def result_sets(locations: Sequence[Path]) -> list[tuple[Path, ...]]:
             code=Code.INCOMPARABLE_RESULTS,
         )
     return [tuple(location / name for location in locations) for name in common]
+
+
+def note_skipped(text: str) -> None:
+    """Print a note on a result that is left out."""
+    note(f"note: {text}")
 
 
 LEVEL = 0.95

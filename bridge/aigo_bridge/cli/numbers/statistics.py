@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aigo_bridge.cli.terminal import name_of, short_path
+from aigo_bridge.cli.terminal import name_of, note, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 
@@ -40,6 +40,26 @@ def read_result(path: Path, names: Sequence[str] = ()) -> Columns:
                 f"{path}: no sample has a value in the column {name!r}", code=Code.UNKNOWN_CHOICE
             )
     return columns
+
+
+def chosen(locations: Sequence[Path]) -> list[Path]:
+    """Return the named result logs, and those in named folders without superseded attempts.
+
+    Raises:
+        UsageError: a folder has no result.
+        EvidenceError: the summary of an evaluation cannot be read.
+    """
+    from aigo_bridge.report.sources import sources_of
+    from aigo_bridge.results.superseded import without_superseded
+
+    paths: list[Path] = []
+    for location in locations:
+        if not location.is_dir():
+            paths.append(location)
+            continue
+        found = [source.path for source in sources_of([location]) if source.path is not None]
+        paths += without_superseded(found, lambda text: note(f"note: {text}"))
+    return paths
 
 
 def existing(path: Path) -> Path:

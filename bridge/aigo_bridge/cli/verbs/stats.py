@@ -34,7 +34,8 @@ LevelOption = Annotated[
 @app.command("stats")
 def stats(
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULT…", help="Result logs (.tasklog.json, also .gz and .zst).")
+        list[Path],
+        typer.Argument(metavar="RESULT…", help="Result logs (.tasklog.json, also .gz and .zst), or folders."),
     ],
     cluster: ClusterOption = None,
     level: LevelOption = 0.95,
@@ -70,7 +71,7 @@ def stats(
     again. Exit code: 0, also where a number has no interval; 2 wrong use.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.numbers.statistics import read_result
+    from aigo_bridge.cli.numbers.statistics import chosen, read_result
     from aigo_bridge.comparison.estimates import estimates, missing_numbers
 
     if repeatability:
@@ -78,7 +79,7 @@ def stats(
         return
     summaries: list[dict[str, Any]] = []
     with reported():
-        for path in results:
+        for path in chosen(results):
             columns = read_result(path, [name for name in (cluster, labels) if name])
             metrics = estimates(columns, cluster=cluster, level=level)
             missing = missing_numbers(columns)
@@ -116,11 +117,11 @@ def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
     """Show results as repetitions of one task."""
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.numbers.judges import show_repetitions
-    from aigo_bridge.cli.numbers.statistics import existing
+    from aigo_bridge.cli.numbers.statistics import chosen, existing
     from aigo_bridge.comparison.repetitions import repeatability
 
     with reported():
-        numbers, num_odd = repeatability([existing(path) for path in results])
+        numbers, num_odd = repeatability([existing(path) for path in chosen(results)])
     if as_json:
         scores = [number.to_json(flaky) for number in numbers]
         print_json({"results": [str(path) for path in results], "left_out": num_odd, "scores": scores})

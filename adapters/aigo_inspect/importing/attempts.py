@@ -1,0 +1,150 @@
+"""Attempts of one run: which log in a folder is the latest of a task.
+
+`eval_set` and `eval-retry` of Inspect run a failed task again. Each attempt leaves a log with the same
+`task_id` and its own `eval_id`, and takes over all samples of the attempt before. In the folder of an eval
+set, `logs.json` lists the headers of its logs and `eval-set.json` its tasks. A copy of a log has the same
+`eval_id`, and is not another attempt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.errors import BridgeError
+from aigo_bridge.importing.file_kinds import LOG_SUFFIXES
+from aigo_bridge.results.superseded import superseded_mark
+from aigo_inspect.logs.parsing import unix_seconds
+from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.sources import is_log_file, local_path
+
+Json = dict[str, Any]
+_NAMED = re.compile(r"_([A-Za-z0-9]{22})(?:-[^.]*)?\.(?:eval|json)$")
+"""Name that Inspect gives a log: it ends with the task's id."""
+_MOST_BYTES = 256 << 20
+"""A larger `logs.json` is not read."""
+
+
+@dataclass(frozen=True, order=True)
+class _Attempt:
+    """A log of a task; the latest is the greatest."""
+
+    created: int
+    started: int
+    ended: int
+    changed: int
+    name: str
+    identity: tuple[str, str, str]
+    """`eval_id`, `run_id` and time: copies of a log have the same."""
+
+
+def superseded(log: LogReader) -> Json:
+    """Return the entries of `specification.config` that name a later attempt; empty for the latest one."""
+    place = local_path(log.address)
+    if place is None:
+        return {}
+    path = Path(place)
+    header = log.header
+    if not _text(header["eval"], "task_id"):
+        # The header of a damaged log says next to nothing.
+        header = _listed(path.parent, _stamp(path.parent / "logs.json")).get(path.name, header)
+    task_id = _text(header["eval"], "task_id")
+    if not task_id:
+        return {}
+    own = _attempt(path, header)
+    latest = max((each for each in _attempts(path, task_id) if each.identity != own.identity), default=own)
+    if latest <= own:
+        return {}
+    set_id = _text(header["eval"], "eval_set_id") or _text(
+        _read(path.parent / "eval-set.json"), "eval_set_id"
+    )
+    return superseded_mark(log.redaction.text(latest.name), task_id=task_id, eval_set_id=set_id)
+
+
+def _attempts(path: Path, task_id: str) -> Iterator[_Attempt]:
+    """Other logs of the task in the same folder."""
+    folder = path.parent
+    listed = _listed(folder, _stamp(folder / "logs.json"))
+    try:
+        files = sorted(folder.iterdir())
+    except OSError:
+        return
+    for file in files:
+        named = _NAMED.search(file.name)
+        if file == path or not file.name.endswith(LOG_SUFFIXES) or (named and named[1] != task_id):
+            continue
+        header = listed.get(file.name)
+        if header is None:
+            header = _header(file, _stamp(file))
+        if header is not None and _text(header["eval"], "task_id") == task_id:
+            yield _attempt(file, header)
+
+
+def _attempt(path: Path, header: Mapping[str, Any]) -> _Attempt:
+    spec, stats = header["eval"], header.get("stats")
+    stats = stats if isinstance(stats, dict) else {}
+    created = _text(spec, "created")
+    started, ended = _text(stats, "started_at"), _text(stats, "completed_at")
+    return _Attempt(
+        unix_seconds(created) or 0,
+        unix_seconds(started) or 0,
+        unix_seconds(ended) or 0,
+        _stamp(path),
+        path.name,
+        (_text(spec, "eval_id"), _text(spec, "run_id"), created),
+    )
+
+
+@lru_cache(maxsize=16)
+def _listed(folder: Path, stamp: int) -> Mapping[str, Json]:
+    """Headers by name of a log, from `logs.json`."""
+    headers = _read(folder / "logs.json") if stamp else {}
+    return {name: _slim(header) for name, header in headers.items() if _is_header(header)}
+
+
+@lru_cache(maxsize=4096)
+def _header(path: Path, stamp: int) -> Json | None:
+    """The header of a log; `None` for any other file."""
+    if not stamp or not is_log_file(path):
+        return None
+    try:
+        with open_log(path) as reader:
+            return _slim(reader.header)
+    except (BridgeError, OSError, ValueError):
+        return None
+
+
+def _slim(header: Mapping[str, Any]) -> Json:
+    return {"eval": header["eval"], "stats": header.get("stats")}
+
+
+def _is_header(header: Any) -> bool:
+    return isinstance(header, dict) and isinstance(header.get("eval"), dict)
+
+
+def _read(path: Path) -> Json:
+    """A JSON object in a file; empty if there is none."""
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return {}
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
