@@ -240,11 +240,28 @@ def test_solvers_come_to_an_answer(
     assert all(trial["solver"] for sample in found["samples"] for trial in sample["trials"])
 
 
+EXAMPLE_VALUES = re.compile(
+    r"^\*\*Example values\*\*(?:, for the answer `Oslo`)?(.*?): (`\w+` .*)\.$", re.MULTILINE
+)
+
+
+def example_values(section: Section) -> dict[str, Any]:
+    """Name → value, as the page shows them: `words` 1, `is_unique` true, `guess` "geography"."""
+    ((_, values),) = EXAMPLE_VALUES.findall(section.prose)
+    return {
+        name: json.loads(value) for name, value in re.findall(r'`(\w+)` ("[^"]*"|[^ ,]+)(?:, |$)', values)
+    }
+
+
+def as_shown(value: Any) -> Any:
+    """A value with the digits that the page shows."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 JUDGES = {
-    "model_as_a_judge_classifier": "correct",
-    "model_as_a_judge_scorer": "4",
-    "labeler_via_model": "formal",
-    "rag_checker": '{"labels": [{"claim": 1, "label": "entailment"}]}',
+    each["scorers"][0]["type"]: reply
+    for section, each in examples("Scorers")
+    for reply in re.findall(r" and the reply `(.*)` of the judge: ", section.prose)
 }
 
 
@@ -270,6 +287,7 @@ def test_scorers_give_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -
         assert metrics == {
             made for name in named(section, "Usual metrics") for made in _filled(name, values)
         }, kind
+        assert {name: as_shown(value) for name, value in values.items()} == example_values(section), kind
         if "**Metadata**" in section.prose:
             assert named(section, "Metadata") <= set(score["metadata"]), kind
         if kind in JUDGES and kind != "rag_checker":
@@ -295,8 +313,13 @@ def test_metrics_have_the_values_that_are_named(aigo: Run, tmp_path: Path, resul
 
     found = evidence(aigo, tmp_path, result_of, {"scorers": [{**COUNTING, "metrics": metrics}]})
 
-    values = {metric["metric_key"]: set(metric["values"]) for metric in found["metrics"]}
-    assert values == {f"m{number}": named(section, "Values") for number, section in enumerate(sections)}
+    values = {metric["metric_key"]: metric["values"] for metric in found["metrics"]}
+    for number, section in enumerate(sections):
+        computed = values[f"m{number}"]
+        assert set(computed) == named(section, "Values"), section.title
+        shown = {name: as_shown(value) for name, value in computed.items()}
+        assert shown == example_values(section), section.title
+    assert len(values) == len(sections)
 
 
 def test_trials_and_rules_do_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -> None:

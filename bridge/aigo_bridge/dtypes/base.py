@@ -181,6 +181,14 @@ class ReadableModel(BaseModel):
     have one.
     """
 
+    def __str__(self) -> str:
+        """The same text as in a template; values without a text print their fields."""
+        text = self.__template_text__(self)
+        return super().__str__() if text is None else text
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
+
     def __getitem__(self, name: str) -> Any:
         if name in (self.model_extra or ()):
             # Not as attribute: a method of pydantic may have the same name.

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from aigo_bridge.dtypes.base import JSONType, LFBaseModel, OpenFieldsModel, ReadableModel
 from aigo_bridge.dtypes.items import (
     TEXT_CONTENT,
+    FunctionCallOutput,
     InputFileContent,
     InputImageContent,
     InputVideoContent,
@@ -18,6 +19,7 @@ from aigo_bridge.dtypes.items import (
     TraceItemField,
     last_assistant_message,
     message_text,
+    tool_result_text,
 )
 
 Role = Literal["user", "system", "assistant"]
@@ -304,16 +306,21 @@ def text_of(value: object) -> str | None:
     """Text that `{{ value }}` should print; `None` for values that print as they are.
 
     Has text: a message, a content list (`message.content`), a content part, a model output (its first
-    choice, or its last assistant message), each as object and as plain data.
+    choice, or its last assistant message), each as object and as plain data; as object also a choice, a
+    tool result and a solver output (its model output). `str(value)` of such an object is the same text.
     """
     if isinstance(value, Message):
         return message_text(value)
     if isinstance(value, ChatCompletionInputMessage | ChatCompletionOutputMessage):
         return value.content if isinstance(value.content, str) else None
+    if isinstance(value, ChatCompletionModelOutputChoice | RAGCompletionModelOutputChoice):
+        return value.message.content
     if isinstance(value, ChatCompletionModelOutput | RAGCompletionOutput):
-        return value.choices[0].message.content if value.choices else None
-    if isinstance(value, OpenResponsesModelOutput):
-        return _last_assistant_text(value.items)
+        return value.choices[0].message.content if value.choices else ""
+    if isinstance(value, OpenResponsesModelOutput | ModelResponse):
+        return _last_assistant_text(value.items) or ""
+    if isinstance(value, FunctionCallOutput):
+        return tool_result_text(value)
     if isinstance(value, dict):
         return _text_of_data(value)
     if isinstance(value, list) and value and all(map(_is_part, value)):

@@ -5,6 +5,8 @@ tasks.
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator
+
 from aigo_bridge.dtypes.base import ByType, OpenFieldsModel, OpenResponsesModel
 from aigo_bridge.dtypes.enums import (
     FunctionCallOutputStatusEnum,
@@ -185,6 +187,17 @@ TEXT_CONTENT = (
 """The parts whose `text` counts as text of the message."""
 
 
+class ContentList(list[Any]):
+    """Content parts; as text, the text of the parts, one per line."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, filter(_has_text, self)))
+
+
+def _has_text(part: object) -> bool:
+    return isinstance(part, (*TEXT_CONTENT, RefusalContent))
+
+
 class Message(OpenResponsesModel):
     """A message to or from the model. Messages read from data are of this class, whatever their role."""
 
@@ -196,7 +209,7 @@ class Message(OpenResponsesModel):
     """Whether the message is whole."""
     role: MessageRole
     """Who wrote it."""
-    content: list[MessageContentField]
+    content: Annotated[list[MessageContentField], AfterValidator(ContentList)]
     """Its parts in order; may be empty."""
 
 
@@ -224,11 +237,7 @@ class SystemMessage(Message):
 
 def message_text(message: Message) -> str:
     """Text parts, reasoning and summaries included, and refusals, one per line; other parts are skipped."""
-    return "\n".join(
-        part.refusal if isinstance(part, RefusalContent) else part.text
-        for part in message.content
-        if isinstance(part, (*TEXT_CONTENT, RefusalContent))
-    )
+    return str(ContentList(message.content))
 
 
 class FunctionCall(OpenResponsesModel):
@@ -257,7 +266,7 @@ class FunctionCallOutput(OpenResponsesModel):
     """Identifier of this item."""
     call_id: str
     """Identifier of the call that is answered."""
-    output: str | list[ToolResultContentField]
+    output: str | Annotated[list[ToolResultContentField], AfterValidator(ContentList)]
     """The answer: text, or texts, images and files."""
     status: FunctionCallOutputStatusEnum
     """Whether the answer is whole."""
@@ -313,9 +322,7 @@ def last_assistant_message(items: Sequence[TraceItem]) -> Message | None:
 
 def tool_result_text(output: FunctionCallOutput) -> str:
     """Text of a tool's answer: itself, or its text parts one per line."""
-    if isinstance(output.output, str):
-        return output.output
-    return "\n".join(part.text for part in output.output if isinstance(part, InputTextContent))
+    return output.output if isinstance(output.output, str) else str(ContentList(output.output))
 
 
 CallPair = tuple[FunctionCall, FunctionCallOutput | None]

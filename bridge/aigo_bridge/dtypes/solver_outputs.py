@@ -17,6 +17,7 @@ from aigo_bridge.dtypes.chat import (
     ModelEndpointOutput,
     ModelResponse,
     OpenResponsesModelOutput,
+    text_of,
 )
 from aigo_bridge.dtypes.conversion import (
     chat_output,
@@ -136,6 +137,22 @@ class GroupedSolverTrace(LFBaseModel):
 
     solver_outputs: list[SolverTrace] | dict[str, SolverTrace]
     """The traces, in order or by name."""
+
+
+def solver_text(value: object) -> str | None:
+    """Return the text of a solver output: of its last model output, of each conversation of a group."""
+    if isinstance(value, GroupedSolverOutput | GroupedSolverTrace):
+        group = value.solver_outputs
+        return "\n".join(map(str, group.values() if isinstance(group, dict) else group))
+    if isinstance(value, SingleSolverOutput | SolverTrace):
+        if value.output is not None:
+            return str(value.output)
+        return (value.trace.get_last_assistant_text() if isinstance(value, SolverTrace) else None) or ""
+    return text_of(value)
+
+
+for _kind in (SingleSolverOutput, SolverTrace, GroupedSolverOutput, GroupedSolverTrace):
+    _kind.__template_text__ = staticmethod(solver_text)
 
 
 SolverOutput = SingleSolverOutput | GroupedSolverOutput | SolverTrace | GroupedSolverTrace
