@@ -183,7 +183,7 @@ class ReadableModel(BaseModel):
 
     def __str__(self) -> str:
         """The same text as in a template; values without a text print their fields."""
-        text = self.__template_text__(self)
+        text = type(self).__template_text__(self)
         return super().__str__() if text is None else text
 
     def __format__(self, form: str) -> str:
