@@ -24,6 +24,8 @@ MOST_FILES = 500
 MOST_FOLDERS = 5000
 LARGEST_FILE = 1_000_000
 """Bytes of one that is looked into."""
+MOST_PARTS = 50_000
+"""Lines, brackets and commas of a file that is looked into: 300,000 brackets would stop the editor."""
 LISTED_SECONDS = 10.0
 """That a list of files is used for: going through a project's folders at each key stroke takes too long."""
 LEFT_OUT = frozenset({"node_modules", "out", "__pycache__", "site-packages"})
@@ -118,6 +120,15 @@ class Project:
         return holders
 
 
+def too_large(text: str) -> str | None:
+    """Return why a text is too large to be analysed while it is written; `None`: it is not."""
+    if len(text) > LARGEST_FILE:
+        return f"larger than {LARGEST_FILE:,} characters"
+    if sum(map(text.count, "\n[{,")) > MOST_PARTS:
+        return f"more than {MOST_PARTS:,} lines, brackets and commas"
+    return None
+
+
 def source_of(file: Path, text: str) -> Source:
     """A file as it stands in an editor, or on the disk."""
     root = outline(text)
@@ -197,6 +208,8 @@ class Projects:
                 text = read_regular(path, LARGEST_FILE).decode("utf-8")
             except (OSError, UnicodeDecodeError):
                 return None
+        if too_large(text) is not None:
+            return None
         source = source_of(path, with_line_feeds(text))
         self._sources[path] = (state, source)
         return source

@@ -19,14 +19,12 @@ from aigo_bridge.language_server.context import NOTHING, Context, context_at, in
 from aigo_bridge.language_server.outline import Mapping as MappingNode
 from aigo_bridge.language_server.outline import Node, Scalar, data_of, outline
 from aigo_bridge.language_server.positions import Lines
-from aigo_bridge.language_server.project import LARGEST_FILE, Project, Projects, Source
+from aigo_bridge.language_server.project import Project, Projects, Source, too_large
 from aigo_bridge.reading.loading import Unreadable, read_text, with_line_feeds
 from aigo_bridge.reading.messages import annotation_at
 from aigo_bridge.templates.config import config_names
 
 YAML = (".yaml", ".yml")
-LARGEST_TEXT = LARGEST_FILE
-"""Characters of a text that is looked at while it is written."""
 MOST_WHOLES = 5
 """Files of which one is checked as a part."""
 PAUSE = 0.1
@@ -80,6 +78,8 @@ class Session:
     analysis: Analysis
     publish: Publish
     documents: dict[Path, OpenDocument] = field(default_factory=dict)
+    _last_good: dict[Path, OpenDocument] = field(default_factory=dict)
+    """Documents whose text has become too large, as they were before: other files may refer to them."""
     _projects: Projects = field(default_factory=Projects)
     _findings: dict[Path, Findings] = field(default_factory=dict)
     """By the file that was checked, not by those that issues are in."""
@@ -89,15 +89,19 @@ class Session:
     @property
     def texts(self) -> dict[str, str]:
         """What is open, by path."""
-        return {str(document.file): document.text for document in self.documents.values()}
+        documents = (*self._last_good.values(), *self.documents.values())
+        return {str(document.file): document.text for document in documents}
 
     def put(self, file: Path, text: str, version: int | None = None) -> None:
         """Take a text that was opened or changed."""
         if file not in self.documents:
             self._projects.look_again()
-        if len(text) > LARGEST_TEXT:
-            self.documents.pop(file, None)
-            message = f"larger than {LARGEST_TEXT:,} characters: not looked at here"
+        if (reason := too_large(text)) is not None:
+            if (earlier := self.documents.pop(file, None)) is not None:
+                self._last_good[file] = earlier
+            if (check := self._checks.pop(file, None)) is not None:
+                check.cancel()
+            message = f"{reason}: not looked at here"
             hint = f"aigo-bridge validate {file.name}"
             issue = Issue(
                 message, file=str(file), line=1, column=1, hint=hint, severity="warning", code=Code.TOO_MUCH
@@ -105,12 +109,14 @@ class Session:
             self._findings[file] = Findings((issue,))
             self._show()
             return
+        self._last_good.pop(file, None)
         self.documents[file] = OpenDocument(file, with_line_feeds(text), version)
         self.check(file)
 
     def close(self, file: Path) -> None:
         """Forget a text: its file counts again."""
         self.documents.pop(file, None)
+        self._last_good.pop(file, None)
         self._findings.pop(file, None)
         task = self._checks.pop(file, None)
         if task is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -147,7 +148,8 @@ def recognise(data: Any, file: Path | None = None) -> Kind | None:
     kind = told_kind(data, file)
     if kind is not None or not isinstance(data, dict) or is_part(data):
         return kind
-    return _likely({key for key in data if isinstance(key, str)})
+    keys = (key for key in data if isinstance(key, str) and len(key) <= _LONGEST_GUESSED)
+    return _likely(set(itertools.islice(keys, _MOST_GUESSED)))
 
 
 def told_kind(data: Any, file: Path | None = None) -> Kind | None:
@@ -191,6 +193,11 @@ _CONNECTION = frozenset(
 _COMMON = frozenset(
     {"key", "display_name", "description", "long_description", "tags", "config", "config_spec", "secrets"}
 )
+
+
+_MOST_GUESSED = 100
+_LONGEST_GUESSED = 100
+"""Keys of a file, and characters of one, that are compared with known ones: it takes long."""
 
 
 def _likely(keys: set[str]) -> Kind | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -378,5 +379,40 @@ def test_a_key_stroke_in_a_thousand_lines_costs_less_than_a_tenth_of_a_second(fo
                 word = "truth"[: number % 5]
                 assert "ground_truth" in await opened.complete(TASK, typed + word + CURSOR)
             assert (opened.processor_seconds() - before) / strokes < 0.1
+
+    in_editor(work)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["[" * 300_000, "".join(f"k{number}: 1\n" for number in range(90_000)), "a: " + "[{" * 150_000],
+    ids=["brackets", "keys", "mixed"],
+)
+def test_a_hostile_text_blocks_neither_its_own_file_nor_others(hostile: str, folder: Path) -> None:
+    """The last good text of the file still counts for the task that refers to it."""
+
+    async def work() -> None:
+        async with editor(folder) as opened:
+            await opened.open(TASK)
+            await opened.open("quiz/scorer.yaml", SCORER)
+            await opened.until(TASK, none)
+            before = opened.processor_seconds()
+            start = time.monotonic()
+            await opened.type("quiz/scorer.yaml", hostile)
+            await opened.open("hostile.yaml", hostile)
+            await opened.messages("quiz/scorer.yaml", "more than 50,000 lines, brackets and commas")
+            assert (
+                "column"
+                in str(await opened.hover(TASK, TEXT.replace("sample.answer", "sample.ans█wer"))).lower()
+            )
+            assert "string_equals" in await opened.complete(
+                TASK, TEXT.replace("type: string_equals", "type: █")
+            )
+            assert time.monotonic() - start < 10
+            assert opened.processor_seconds() - before < 2
+            await opened.type(TASK, TEXT)
+            await opened.until(TASK, none)
+            await opened.type("quiz/scorer.yaml", SCORER)
+            await opened.until("quiz/scorer.yaml", none)
 
     in_editor(work)
