@@ -128,7 +128,7 @@ def _is_header(header: Any) -> bool:
 
 
 def _read(path: Path) -> Json:
-    """A JSON object in a file; empty if there is none."""
+    """A JSON object in a file; empty if it cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}

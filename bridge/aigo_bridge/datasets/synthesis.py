@@ -264,7 +264,7 @@ _QUOTING = (
 
 
 def _claim_step(spec: Any, task: str, item: Mapping[str, Any], *, per_claim: bool) -> _ModelStep:
-    columns = spec.columns
+    columns = spec.read_columns
     needed = [columns.question, columns.answer] + ([columns.claims] if per_claim else [])
 
     def prompts(row: RowData) -> tuple[str, str]:

@@ -118,12 +118,33 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _sparse(value: Any, handler: Callable[[Any], Any], info: Any) -> Any:
+    """Serialize a free value: the models in it lose their optional nulls as well."""
+    if isinstance(value, BaseModel):
+        serializer = sparse_serializer(type(value))
+        exclude_unset = info.exclude_unset
+        return serializer.to_python(value, mode=info.mode, by_alias=True, exclude_unset=exclude_unset)
+    if isinstance(value, list | tuple) and any(isinstance(item, BaseModel) for item in value):
+        return [_sparse(item, handler, info) for item in value]
+    return handler(value)
+
+
+_FREE = core_schema.wrap_serializer_function_ser_schema(_sparse, info_arg=True, schema={"type": "any"})
+
+
 def _null_defaults_excluded(node: Any, done: dict[int, Any]) -> Any:
-    """Copy of a core schema in which fields with a default carry an `exclude_if`."""
+    """Copy of a core schema in which fields with a default carry an `exclude_if`.
+
+    Values of any type are serialized by their class, whose own serializer writes nulls.
+    """
     if id(node) in done:
         return done[id(node)]
     copy: Any
     if isinstance(node, dict):
+        if node.get("type") == "any" or node.get("serialization") == {"type": "any"}:
+            node = {**node, "serialization": _FREE}
+            done[id(node)] = node
+            return node
         copy = done[id(node)] = {}
         for key, value in node.items():
             copy[key] = _null_defaults_excluded(value, done)

@@ -234,8 +234,11 @@ class Trace(LFBaseModel):
         return next((output for output in self.function_outputs if output.call_id == call_id), None)
 
     def get_function_call_pairs(self) -> list[CallPair]:
-        """Every call after the preamble with the last answer to it in the whole trace, `None` without one."""
-        return paired(self.function_calls, _outputs(self.items))
+        """Return every call after the preamble with the last answer to it; `None` without an answer.
+
+        Answers in the preamble are left out, as in `function_outputs`.
+        """
+        return paired(self.function_calls, self.function_outputs)
 
     def get_function_call_arguments(self, call: FunctionCall) -> Any:
         """The arguments of a call as a value: a dictionary, unless the model wrote other JSON.

@@ -142,9 +142,6 @@ def _evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
         yield from _half_template(specification, ("num_samples",), holder)
         if "display_name" in specification and specification.get("type") == "repeatability":
             yield _refused("unknown key 'display_name'", (*holder, "display_name"))
-        for at, entry in mappings(specification.get("inputs")):
-            if "task_specification_key" not in entry:
-                yield _refused("'task_specification_key' is missing", (*holder, "inputs", at))
 
 
 def _run(run: dict[str, Any], path: Path) -> Iterator[Issue]:

@@ -64,7 +64,7 @@ KINDS: dict[Kind, KindOfFile] = {
     "evaluation": KindOfFile(
         spec.EvaluationSpec,
         "an evaluation",
-        frozenset({"task_specifications"}),
+        frozenset({"task_specifications", "use_cases", "domains", "providers"}),
         frozenset({"evaluation", "evaluations"}),
     ),
     "adapter": KindOfFile(

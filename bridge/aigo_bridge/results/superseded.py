@@ -43,7 +43,7 @@ def superseded_by(config: Mapping[str, Any]) -> str | None:
 
 
 def without_superseded(paths: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
-    """Return the result logs that no later attempt supersedes; all of them if none would be left.
+    """Return the result logs without superseded ones; all of them if every one is superseded.
 
     Args:
         paths: result logs, and files that may be none.
@@ -54,7 +54,7 @@ def without_superseded(paths: Iterable[Path], note: Callable[[str], None]) -> li
         try:
             latest[path] = superseded_by(LogReader(path).frame().specification.config)
         except (EvidenceError, OSError):
-            # Reading the result reports what is wrong with it.
+            # Reading the result reports the fault.
             latest[path] = None
     left_out = [path.name for path, log in latest.items() if log is not None]
     if not left_out or len(left_out) == len(latest):

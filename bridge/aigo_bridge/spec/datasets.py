@@ -395,14 +395,23 @@ class _ClaimSynthesizer(SpecModel):
     """Further instructions."""
 
 
+_ANSWER_COLUMNS = AnswerColumns.model_construct(question="question", answer="expected_answer")
+_CLAIM_COLUMNS = ClaimColumns.model_construct(question="question", answer="expected_answer", claims="claims")
+
+
 class ClaimExtractionSynthesizer(_ClaimSynthesizer):
     """Splits answers into claims."""
 
     type: Literal["claim_extraction"]
     output_field: str = "claims"
     """New column."""
-    columns: AnswerColumns = AnswerColumns.model_construct(question="question", answer="expected_answer")
-    """Columns that are read."""
+    columns: AnswerColumns | None = _ANSWER_COLUMNS
+    """Columns that are read; `None`: the default ones."""
+
+    @property
+    def read_columns(self) -> AnswerColumns:
+        """Columns that are read."""
+        return self.columns or _ANSWER_COLUMNS
 
 
 class ClaimLabelingSynthesizer(_ClaimSynthesizer):
@@ -411,10 +420,13 @@ class ClaimLabelingSynthesizer(_ClaimSynthesizer):
     type: Literal["claim_labeling"]
     output_field: str = "claims_labels"
     """New column."""
-    columns: ClaimColumns = ClaimColumns.model_construct(
-        question="question", answer="expected_answer", claims="claims"
-    )
-    """Columns that are read."""
+    columns: ClaimColumns | None = _CLAIM_COLUMNS
+    """Columns that are read; `None`: the default ones."""
+
+    @property
+    def read_columns(self) -> ClaimColumns:
+        """Columns that are read."""
+        return self.columns or _CLAIM_COLUMNS
 
 
 class LinkClaimQuotesSynthesizer(_ClaimSynthesizer):
@@ -423,10 +435,13 @@ class LinkClaimQuotesSynthesizer(_ClaimSynthesizer):
     type: Literal["link_claim_quotes"]
     output_field: str = "claim_source_quotes"
     """New column."""
-    columns: ClaimColumns = ClaimColumns.model_construct(
-        question="question", answer="expected_answer", claims="claims"
-    )
-    """Columns that are read."""
+    columns: ClaimColumns | None = _CLAIM_COLUMNS
+    """Columns that are read; `None`: the default ones."""
+
+    @property
+    def read_columns(self) -> ClaimColumns:
+        """Columns that are read."""
+        return self.columns or _CLAIM_COLUMNS
 
 
 class QuestionAnsweringSynthesizer(SpecModel):

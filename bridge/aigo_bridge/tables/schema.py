@@ -69,7 +69,7 @@ SCHEMAS: dict[TableName, Schema] = {
             Column("version", "string", "of the program that wrote it"),
             Column("config", "string", "values of the task's parameters, JSON"),
             Column("error", "string", "what went wrong in the task as a whole"),
-            Column("superseded_by", "string", "log of a later attempt of the same run; null: there is none"),
+            Column("superseded_by", "string", "log of a later attempt of the same run; null: not superseded"),
         ),
     ),
     "metrics": Schema(

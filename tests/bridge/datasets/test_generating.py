@@ -292,7 +292,8 @@ QA = {
 }
 
 
-def test_claims_are_extracted_labelled_and_linked() -> None:
+@pytest.mark.parametrize("columns", [{}, {"columns": None}])
+def test_claims_are_extracted_labelled_and_linked(columns: dict[str, Any]) -> None:
     def ask(question: Question) -> str:
         if "Split the answer" in question.system:
             return '{"items": ["Paris is the capital.", "Paris has a tower."]}'
@@ -302,7 +303,7 @@ def test_claims_are_extracted_labelled_and_linked() -> None:
         return '{"items": [["Paris."], []]}'
 
     steps = [
-        {"type": kind, "model_key": "m"}
+        {"type": kind, "model_key": "m", **columns}
         for kind in ("claim_extraction", "claim_labeling", "link_claim_quotes")
     ]
     (row,) = data(make(QA, *steps, ask=ask))

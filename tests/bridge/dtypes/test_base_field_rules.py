@@ -731,3 +731,48 @@ class TestReadAccess:
     def test_an_unknown_field_named_like_the_alias_is_itself(self) -> None:
         message = ChatCompletionInputMessage.model_validate({"role": "user", "content": "", "schema": 3})
         assert message["schema"] == 3
+
+
+IMAGE = {"type": "input_image", "detail": "auto", "image_url": None}
+FILE = {"type": "input_file", "filename": None, "file_url": None}
+QUESTION = {"type": "message", "id": "m", "status": "completed", "role": "user", "content": [IMAGE, FILE]}
+ANSWER = {"role": "assistant", "content": "x", "refusal": None}
+CHOICES = {"choices": [{"message": ANSWER}], "usage": None}
+ENCLOSING: dict[str, tuple[type[LFBaseModel], dict[str, Any]]] = {
+    "a trace": (Trace, {"items": [QUESTION]}),
+    "a turn": (
+        dtypes.Turn,
+        {"user_message": {**QUESTION, "role": MessageRole.user}, "assistant_items": [QUESTION]},
+    ),
+    "messages of a solver output": (
+        SingleSolverOutput,
+        {"messages": [ANSWER], "output": CHOICES, "direct_ios": []},
+    ),
+    "a solver's trace": (dtypes.SolverTrace, {"trace": {"items": [QUESTION]}, "raw_outputs": [CHOICES]}),
+    "solver data": (SolverData, {"output": {"messages": [ANSWER], "output": None, "direct_ios": []}}),
+    "a response": (dtypes.ModelResponse, {"items": [QUESTION], "raw_output": CHOICES}),
+    "an event": (dtypes.MessageEvent, {"type": "message_event", "item": QUESTION}),
+    "a free value": (SampleData, {"data": {"a": ChatCompletionOutputMessage.model_validate(ANSWER)}}),
+    "free values in a list": (
+        SampleData,
+        {"data": {"a": [ChatCompletionOutputMessage.model_validate(ANSWER)]}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENCLOSING)
+def test_nulls_of_unset_fields_are_left_out_of_every_enclosing_object(name: str) -> None:
+    kind, data = ENCLOSING[name]
+    value = kind.model_validate(data)
+    for dumped in (value.model_dump_json(), json.dumps(value.model_dump(mode="json"))):
+        assert not {name for name in ("refusal", "image_url", "filename", "file_url") if name in dumped}, (
+            dumped
+        )
+    assert kind.model_validate(value.model_dump(mode="python")) is not None
+    if name == "messages of a solver output":
+        assert '"refusal":null' in value.model_dump_json(exclude_unset=False)
+
+
+def test_nulls_in_plain_free_values_are_kept() -> None:
+    data = {"a": {"refusal": None, "deep": [{"image_url": None}]}}
+    assert SampleData(data=data).model_dump(mode="json") == {"data": data}

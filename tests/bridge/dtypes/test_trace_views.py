@@ -180,7 +180,7 @@ class TestFunctionCalls:
         assert trace.get_function_output_for_call("other") is None
         assert trace.get_function_call_pairs() == [(trace.items[1], last)]
 
-    def test_an_answer_in_the_preamble_or_before_its_call_is_paired(self) -> None:
+    def test_an_answer_before_its_call_is_paired_and_one_in_the_preamble_is_not(self) -> None:
         trace = Trace(
             items=[answer("c"), call("p"), message("user"), answer("d"), call("c"), call("d"), call("e")]
         )
@@ -188,7 +188,7 @@ class TestFunctionCalls:
         pairs = trace.get_function_call_pairs()
 
         assert [(one.call_id, other and other.call_id) for one, other in pairs] == [
-            ("c", "c"),
+            ("c", None),
             ("d", "d"),
             ("e", None),
         ]

@@ -37,7 +37,27 @@ def scorer(text: str) -> str:
     return BASE + f"    - {text}\n"
 
 
+EVALUATION = "key: e\ndisplay_name: E\ndescription: ''\n"
+REPEATED = "{type: repeatability, repeatability_config: {num_runs: 2}, inputs: [{evaluation_key: other}]}"
+CLAIMS = """key: g
+display_name: G
+description: ''
+config_spec: [{type: model, key: m, display_name: M}]
+definition:
+  type: declarative_dataset_generator
+  data_source: {type: inline_samples, samples: [{question: q, expected_answer: a}]}
+  synthesizers: [{type: SYNTHESIZER, model_key: << config.m >>, columns: null}]
+"""
 ACCEPTED_BY_BOTH = {
+    **{
+        f"an evaluation with {name}": f"{EVALUATION}{name}: any\n"
+        for name in ("use_cases", "domains", "providers")
+    },
+    "an input without a specification": f"{EVALUATION}task_specifications:\n  - {REPEATED}\n",
+    **{
+        f"null columns of {kind}": CLAIMS.replace("SYNTHESIZER", kind)
+        for kind in ("claim_extraction", "claim_labeling", "link_claim_quotes")
+    },
     "base": BASE,
     "system": SYSTEM,
     "pass through": PASS_THROUGH.replace("key: earlier}", "key: << config.e >>}").replace(

@@ -43,10 +43,10 @@ def read_result(path: Path, names: Sequence[str] = ()) -> Columns:
 
 
 def chosen(locations: Sequence[Path]) -> list[Path]:
-    """Return the named result logs, and those in named folders without superseded attempts.
+    """Return the named result logs, and the results in named folders without superseded attempts.
 
     Raises:
-        UsageError: a folder has no result.
+        UsageError: a folder is without results.
         EvidenceError: the summary of an evaluation cannot be read.
     """
     from aigo_bridge.report.sources import sources_of
