@@ -229,6 +229,7 @@ _OF_SAMPLES = {
     "LimitExceeded": Code.EXCEEDED_LIMIT,
     "MaxIterations": Code.EXCEEDED_LIMIT,
     "Cancelled": Code.NEVER_BEGUN,
+    "StillRunning": Code.NEVER_BEGUN,
     "DamagedLog": Code.DAMAGED_LOG,
     "UnmappedLog": Code.UNMAPPED_LOG,
 }

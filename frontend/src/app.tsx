@@ -16,14 +16,14 @@ export function placeOfHash(hash: string): Place {
   const number = (name: string) => Math.max(0, Number.parseInt(names.get(name) ?? "0", 10) || 0);
   return {
     view: sample !== null ? "sample" : names.has("samples") ? "samples" : "summary",
-    result: number("result"), sample: sample ?? "", trial: number("trial"), run: names.has("run") ? number("run") : undefined, n: number("n"),
+    result: number("result"), sample: sample ?? "", trial: Math.max(1, number("trial")), run: names.has("run") ? number("run") : undefined, n: number("n"),
   };
 }
 
 export function hashOf(row: Row, result: number, split = false): string {
   const names = new URLSearchParams({ sample: row.id });
   if (result) names.set("result", String(result));
-  if (row.t) names.set("trial", String(row.t));
+  if (row.i !== 1) names.set("trial", String(row.i));
   if (row.r !== undefined) names.set("run", String(row.r));
   if (split) names.set("n", String(row.n));
   return `#${names}`;
@@ -89,8 +89,8 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
   const result = summary.results[number];
   const rows = tables.get(number);
   const row = place.view === "sample"
-    ? rows === null ? { n: place.n, t: place.trial, i: place.trial, r: place.run, id: place.sample }
-      : rows?.find((one) => one.id.toWellFormed() === place.sample && one.t === place.trial && one.r === place.run) : undefined;
+    ? rows === null ? { n: place.n, t: place.trial - 1, i: place.trial, r: place.run, id: place.sample }
+      : rows?.find((one) => one.id.toWellFormed() === place.sample && one.i === place.trial && one.r === place.run) : undefined;
   const split = summary.pages !== undefined;
   // Of a report of many pages only the first one has the table.
   if (rows === null && place.view !== "sample") location.replace(summary.index + location.hash);

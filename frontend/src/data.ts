@@ -5,7 +5,10 @@ import { parse, type Value } from "./json";
 export interface MetricValue {
   name: string; text: string; /** as the evaluation says */ scored?: number | null;
   interval?: [string, string]; error?: string; method?: string; no_interval?: string;
-  samples?: { scored: number; failed: number; excluded: number; no_aggregate: number; no_value: number };
+  samples?: {
+    scored: number; failed: number; excluded: number; unfinished: number; no_aggregate: number; no_value: number;
+    unscored: number; trials: number; missing_trials: number;
+  };
   bounds?: [string, string];
 }
 export interface Metric {
@@ -26,9 +29,14 @@ export interface Result {
   problems: string[]; rows?: string[]; parts?: [number, string][];
   facts?: [string, string][]; description?: string; configuration?: [string, Value][]; metrics?: Metric[]; runs?: Metric[][];
   counts?: {
-    samples: number; trials: number; failed: number; excluded: number; missing: number | null;
+    samples: number; scored: number; unscored: number; failed: number; excluded: number; unfinished: number;
+    trials: number; failed_trials: number; unfinished_trials: number; missing: number | null;
     stated: { failed: number; total: number } | null;
   };
+  /** answers that did not end by themselves */
+  stopped?: string[];
+  /** whether the run did not finish, so that its metrics are not final */
+  unfinished?: boolean;
   /** stage, samples, types of errors */
   stages?: [string, number, [string, number][]][]; rules?: [string, number][]; labels?: LabelScores[]; errors?: Failure[]; models?: ModelUse[];
   usage?: { num_samples: number; num_prompt_tokens: number | null; num_completion_tokens: number | null } | null;
@@ -45,8 +53,10 @@ export interface Summary {
 export interface Row {
   n: number; t: number; i: number; r?: number; id: string; q?: string; a?: string; g?: string; p?: string;
   s?: Record<string, string | [string]>; d?: Record<string, string>; e?: [string, string][]; x?: string[]; w?: string;
-  /** not in the log yet */
-  l?: true;
+  /** state of the trial, unless it was scored: failed, unscored, not finished */
+  o?: string;
+  /** stop reason of the last answer */
+  z?: string;
 }
 
 async function unpack(text: string): Promise<string> {
@@ -134,6 +144,6 @@ export function scoreText(row: Row, column: string): string | undefined {
 }
 
 export function rowStatus(row: Row): string {
-  if (row.l) return "in progress";
-  return row.e ? `failed: ${[...new Set(row.e.map(([stage]) => stage))].join(", ")}` : row.x ? "excluded" : "ok";
+  if (row.o === "failed") return `failed: ${[...new Set((row.e ?? []).map(([stage]) => stage))].join(", ")}`;
+  return row.o === "not finished" ? row.o : row.x ? "excluded" : row.o === "unscored" ? "not scored" : "scored";
 }

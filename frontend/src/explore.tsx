@@ -17,6 +17,7 @@ function columns(rows: Row[]): Column[] {
     { name: "run", title: "run", get: (row) => row.r?.toString(), numeric: true, width: "4rem" },
     { name: "trial", title: "trial", get: (row) => (rows.some((one) => one.t > 0) ? String(row.i) : undefined), numeric: true, width: "4rem" },
     { name: "status", title: "status", get: rowStatus, numeric: false, width: "7rem" },
+    { name: "stop", title: "stop reason", get: (row) => row.z, numeric: false, width: "7rem" },
     { name: "input", title: "input", get: (row) => row.q, numeric: false, width: "minmax(9rem, 2fr)" },
     { name: "answer", title: "answer", get: (row) => row.a, numeric: false, width: "minmax(9rem, 1.6fr)" },
     { name: "truth", title: "truth", get: (row) => row.g, numeric: false, width: "minmax(6rem, 1fr)" },
@@ -71,11 +72,8 @@ export function selected(rows: Row[], texts: string[], filter: Filter, all: Colu
 }
 
 function matches(row: Row, status: string): boolean {
-  if (status === "live") return row.l === true;
-  if (row.l) return false;
-  if (status === "failed") return row.e !== undefined;
-  if (status === "excluded") return row.x !== undefined;
-  return status === "ok" ? row.e === undefined && row.x === undefined : row.e?.some(([stage]) => `stage:${stage}` === status) ?? false;
+  if (status.startsWith("stage:")) return row.o === "failed" && (row.e?.some(([stage]) => `stage:${stage}` === status) ?? false);
+  return rowStatus(row).split(":")[0] === status;
 }
 
 function distinct(rows: Row[], column: Column): string[] {
@@ -112,7 +110,7 @@ function Breakdown({ rows, all, pick }: { rows: Row[]; all: Column[]; pick: (col
             {scores.map((score) => <th scope="col" class="number"><Text>{score.title}</Text></th>)}</tr></thead>
           <tbody>{groups.slice(0, 100).map(([value, members]) => (
             <tr><th scope="row"><button class="link" onClick={() => pick(column.name, value)}><Text>{value === "" ? "(none)" : value}</Text></button></th>
-              <td class="number">{members.length}</td><td class="number">{members.filter((row) => row.e).length}</td>
+              <td class="number">{members.length}</td><td class="number">{members.filter((row) => row.o === "failed").length}</td>
               {scores.map((score) => <td class="number"><Summed texts={members.map(score.get).filter((text): text is string => text !== undefined)} numeric={score.numeric} /></td>)}</tr>
           ))}</tbody>
         </table>{groups.length > 100 && <p class="note">{groups.length - 100} more groups</p>}</Wide>
@@ -136,7 +134,7 @@ export function Explore({ rows, filter, setFilter, open, setOrder }: {
   const texts = useMemo(() => rows.map(haystack), [rows]);
   const order = useMemo(() => selected(rows, texts, filter, all), [rows, texts, filter, all]);
   useEffect(() => setOrder(order.map((index) => rows[index])), [order]);
-  const stages = useMemo(() => [...new Set(rows.flatMap((row) => (row.e ?? []).map(([stage]) => stage)))], [rows]);
+  const stages = useMemo(() => [...new Set(rows.flatMap((row) => (row.o === "failed" ? row.e ?? [] : []).map(([stage]) => stage)))], [rows]);
   const column = all.find((one) => one.name === filter.column);
   const values = useMemo(() => (column === undefined ? [] : distinct(rows, column)), [rows, column]);
   const change = (part: Partial<Filter>) => setFilter({ ...filter, ...part });
@@ -145,8 +143,8 @@ export function Explore({ rows, filter, setFilter, open, setOrder }: {
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         <label>search <input id="search" type="search" value={filter.text} placeholder="in ids, texts, columns, errors" onInput={(event) => change({ text: event.currentTarget.value })} /></label>
         <label>status <select value={filter.status} onChange={(event) => change({ status: event.currentTarget.value })}>
-          <option value="">all</option><option value="ok">ok</option><option value="failed">failed</option><option value="excluded">excluded</option>
-          {rows.some((row) => row.l) && <option value="live">in progress</option>}
+          <option value="">all</option>
+          {["scored", "failed", "excluded", "not scored", "not finished"].filter((status) => status === "scored" || rows.some((row) => rowStatus(row).split(":")[0] === status)).map((status) => <option value={status}>{status}</option>)}
           {stages.map((stage) => <option value={`stage:${stage}`}>failed: {stage}</option>)}
         </select></label>
         <label>column <select value={filter.column} onChange={(event) => change({ column: event.currentTarget.value, value: "" })}>
@@ -215,7 +213,7 @@ function Grid({ rows, order, columns, filter, change, open }: {
         {order.slice(begin, end).map((index, offset) => {
           const row = rows[index], place = begin + offset;
           return (
-            <div key={index} id={`row-${place}`} class={`line${row.e ? " failed" : ""}${place === focus ? " focus" : ""}`} role="row" aria-rowindex={place + 2}
+            <div key={index} id={`row-${place}`} class={`line${row.o === "failed" ? " failed" : ""}${place === focus ? " focus" : ""}`} role="row" aria-rowindex={place + 2}
               aria-selected={place === focus} style={{ ...template, top: `${place * HEIGHT}px` }} onClick={() => { setFocus(place); open(row); }}>
               {columns.map((column) => <div role="gridcell" class={column.numeric ? "number" : ""}><Text>{(column.get(row) ?? "–").slice(0, 160)}</Text></div>)}
             </div>

@@ -170,6 +170,8 @@ function Trial({ trial, sample }: { trial: Value; sample: Value }) {
   );
 }
 
+const INCOMPLETE = new Set(["content_filter", "refusal", "max_tokens", "model_length"]);
+
 export function SampleView({ summary, result, row, close, step }: {
   summary: Summary; result: Result; row: Row; close: () => void; step: (by: number) => void;
 }) {
@@ -189,6 +191,7 @@ export function SampleView({ summary, result, row, close, step }: {
   // Never one sample under the title of another.
   const sample = unpacked?.name === name ? unpacked.value : undefined;
   const trials = list(member(sample ?? null, "trials"));
+  const reason = row.z;
   return (
     <div class="sample">
       <nav class="bar" aria-label="samples">
@@ -197,11 +200,12 @@ export function SampleView({ summary, result, row, close, step }: {
         <button onClick={() => step(1)} title="j or →">next</button>
       </nav>
       <h2 tabIndex={-1} id="sample-title">Sample <Text>{row.id}</Text>{trials.length > 1 ? `, trial ${row.i}` : ""}{row.r !== undefined ? `, run ${row.r}` : ""}</h2>
-      {row.l && <p class="note">{summary.run?.alive ? "The trial goes on: it is shown as far as it has come." : "The run was ended before this trial was: it is shown as far as it had come."}</p>}
+      {row.o === "not finished" && <p class="note">{summary.run?.alive ? "The trial is in progress: the page shows it up to now." : "The trial did not finish: the page shows it up to its end."}</p>}
+      {reason && <p class={`note${INCOMPLETE.has(reason) ? " bad" : ""}`}>stop reason: <b><Text>{reason}</Text></b>{INCOMPLETE.has(reason) && " (the answer may be incomplete, or not the model's own)"}</p>}
       {row.x && <p class="note">kept out of the metrics by: <Text>{row.x.join(", ")}</Text></p>}
       {sample === undefined ? <p role="status">unpacking …</p>
         : sample === null ? <p class="note">the sample is not in this page</p>
-        : <Trial key={`${row.n}.${row.t}`} trial={trials[row.t] ?? sample} sample={sample} />}
+        : <Trial key={`${row.n}.${row.t}`} trial={trials.find((trial) => Number(member(trial, "index")) === row.i - 1) ?? trials[row.t] ?? sample} sample={sample} />}
     </div>
   );
 }

@@ -43,7 +43,7 @@ function Overview({ summary, open }: { summary: Summary; open: (number: number) 
     <Wide><table>
       <caption>Results</caption>
       <thead><tr><th scope="col">task</th><th scope="col">evaluated</th><th scope="col">status</th><th scope="col">metrics</th>
-        <th scope="col" class="number">samples</th><th scope="col" class="number">failed</th></tr></thead>
+        <th scope="col" class="number">samples</th><th scope="col" class="number">failed</th><th scope="col" class="number">failed trials</th></tr></thead>
       <tbody>{summary.results.map((result, number) => (
         <tr>
           <td><a href={`#result=${number}`} onClick={(event) => { event.preventDefault(); open(number); }}><Text>{result.title}</Text></a></td>
@@ -52,6 +52,7 @@ function Overview({ summary, open }: { summary: Summary; open: (number: number) 
             <div><Text>{value.name}</Text> <b>{value.text}</b>{value.interval && <small class="nowrap"> {value.interval[0]} to {value.interval[1]}</small>}</div>))}
             {numbersOf(result).length > MOST_NUMBERS && <small>{numbersOf(result).length - MOST_NUMBERS} more below</small>}</td>
           <td class="number">{result.counts?.samples ?? "–"}</td><td class="number">{result.counts?.failed ?? "–"}</td>
+          <td class="number">{result.counts ? `${result.counts.failed_trials} of ${result.counts.trials}` : "–"}</td>
         </tr>
       ))}</tbody>
     </table></Wide>
@@ -65,7 +66,7 @@ function Interval({ value }: { value: MetricValue }) {
 
 function MetricRow({ metric, value }: { metric: Metric; value: MetricValue }) {
   const samples = value.samples, counts = metric.counts;
-  const numbers = samples ? [samples.scored, samples.failed, samples.no_value + samples.no_aggregate, samples.excluded]
+  const numbers = samples ? [samples.scored, samples.failed, samples.no_value + samples.no_aggregate + samples.unfinished, samples.excluded]
     : [value.scored ?? counts?.scored, undefined, counts?.without, counts?.excluded];
   return (
     <tr>
@@ -74,7 +75,8 @@ function MetricRow({ metric, value }: { metric: Metric; value: MetricValue }) {
         {!samples && counts && " *"}</th>
       <td class="number value">{value.text}</td>
       <td class="interval"><Interval value={value} />
-        {value.bounds && <div><small>{value.bounds[0]} if every sample without a score had scored worst, {value.bounds[1]} if best</small></div>}</td>
+        {samples !== undefined && samples.missing_trials > 0 && <div><small>{samples.missing_trials} of {samples.trials} trials are missing</small></div>}
+        {value.bounds && <div><small>{value.bounds[0]} if every missing sample or trial had scored worst, {value.bounds[1]} if best</small></div>}</td>
       {numbers.map((count) => <td class="number">{count ?? "–"}</td>)}
       <td><Text>{metric.scorer_name ?? metric.scorer}</Text></td>
     </tr>
@@ -104,18 +106,24 @@ export function Metrics({ metrics, caption }: { metrics: Metric[]; caption: stri
 }
 
 function Counts({ result }: { result: Result }) {
-  const counts = result.counts!;
+  const counts = result.counts!, several = counts.trials !== counts.samples;
   const stages = result.stages ?? [], rules = result.rules ?? [];
   const stated = counts.stated;
   return (
     <>
       <ul class="tiles">
         <li><b>{counts.samples}</b> samples</li>
-        {counts.trials !== counts.samples && <li><b>{counts.trials}</b> trials</li>}
+        {several && <li><b>{counts.trials}</b> trials</li>}
+        <li><b>{counts.scored}</b> scored</li>
         <li class={counts.failed ? "bad" : ""}><b>{counts.failed}</b> failed</li>
+        {several && <li class={counts.failed_trials ? "bad" : ""}><b>{counts.failed_trials}</b> of {counts.trials} trials failed</li>}
+        {counts.unscored > 0 && <li><b>{counts.unscored}</b> not scored</li>}
+        {counts.unfinished > 0 && <li><b>{counts.unfinished}</b> not finished</li>}
+        {several && counts.unfinished_trials > 0 && <li><b>{counts.unfinished_trials}</b> of {counts.trials} trials not finished</li>}
         <li><b>{counts.excluded}</b> excluded</li>
         {counts.missing ? <li class="bad"><b>{counts.missing}</b> missing</li> : null}
       </ul>
+      {(result.stopped ?? []).length > 0 && <p class="note bad">{result.stopped!.join(", ")}: the list of samples has a filter by stop reason.</p>}
       {stages.length > 0 && (
         <Wide><table><caption>Failures by stage</caption>
           <thead><tr><th scope="col">stage</th><th scope="col" class="number">samples</th><th scope="col">errors</th></tr></thead>
@@ -132,7 +140,7 @@ function Counts({ result }: { result: Result }) {
         </table></Wide>
       )}
       {stated && (stated.failed !== counts.failed || stated.total !== counts.samples) && (
-        <p class="note">The result states {stated.failed} failed of {stated.total}; its samples have {counts.failed} with an error, of {counts.samples}.</p>
+        <p class="note">The result states {stated.failed} failed of {stated.total}; by its samples it is {counts.failed} of {counts.samples}.</p>
       )}
     </>
   );
@@ -223,9 +231,10 @@ function OneResult({ result, number, rows }: { result: Result; number: number; r
       ))}
       {result.counts && (
         <>
-          {(result.metrics ?? []).length > 0 ? <Metrics metrics={result.metrics!} caption="Metrics" />
-            : <p class="note">The result has no metrics{result.counts.samples === 0 ? ": it has no samples" : ""}.</p>}
-          {(result.runs ?? []).map((metrics, run) => <Metrics metrics={metrics} caption={`Metrics of run ${run}`} />)}
+          {(result.metrics ?? []).length > 0 ? <Metrics metrics={result.metrics!} caption={result.unfinished ? "Metrics so far: the run did not finish, these are not final" : "Metrics"} />
+            : <p class="note">{result.status === "running" ? "Metrics are computed when the run ends."
+              : <>The result has no metrics{result.counts.samples === 0 ? ": it has no samples" : ""}.</>}</p>}
+          {(result.runs ?? []).map((metrics, run) => <Metrics metrics={metrics} caption={`Metrics of run ${run + 1}`} />)}
           <Counts result={result} />
           <Wide><table class="pairs"><caption>What was evaluated</caption><tbody>{(result.facts ?? []).map(([label, text]) => (
             <tr><th scope="row">{label}</th><td><LongText text={text} /></td></tr>

@@ -82,8 +82,8 @@ function Running({ summary }: { summary: Summary }) {
   if (!run) return null;
   return (
     <p class="running" role="status">{run.alive
-      ? `The run goes on: ${run.live} trials are not in its log yet. Metrics are computed when it ends.`
-      : `The run was ended before it had finished${run.live ? `: ${run.live} trials are not in its log` : ""}.`}</p>
+      ? `The run is in progress: ${run.live} trials are not in its log yet. Metrics are computed when it ends.`
+      : `The run was ended before it had finished${run.live ? `: ${run.live} trials are not in its log` : ""}. Metrics on this page are not final.`}</p>
   );
 }
 

@@ -57,7 +57,7 @@ def comparable(evidence: Evidence, result: Path, made: TaskPlan) -> dict[str, Js
         "table": [
             (row.scorer_key, row.name, row.value, row.num_scored, row.problem) for row in written.metrics.rows
         ],
-        "counts": (written.tally.num_samples, written.tally.num_failed, written.tally.num_excluded),
+        "counts": written.tally.counts,
         "result": _result(json.loads(result.read_bytes())),
     }
 

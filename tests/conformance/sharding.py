@@ -132,10 +132,7 @@ def shard_faults(
         ]
         if repr(shown) != repr(wanted):
             found.append(f"{engine.name}, {count} shards: shown {shown} instead of {wanted}")
-        counted = [
-            (one.status, one.num_planned, one.num_samples, one.num_failed, one.num_excluded)
-            for one in (merged, expected)
-        ]
+        counted = [(one.status, one.num_planned, one.counts) for one in (merged, expected)]
         if counted[0] != counted[1]:
             found.append(f"{engine.name}, {count} shards: counted {counted[0]} instead of {counted[1]}")
     return found

@@ -32,7 +32,7 @@ def test_its_commands_run_as_typed(tmp_path: Path, aigo: Run) -> None:
         assert program == "aigo-bridge"
         done = aigo(*arguments)
         assert done.code in (0, 1), done.err
-    assert "4 samples completed" in done.out
+    assert "4 samples scored" in done.out
 
 
 def test_every_example_is_on_the_page() -> None:

@@ -242,13 +242,15 @@ def test_json_summary_is_all_that_is_printed(aigo: Run, task: Path, tmp_path: Pa
 
     assert done.code == 1
     summary = done.json
-    assert summary["samples"] == {
+    assert {name: number for name, number in summary["samples"].items() if number} == {
         "planned": 3,
+        "samples": 3,
         "scored": 2,
         "failed": 1,
-        "missing": 0,
-        "excluded": 0,
-        "reused": 0,
+        "trials": 3,
+        "scored_trials": 2,
+        "failed_trials": 1,
+        "with_failed_trials": 1,
     }
     assert [(row["scorer"], row["name"], row["value"], row["num_scored"]) for row in summary["metrics"]] == [
         ("string_equals", "accuracy", 0.5, 2),
@@ -331,7 +333,7 @@ def test_a_sample_that_one_of_several_scorers_failed_on(aigo: Run, task: Path, t
     summary = aigo("run", *options, "--out", "json", "--json").json
     assert summary["samples"]["excluded"] == 0
     (error,) = summary["errors"]
-    assert (error["sample_id"], error["trial"], error["stage"]) == (1, 0, "score")
+    assert (error["sample_id"], error["trial"], error["stage"]) == (1, 1, "score")
     assert "hint" in error
     assert [(row["key"], row["num_scored"]) for row in summary["metrics"]] == [("mean", 3), ("mean", 2)]
 

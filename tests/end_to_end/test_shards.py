@@ -86,7 +86,7 @@ def test_a_task_in_shards_is_shown_and_written_as_one_run(folder: Path, aigo: Ru
     )
     shown = aigo("merge", "parts", "--out", "merged", "--fail-on-error", "1")
     assert shown.code == 0, shown.err
-    assert "6 of 7 samples completed, 1 failed" in shown.out
+    assert "6 of 7 samples scored, 1 failed" in shown.out
 
 
 def test_a_run_file_in_shards_is_judged_as_a_whole(folder: Path, aigo: Run) -> None:

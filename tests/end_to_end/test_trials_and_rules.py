@@ -122,7 +122,7 @@ def test_worked_example_of_trials(aigo: Run, tmp_path: Path, result_of: Load) ->
 
 
 def test_a_failed_trial_is_left_out(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """One of four trials fails: the share is that of the other three, the sample counts as scored."""
+    """One of four trials fails: the proportion is that of the other three, and the run says so."""
     write(
         tmp_path,
         "  trials: {num_trials: 4}\n  scorers:\n    - {type: string_equals, ground_truth: 'yes'}\n",
@@ -137,8 +137,12 @@ def test_a_failed_trial_is_left_out(aigo: Run, tmp_path: Path, result_of: Load) 
 
     done = aigo("run", "t.yaml", "--model", model, "--out", "out", "--max-connections", 1)
 
-    assert done.code == 0, done.out
+    assert done.code == 1
+    assert "1 of 1 samples scored, 1 of 4 trials failed" in done.out
+    bounds = "0.5 if every missing trial had scored worst, 0.75 if best"
+    assert f"accuracy: 1 of 4 trials is missing; {bounds}" in done.out
     result = result_of(tmp_path / "out" / "t.tasklog.json")
+    assert result["evidence"]["failures"] == {"num_errors": 0, "num_total": 1}
     assert result["evidence"]["metrics"][0]["values"] == {"accuracy": pytest.approx(2 / 3)}
     errors = [
         error["message"] for trial in result["evidence"]["samples"][0]["trials"] for error in trial["errors"]

@@ -27,6 +27,8 @@ from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.importing.log_import import ImportOptions
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.counts import Counts, read_counts
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
 from aigo_bridge.text.escapes import is_unseen
 from aigo_inspect.importing.importing import import_file
@@ -89,6 +91,9 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
             f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL", code=Code.NO_MODEL
         )
     metrics = metrics_of_log(log)
+    counts, stop_reasons = (
+        (Counts(), {}) if imported.output is None else read_counts(LogReader(imported.output))
+    )
     unscored = _unscored(log, path)
     model = None if log.eval.model in ("none", "none/none") else log.eval.model
     return Outcome(
@@ -101,13 +106,13 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
         logs=(LogRef("inspect", path, reused),),
         result=imported.output,
         metrics=metrics,
-        uncomputed=uncomputed(metrics, imported.samples, imported.failed),
+        uncomputed=uncomputed(metrics, counts.samples, counts.failed),
         num_planned=len(log.eval.dataset.sample_ids or ()),
-        num_samples=imported.samples,
-        num_failed=imported.failed,
+        counts=counts,
+        stop_reasons=stop_reasons,
+        num_unscored=max(unscored.values(), default=0),
         first_errors=errors_by_kind(failures, MAX_ERRORS),
         num_stopped=_stopped(log, path),
-        num_unscored=max(unscored.values(), default=0),
         doubts=_warnings(log, path, models, unscored),
         file=log.eval.task_file,
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aigo_bridge.importing.log_import import UNMAPPED, Damage, LossReport, unmapped
+from aigo_bridge.results.counts import CountsTally, sample_facts, scorers_in
 from aigo_bridge.results.specification import dataset_entity, model_entity, slug
 from aigo_bridge.text.json_text import key_of, without_non_finite
 from aigo_bridge.version import __version__
@@ -41,7 +42,7 @@ class Totals:
     trials: int = 0
     samples: int = 0
     failed: int = 0
-    """Samples with an error in at least one trial."""
+    """Failed samples, known when the frame was made: it names the scorers."""
     callers: Counter[str] = field(default_factory=Counter)
     """Model → samples that called it in at least one trial."""
     usage: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -52,8 +53,9 @@ class Totals:
     """Names of the scorers met, in order."""
     started_at: str | None = None
     completed_at: str | None = None
-    _failed: bool = False
-    """The sample whose trial was added last has a trial with an error."""
+    _tally: CountsTally = field(default_factory=CountsTally)
+    _trials: list[dict[str, Any]] = field(default_factory=list)
+    """Errors and scores of the trials of the sample that was added last."""
     _called: set[str] = field(default_factory=set)
     """Models that this sample called."""
 
@@ -66,11 +68,9 @@ class Totals:
         """Add one trial: the first of its sample, or another one of the sample whose trial was added last."""
         if first:
             self.samples += 1
-            self._failed = False
             self._called = set()
-        if trial.failed and not self._failed:
-            self.failed += 1
-            self._failed = True
+            self.end_sample()
+        self._trials.append({"errors": trial.errors, "scores": trial.scores})
         self.trials += 1
         self.callers.update(trial.models - self._called)
         self._called |= trial.models
@@ -88,11 +88,24 @@ class Totals:
         if trial.completed_at:
             self.completed_at = max(self.completed_at or trial.completed_at, trial.completed_at)
 
+    def end_sample(self) -> None:
+        """Count the sample whose trials were added last."""
+        if self._trials:
+            self._tally.add(sample_facts({"trials": self._trials}))
+        self._trials = []
+
+    def count_failures(self, num_scorers: int) -> None:
+        """Set `failed`, when all samples were added."""
+        self.end_sample()
+        self.failed = self._tally.counts(num_scorers).failed
+
     def add(self, totals: Totals) -> None:
         """Add the totals of other samples of the same log."""
         self.trials += totals.trials
         self.samples += totals.samples
-        self.failed += totals.failed
+        for each in (self, totals):
+            each.end_sample()
+        self._tally.merge(totals._tally)
         self.callers.update(totals.callers)
         self.usage.update(totals.usage)
         self.unknown |= totals.unknown
@@ -133,6 +146,7 @@ def frame_of(
     specification = _guarded(lambda part, _: _specification(part, totals), finite, damage, loss)
     specification["config"] |= marks or {}
     execution = _guarded(lambda part, counts: _execution(part, totals, counts), finite, damage, loss)
+    totals.count_failures(scorers_in(specification))
     return {
         "format_version": "v1",
         "app_version": _app_version(header),

@@ -24,6 +24,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import ContextChoice, ImportOptions, LossReport
 from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
 from aigo_bridge.process import no_collections
+from aigo_bridge.results.counts import CountsTally, sample_facts, scorers_in
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
@@ -362,7 +363,7 @@ def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | N
 
     if not carries_evidence(log):
         return None
-    totals = Totals()
+    totals, tally = Totals(), CountsTally()
     with open_for_replacing(output, clean=False) as file:
         writer = DocumentWriter(file)
         for sample in carried_samples(log):
@@ -370,9 +371,11 @@ def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | N
             writer.sample(dumps(sample))
             totals.samples += 1
             totals.trials += len(trials)
-            totals.failed += any(trial.get("errors") for trial in trials)
+            tally.add(sample_facts(sample))
             loss.kept["sample"] += len(trials)
-        finish(writer, carried_frame(log))
+        frame = carried_frame(log)
+        totals.failed = tally.counts(scorers_in(frame.get("specification"))).failed
+        finish(writer, frame)
     return totals
 
 

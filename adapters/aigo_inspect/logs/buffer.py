@@ -25,6 +25,7 @@ from typing import IO, Any
 import orjson
 
 from aigo_bridge.access.bounds import Bounds
+from aigo_bridge.results.counts import RUNNING
 
 _PATIENCE = 2.0
 """Seconds to wait for a database that is being written."""
@@ -184,10 +185,15 @@ _OF_SUMMARY = ("completed", "limit", "message_count", "retries")
 
 
 def _as_sample(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary as the sample that it is of: an error is a text in the one, an object in the other."""
+    """Return the sample of a summary: its error is an object instead of a text, and a sample that has not
+    ended has an error that says so.
+    """
     fields = {name: value for name, value in summary.items() if name not in _OF_SUMMARY}
-    if isinstance(fields.get("error"), str):
-        fields["error"] = {"message": fields["error"], "traceback": "", "traceback_ansi": ""}
+    error = fields.get("error")
+    if not error and summary.get("completed") is not True:
+        error = f"{RUNNING}()"
+    if isinstance(error, str) and error:
+        fields["error"] = {"message": error, "traceback": "", "traceback_ansi": ""}
     return fields
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import LossReport, UnmappedError, unmapped
+from aigo_bridge.results.counts import RUNNING
 from aigo_inspect.logs.index import SampleRef, is_settled
 from aigo_inspect.logs.reader import LogReader
 from aigo_inspect.logs.shapes import MALFORMED
@@ -23,6 +24,8 @@ from aigo_inspect.mapping.traces import MappedSample, MappedTrace, map_raw
 if TYPE_CHECKING:
     from aigo_bridge.dtypes import SampleEvidence
 
+UNFINISHED_TEXTS = {RUNNING: "the trial had not ended when the log was read"}
+"""Error type → message, in place of an exception's text."""
 DATA_FIELDS = ("input", "target", "choices", "description", "metadata", "files", "setup", "sandbox")
 
 
@@ -152,6 +155,7 @@ def _errors(sample: dict[str, Any], events: list[Event]) -> list[dict[str, Any]]
     if error:
         message = str(error.get("message") or "")
         kind = error_type(message, error.get("traceback"))
+        message = UNFINISHED_TEXTS.get(kind, message)
         errors.append({"error_type": kind, "message": message, "stage": _stage(events)})
     invalidation = sample.get("invalidation")
     if invalidation:

@@ -31,11 +31,13 @@ from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.outline import Outline
 from aigo_bridge.plan.plan import Sample
+from aigo_bridge.results.counts import CANCELLED, RUNNING
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring.scorer import Outcome
 from aigo_inspect.logs.parsing import running_time, utc
 from aigo_inspect.logs.reader import RawSample, open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
+from aigo_inspect.mapping.samples import UNFINISHED_TEXTS
 from aigo_inspect.mapping.traces import DirectIOs, MappedSample, direct_ios, map_raw
 from aigo_inspect.running.codec import load_stored, name_values, numbers_in, outcomes_of, solution_of
 
@@ -182,10 +184,13 @@ def _sample_errors(
     if "failure" in stored:
         return [Failure.from_json(stored["failure"]).to_error()]
     message = str(error.get("message") or "the sample failed without a message")
+    if message.startswith(f"{RUNNING}("):
+        message = UNFINISHED_TEXTS[RUNNING]
+        return [TaskResultError(error_type=RUNNING, message=message, stage=TaskResultErrorStage.solver)]
     if message.startswith("CancelledError("):
         # What stands inside the brackets is Inspect's task bookkeeping.
         message = "interrupted before it was finished"
-        return [TaskResultError(error_type="Cancelled", message=message, stage=TaskResultErrorStage.solver)]
+        return [TaskResultError(error_type=CANCELLED, message=message, stage=TaskResultErrorStage.solver)]
     overrun = _SCORING_OVERRUN.match(message)
     if overrun is not None and ("output" in stored or outline.entity != "model"):
         return [_overrun(sample, outline, float(overrun[1]))]

@@ -121,7 +121,8 @@ def _complete(sample: Json, sample_id: str, notes: Told) -> None:
         events = call_events(own_record, f"solver:{number}")
         for event in events:
             if event["type"] == "model_call_event" and mapped:
-                event["metadata"] = mapped[0]["metadata"]
+                own = (event.get("metadata") or {}).get("lighteval") or {}
+                event["metadata"] = {"lighteval": {**mapped[0]["metadata"]["lighteval"], **own}}
         output["trace"]["events"] = events
         output["direct_ios"] = direct_ios(own_record)
 

@@ -26,6 +26,8 @@ from aigo_bridge.execution.progress import ProgressCounter, Tolerance, allowed
 from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import learn_environment
 from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.counts import read_counts
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
 from aigo_lighteval.benchmarks.faults import refusals
 from aigo_lighteval.benchmarks.models import (
@@ -287,6 +289,7 @@ def concluded(
     result = write_result(task.name, finished, told, target, started=times[0], ended=times[1])
     failures = sorted(told.failures.items(), key=lambda each: int(each[0]))
     metrics = _metrics(finished, told)
+    counts, stop_reasons = read_counts(LogReader(result))
     return Outcome(
         task=task.name,
         status="success" if told.stopped is None else "error",
@@ -295,10 +298,10 @@ def concluded(
         logs=(LogRef("lighteval", finished.results_file, num_reused),),
         result=result,
         metrics=metrics,
-        uncomputed=uncomputed(metrics, finished.planned, len(failures)),
+        uncomputed=uncomputed(metrics, counts.samples, counts.failed),
         num_planned=finished.planned,
-        num_samples=finished.planned,
-        num_failed=len(failures),
+        counts=counts,
+        stop_reasons=stop_reasons,
         num_unscored=max(map(len, told.unscored.values()), default=0),
         first_errors=errors_by_kind([(name, failure.message) for name, failure in failures], MAX_ERRORS),
         doubts=tuple(

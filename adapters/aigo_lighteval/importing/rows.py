@@ -62,8 +62,8 @@ _STAGES = frozenset(stage.value for stage in TaskResultErrorStage)
 class Failures:
     """What is known to have gone wrong with one document."""
 
-    errors: tuple[tuple[int, Json], ...] = ()
-    """Trial, from 0, and its error."""
+    errors: tuple[tuple[int | None, Json], ...] = ()
+    """Trial, from 0, or `None` for all trials, and its error."""
     failed: bool = False
     """Whether the document as a whole has failed: some scorer has nothing to say of it in any trial."""
 
@@ -106,7 +106,7 @@ def unscored(*, answered: bool) -> Failures:
     """The failure of a document of which there is no score, and nobody says why."""
     what = "an answer and no score" if answered else "neither an answer nor a score"
     error = {"error_type": "UnscoredDocument", "message": f"lighteval kept {what} of the document"}
-    return Failures(((0, error),), failed=True)
+    return Failures(((None, error),), failed=True)
 
 
 def _trials(text: Any) -> Sequence[Json]:

@@ -114,8 +114,9 @@ class SampleMapper:
                     "errors": [],
                 }
             )
-        for index, error in failures.errors:
-            trials[min(index, count - 1)]["errors"].append(error)
+        for number, error in failures.errors:
+            for trial in trials if number is None else [trials[min(number, count - 1)]]:
+                trial["errors"].append(dict(error))
         self._count(document, doc, len(trials), bool(calls))
         self.totals.failed += failures.failed
         return {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
@@ -84,6 +84,8 @@ class RecordedCall:
             call["error"] = self.error
         if self.exchange is not None:
             call["exchange"] = [self.exchange.request, self.exchange.response, self.exchange.status]
+            if self.exchange.stop_reason is not None:
+                call["stop_reason"] = self.exchange.stop_reason
         return call
 
 
@@ -238,6 +240,8 @@ def call_events(recorded: Mapping[str, Any], span_id: str) -> list[Json]:
             "tools": [],
             "total_time": max(0.0, call["ended_at"] - call["started_at"]),
         }
+        if "stop_reason" in call:
+            event["metadata"] = {"lighteval": {"stop_reason": call["stop_reason"]}}
         span.append(event | {name: call[name] for name in ("usage", "error") if name in call})
     span.append({"type": "span_end", "id": f"{span_id}:end", "span_id": span_id, "timestamp": end})
     return span
@@ -327,6 +331,8 @@ class HostedModel:
         if not isinstance(self._caller, CassetteCaller):
             attempt = recorded(call, attempted(call, attempt))
         answer, exchange = await attempt
+        if answer.reply.choices:
+            exchange = replace(exchange, stop_reason=answer.reply.choices[0].finish_reason)
         response = answer.response()
         return response, response, tokens_of(answer.reply.usage), exchange
 

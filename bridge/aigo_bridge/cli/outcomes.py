@@ -17,9 +17,10 @@ import typer
 from aigo_bridge.cli.numbers.intervals import Estimates, result_estimates, row_estimate
 from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
-from aigo_bridge.comparison.texts import interval_text
+from aigo_bridge.comparison.texts import bounds_text, interval_text, missing_trials_text
 from aigo_bridge.errors import code_of_kind
 from aigo_bridge.results.result_files import SUFFIX
+from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
 
 if TYPE_CHECKING:
@@ -137,12 +138,16 @@ def show_outcome(outcome: Outcome) -> None:
         )
         for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True)
     ]
-    headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [outcome])
+    estimates = result_estimates(outcome.result) if outcome.metrics else {}
+    headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [(outcome, estimates)])
     _print_table(console, headers, ((line, None) for line in lines), slice(1, 3))
     for problem in metric_problems(outcome.metrics):
         console.print(Text(f"  {problem}", style="yellow"))
-    wrong = outcome.num_failed or outcome.num_missing or outcome.num_unscored
-    console.print(_counts(outcome), style="red" if wrong else None)
+    for line in _missing_lines(outcome, estimates):
+        console.print(Text(f"  {line}", style="yellow"))
+    console.print(_counts(outcome), style="red" if _has_trouble(outcome) else None)
+    if incomplete := incomplete_texts(outcome.stop_reasons):
+        console.print(Text(", ".join(incomplete), style="yellow"))
     _show_problems(outcome, console)
     console.print()
     # Paths are printed whole, on lines of their own, so that they can be copied.
@@ -152,14 +157,13 @@ def show_outcome(outcome: Outcome) -> None:
 
 
 def _with_intervals(
-    headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], outcomes: Iterable[Outcome]
+    headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], outcomes: Iterable[tuple[Outcome, Estimates]]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """A table with a further column, the 95 % interval of each number, if any number has one; a row for each
     number, one for an outcome without any.
     """
     intervals: list[str] = []
-    for outcome in outcomes:
-        estimates = result_estimates(outcome.result) if outcome.metrics else {}
+    for outcome, estimates in outcomes:
         intervals += [_interval(estimates, row) for row in outcome.metrics] or [""]
     if not any(intervals):
         return headers, list(rows)
@@ -178,7 +182,7 @@ def show_next(outcome: Outcome) -> None:
     """The commands worth typing after a run; on a terminal alone, what is read by others stays as it is."""
     if outcome.result is not None and sys.stdout.isatty():
         place = shlex.quote(short_path(outcome.result))
-        failed = " --failed" if outcome.num_failed else ""
+        failed = " --failed" if outcome.counts.failed_trials else ""
         _show_commands(f"show {place}{failed}", f"report {place}")
 
 
@@ -190,28 +194,50 @@ def _show_commands(*commands: str) -> None:
 
 def _counts(outcome: Outcome) -> str:
     """How many samples were scored, and what became of the others."""
-    plan, scored = outcome.plan, outcome.num_samples - outcome.num_failed
-    done = "completed" if plan is None else f"scored{_by_every_scorer(outcome, scored)}"
+    plan, counts = outcome.plan, outcome.counts
+    partly = outcome.num_unscored if outcome.num_unscored > counts.unscored else 0
     numbers = (
-        (outcome.num_failed, "failed"),
+        (partly, "not scored by some scorer"),
         (outcome.num_missing, "missing"),
-        (outcome.num_unscored, "not scored"),
         (outcome.num_stopped, "stopped early by the task"),
-        (outcome.num_excluded, "excluded from metrics"),
         (plan.num_invalid if plan is not None else 0, "invalid and left out"),
         (outcome.num_reused if plan is not None else 0, "taken over from the earlier run"),
     )
-    parts = [f"{scored} of {outcome.num_planned} samples {done}"]
-    return ", ".join([*parts, *(f"{number} {what}" for number, what in numbers if number)])
+    scored = f"{counts.scored} of {outcome.num_planned} samples scored{_by_every_scorer(outcome)}"
+    others = (f"{number} {what}" for number, what in numbers if number)
+    return ", ".join([scored, *counts.others(), *others])
 
 
-def _by_every_scorer(outcome: Outcome, scored: int) -> str:
+def _has_trouble(outcome: Outcome) -> bool:
+    counts = outcome.counts
+    return bool(
+        counts.failed_trials or counts.unfinished_trials or outcome.num_missing or outcome.num_unscored
+    )
+
+
+def _missing_lines(outcome: Outcome, estimates: Estimates) -> Iterator[str]:
+    """Lines about numbers in which trials are missing: how many, and the number at worst and at best."""
+    for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True):
+        metric = row_estimate(estimates, row)
+        counts = None if metric is None else metric.denominator
+        if metric is None or counts is None or not counts.is_partial:
+            continue
+        missing = []
+        if counts.unscored:
+            missing.append(f"{counts.unscored} of {counts.unscored + counts.scored} samples are missing")
+        if counts.missing_trials:
+            missing.append(missing_trials_text(counts))
+        bounds = bounds_text(metric)
+        yield f"{name_of(name)}: {'; '.join([*missing, *([] if bounds is None else [bounds])])}"
+
+
+def _by_every_scorer(outcome: Outcome) -> str:
     """With several scorers, a sample that one of them failed on may well be in the others' metrics."""
     plan = outcome.plan
     if plan is None or plan.entity == "system" or len(plan.benchmark.scorers) < 2 or not outcome.num_failed:
         return ""
     in_metrics = max((row.num_scored or 0 for row in outcome.metrics), default=0)
-    return " by every scorer" if in_metrics > scored else ""
+    return " by every scorer" if in_metrics > outcome.counts.scored else ""
 
 
 def _show_problems(outcome: Outcome, console: Console) -> None:
@@ -235,7 +261,7 @@ def _show_problems(outcome: Outcome, console: Console) -> None:
         )
         if error.hint:
             console.print(Text(f"    hint: {one_line(error.hint)}", style="dim"))
-    more = outcome.num_failed - sum(first.count for first in outcome.first_errors)
+    more = outcome.counts.with_failed_trials - sum(first.count for first in outcome.first_errors)
     if more > 0:
         console.print(f"  … and {more} more; all are in the evidence", style="dim")
     if plan is not None:  # those of a benchmark stand on standard error
@@ -263,10 +289,11 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
         console.print("the evaluation has no task specifications", style="dim")
     rows = [cells for result in outcome.results for cells in _rows(result)]
     names = ("task", "model", "metric", "value", "samples", "failed")
-    headers, lines = _with_intervals(names, rows, outcome.results)
+    estimates = [result_estimates(each.result) if each.metrics else {} for each in outcome.results]
+    headers, lines = _with_intervals(names, rows, zip(outcome.results, estimates, strict=True))
     _print_table(console, headers, ((line, None) for line in lines), slice(3, 6))
-    for result in outcome.results:
-        for line in _problems(result):
+    for result, numbers in zip(outcome.results, estimates, strict=True):
+        for line in (*_problems(result), *_missing_lines(result, numbers)):
             style = "yellow" if outcome.has_passed(result) else "red"
             console.print(Text(f"  {name_of(result.key)}: {line}", style=style))
     for result in outcome.results:
@@ -282,7 +309,7 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
     typer.echo(f"summary   {short_path(written)}")
     typer.echo(f"evidence  {len(outcome.results)} result(s) in {short_path(outcome.out)}")
     if sys.stdout.isatty():
-        failed = next((result for result in outcome.results if result.num_failed and result.result), None)
+        failed = next((one for one in outcome.results if one.counts.failed_trials and one.result), None)
         commands = [f"report {shlex.quote(short_path(outcome.out))}"]
         if failed is not None and failed.result is not None:
             commands.append(f"show {shlex.quote(short_path(failed.result))} --failed")
@@ -291,7 +318,7 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
 
 def _rows(result: Outcome) -> list[tuple[str, ...]]:
     """The result's lines of the table; what all of them share stands in the first."""
-    counts = (str(result.num_samples - result.num_failed), str(result.num_failed + result.num_missing))
+    counts = (str(result.counts.scored), _failed_cell(result))
     names = metric_names(result.metrics)
     head, *more = [(name_of(name), _value(row)) for row, name in zip(result.metrics, names, strict=True)] or [
         ("–", "–")
@@ -302,16 +329,26 @@ def _rows(result: Outcome) -> list[tuple[str, ...]]:
     ]
 
 
+def _failed_cell(result: Outcome) -> str:
+    """Failed and missing samples, and failed trials of samples with several."""
+    counts, failed = result.counts, str(result.num_failed + result.num_missing)
+    if not counts.has_trials or not counts.failed_trials:
+        return failed
+    return f"{failed}, {counts.failed_trials} of {counts.trials} trials"
+
+
 def _problems(result: Outcome) -> Iterator[str]:
     if result.error is not None:
         yield f"{one_line(result.error)}{_code(result)}"
     yield from map(one_line, result.faults)
     yield from metric_problems(result.metrics)
+    if incomplete := incomplete_texts(result.stop_reasons):
+        yield printable(", ".join(incomplete))
     for error in result.first_errors:
         stage = error.error.stage.value if error.error.stage else "?"
         yield f"{name_of(error.where)}: {stage}: {one_line(error.error.message)}{error.more}"
-    if result.num_failed > sum(error.count for error in result.first_errors):
-        yield f"{result.num_failed} samples failed; all are in the evidence"
+    if result.counts.with_failed_trials > sum(error.count for error in result.first_errors):
+        yield f"{result.counts.with_failed_trials} samples have failed trials; all are in the evidence"
     for line in result.doubts:
         yield f"warning: {printable(line)}"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from aigo_bridge.cli.numbers.intervals import result_estimates
+from aigo_bridge.cli.numbers.intervals import result_numbers
 from aigo_bridge.cli.terminal import name_of, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.comparison.texts import interval_text
@@ -26,15 +27,22 @@ from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.report.rows import items_of, outputs_of
 from aigo_bridge.report.values import Json, mappings, number_text, short_text
 from aigo_bridge.results import FramePart, LogReader
+from aigo_bridge.results.counts import (
+    State,
+    outcome_label,
+    rules_of,
+    sample_facts,
+    trial_number,
+    trial_state,
+    trials_of,
+)
 from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.stop_reasons import NORMAL, stop_reason_of
 from aigo_bridge.tables.trials import (
     data_of,
-    errors_of,
     mean_score,
     numbers_of,
     role_of,
-    rules_of,
-    trials_of,
     value_text,
     values_of,
 )
@@ -56,7 +64,9 @@ class Selection:
     sample: str | None = None
     """Id of one sample; `None`: not chosen by their ids."""
     failed: bool = False
-    """Only those with an error."""
+    """Only samples with a failed trial."""
+    stop_reason: str | None = None
+    """Only samples with an answer that has this stop reason."""
     worst: int | None = None
     """So many, lowest score first; `None`: in their order."""
     score: str | None = None
@@ -73,8 +83,22 @@ class Selection:
             return self._named(reader, self.sample)
         parts = _samples(reader)
         if self.failed:
-            parts = (part for part in parts if errors_of(part.value))
+            parts = (part for part in parts if sample_facts(part.value).trials[State.FAILED])
+        if self.stop_reason is not None:
+            parts = self._stopped(parts, self.stop_reason)
         return parts if self.worst is None else iter(self._worst(parts, self.worst))
+
+    def _stopped(self, parts: Iterable[SamplePart], wanted: str) -> Iterator[SamplePart]:
+        found: Counter[str] = Counter()
+        for part in parts:
+            reasons = {reason for trial in trials_of(part.value) if (reason := stop_reason_of(trial))}
+            found.update(reasons)
+            if wanted in reasons:
+                yield part
+        if wanted not in found:
+            known = ", ".join(sorted(found)) or "none"
+            message = f"no answer has the stop reason {wanted!r}; stop reasons in the result: {known}"
+            raise UsageError(message, code=Code.UNKNOWN_CHOICE)
 
     def _named(self, reader: LogReader, wanted: str) -> Iterator[SamplePart]:
         names: list[str] = []
@@ -129,7 +153,9 @@ def show_head(screen: Console, reader: LogReader, log: TaskResultLog) -> None:
     screen.print(Text.assemble((name, "bold"), (model, "dim")), soft_wrap=True)
     screen.print(Text(short_path(reader.path), style="dim"), soft_wrap=True)
     metrics = (log.evidence.metrics if log.evidence is not None else None) or []
-    numbers = result_estimates(reader.path) if metrics else {}
+    numbers, counts = result_numbers(reader.path)
+    if counts is not None:
+        screen.print(Text(counts.text(), style="dim"), soft_wrap=True)
     for metric in metrics:
         scorer = f" ({name_of(metric.scorer_key)})" if metric.scorer_key else ""
         for label, value in metric.values.items():
@@ -142,25 +168,29 @@ def show_head(screen: Console, reader: LogReader, log: TaskResultLog) -> None:
         screen.print(Text(f"error: {_shown(error.message, LENGTH)}", style="red"))
 
 
-def show_sample(screen: Console, part: SamplePart, *, length: int | None = LENGTH) -> None:
+def show_sample(screen: Console, part: SamplePart, num_scorers: int, *, length: int | None = LENGTH) -> None:
     """A sample with all of its trials.
 
     Args:
         screen: where.
         part: the sample.
+        num_scorers: scorers of the task.
         length: characters of a text that are shown; `None`: all.
     """
     sample = part.value
     trials = trials_of(sample)
-    run = "" if part.run is None else f"run {part.run} · "
-    state = "failed" if errors_of(sample) else "excluded" if rules_of(sample) else ""
+    run = "" if part.run is None else f"run {part.run + 1} · "
+    facts = sample_facts(sample)
+    label = outcome_label(facts, num_scorers)
     title = Text(f"{run}sample {name_of(str(sample.get('sample_id')))}", style="bold")
-    if state:
-        title.append(f" · {state}", style="red" if state == "failed" else "yellow")
+    if label:
+        title.append(f" · {label}", style="red" if facts.trials[State.FAILED] else "yellow")
     screen.print(Rule(title, align="left", style="dim"))
-    for trial in trials:
+    for position, trial in enumerate(trials):
         if len(trials) > 1:
-            screen.print(Text(f"trial {name_of(str(trial.get('index')))}", style="dim"))
+            state = trial_state(sample, trial)
+            ending = "" if state is State.SCORED else f" · {state.label}"
+            screen.print(Text(f"trial {trial_number(trial, position)}{ending}", style="dim"))
         _print(screen, _of_trial(sample, trial), length)
     _print(screen, _of_sample(sample), length)
 
@@ -190,6 +220,8 @@ def _of_trial(sample: Json, trial: Json) -> Iterator[Line]:
     for output in outputs_of(trial):
         for item in items_of(output):
             yield _of_item(item)
+    if (reason := stop_reason_of(trial)) is not None and reason not in NORMAL:
+        yield "stop reason", "bold red", reason
     for score in mappings(trial.get("scores")):
         yield from _of_score(score)
     yield from map(_of_error, mappings(trial.get("errors")))

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.process import no_collections
 from aigo_bridge.results import FramePart, LogReader
+from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, State, sample_facts, scorers_in
 from aigo_bridge.results.reading import SamplePart
 
 SampleId = str | int | None
@@ -39,18 +40,6 @@ USAGE = ("total_tokens", "total_time")
 """What a trace says of its cost."""
 
 
-class State(IntEnum):
-    """What became of a sample."""
-
-    SCORED = 0
-    FAILED = 1
-    """Some scorer, or the solver, failed on it in every trial."""
-    EXCLUDED = 2
-    """An action rule keeps it out of every metric."""
-    UNDECIDED = 3
-    """An action rule could not be evaluated; the sample is in no metric either."""
-
-
 @dataclass
 class Column:
     """One score over the samples; a sample without it is not in `positions`."""
@@ -60,6 +49,8 @@ class Column:
     """What metrics see: with several trials what they come to."""
     trials: dict[int, list[float]] = field(default_factory=dict)
     """Position of a sample with several trials → the numbers that they gave."""
+    trial_values: Counter[int] = field(default_factory=Counter)
+    """Position of a sample with several trials → how many of them gave a value, of whatever type."""
 
 
 @dataclass
@@ -75,7 +66,19 @@ class Columns:
     digests: NDArray[np.int64]
     """Of the values in the data set; equal for equal rows within one process, 0 for a sample without any."""
     states: NDArray[np.int8]
-    """A `State` each."""
+    """A `State` each (see `results.counts`)."""
+    excluded: NDArray[np.bool_]
+    """Whether an action rule keeps each sample out of the metrics; failed samples can be among them."""
+    counted: NDArray[np.bool_]
+    """Whether each sample is in the metrics, if it has scores: no action rule excludes it, and all could
+    be evaluated."""
+    trials: NDArray[np.int64]
+    """Number of trials of each sample."""
+    failed_trials: NDArray[np.int64]
+    """Number of failed trials of each sample."""
+    unfinished_trials: NDArray[np.int64]
+    """Number of trials of each sample that did not finish."""
+    counts: Counts
     scores: dict[Score, Column]
     scored_by: dict[str, array[int]]
     """Key of a scorer → positions of the samples that it gave scores to."""
@@ -97,11 +100,6 @@ class Columns:
         """The task's definition as it is written."""
         definition = (self.specification.get("task") or {}).get("definition")
         return definition if isinstance(definition, dict) else {}
-
-    @property
-    def counted(self) -> NDArray[np.bool_]:
-        """Whether each sample takes part in metrics, where it has scores."""
-        return np.asarray(self.states < State.EXCLUDED)
 
     def groups(self, column: str | None) -> NDArray[np.int64] | None:
         """Number of each sample's group: those with one value in a column, or rows made of one sample;
@@ -165,7 +163,10 @@ class ColumnsReader:
     def __init__(self, names: Collection[str] = ()):
         self._ids: list[SampleId] = []
         self._digests = array("q")
-        self._states = array("b")
+        self._facts: dict[SampleFacts, int] = {}
+        self._facts_of = array("q")
+        self._tally = CountsTally()
+        self._tally_of_runs = CountsTally()
         self._scores: dict[Score, Column] = {}
         self._scored_by: dict[str, array[int]] = {}
         self._values: dict[str, list[Any]] = {name: [] for name in names}
@@ -177,8 +178,12 @@ class ColumnsReader:
         """Take in a sample."""
         if part.run is not None:
             self._runs = max(self._runs, part.run + 1)
+            self._tally_of_runs.add(sample_facts(part.value))
             return
         sample = part.value
+        facts = sample_facts(sample)
+        self._tally.add(facts)
+        self._facts_of.append(self._facts.setdefault(facts, len(self._facts)))
         trials = sample.get("trials")
         if not trials:
             sample = one_trial(sample)
@@ -191,7 +196,6 @@ class ColumnsReader:
             values.append((row or {}).get(name))
         single = len(trials) == 1
         scores = (trials[0] if single else sample).get("scores") or ()
-        self._states.append(_state(sample, trials, scores))
         self._add_usage(trials)
         for score in scores:
             self._add_scores(position, score)
@@ -229,7 +233,10 @@ class ColumnsReader:
                 for name, value in (score.get("values") or {}).items():
                     column = self._scores.setdefault((score["scorer_key"], name), Column())
                     numbers = column.trials.setdefault(position, [])
-                    if isinstance(value, bool | int | float) and not is_missing(value):
+                    if is_missing(value):
+                        continue
+                    column.trial_values[position] += 1
+                    if isinstance(value, bool | int | float):
                         numbers.append(float(value))
 
     def finished(self, path: Path, frame: TaskResultLog, raw: Mapping[str, Any]) -> Columns:
@@ -241,19 +248,33 @@ class ColumnsReader:
             raw: the same as it is written.
         """
         runs = (frame.evidence.runs if frame.evidence is not None else None) or ()
+        specification = raw.get("specification") or {}
+        num_scorers = scorers_in(specification)
+        number, facts = np.array(self._facts_of, dtype=np.int64), list(self._facts)
+
+        def of_samples(kind: type, get: Callable[[SampleFacts], int]) -> NDArray[Any]:
+            return np.array([get(one) for one in facts], dtype=kind)[number]
+
+        of_runs = self._tally_of_runs.counts(num_scorers)
         return Columns(
-            path,
-            frame,
-            raw.get("specification") or {},
-            self._ids,
-            np.array(self._digests, dtype=np.int64),
-            np.array(self._states, dtype=np.int8),
-            self._scores,
-            self._scored_by,
-            self._values,
-            self._num_trials,
-            max(self._runs, len(runs)),
-            {name: np.array(values) for name, values in self._usage.items()},
+            path=path,
+            frame=frame,
+            specification=specification,
+            ids=self._ids,
+            digests=np.array(self._digests, dtype=np.int64),
+            states=of_samples(np.int8, lambda one: one.state(num_scorers)),
+            excluded=of_samples(np.bool_, lambda one: one.is_excluded),
+            counted=of_samples(np.bool_, lambda one: not (one.is_excluded or one.is_undecided)),
+            trials=of_samples(np.int64, lambda one: one.num_trials),
+            failed_trials=of_samples(np.int64, lambda one: one.trials[State.FAILED]),
+            unfinished_trials=of_samples(np.int64, lambda one: one.trials[State.UNFINISHED]),
+            counts=of_runs if of_runs.samples else self._tally.counts(num_scorers),
+            scores=self._scores,
+            scored_by=self._scored_by,
+            values=self._values,
+            num_trials=self._num_trials,
+            runs=max(self._runs, len(runs)),
+            usage={name: np.array(values) for name, values in self._usage.items()},
         )
 
 
@@ -267,13 +288,3 @@ def _trace_metadata(trial: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _digest(row: Any) -> int:
     return hash(orjson.dumps(row, option=orjson.OPT_SORT_KEYS)) or 1 if row else _NO_DATA
-
-
-def _state(sample: Mapping[str, Any], trials: list[dict[str, Any]], scores: Any) -> State:
-    if sample.get("action_records"):
-        return State.EXCLUDED
-    if sample.get("errors"):
-        return State.UNDECIDED
-    if not scores and any(trial.get("errors") for trial in trials):
-        return State.FAILED
-    return State.SCORED

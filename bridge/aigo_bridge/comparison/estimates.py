@@ -4,14 +4,16 @@ a score had scored worst or best.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aigo_bridge.comparison.columns import Columns, State
+from aigo_bridge.comparison.columns import Columns
 from aigo_bridge.comparison.numbers import Quantity, quantities
+from aigo_bridge.results.counts import State
 from aigo_bridge.statistics.intervals import Estimate, NoInterval
 from aigo_bridge.statistics.quantiles import LEVEL, MissingScipyError
 from aigo_bridge.statistics.ratios import Ratio, f1_of, ratio_interval
@@ -20,23 +22,29 @@ from aigo_bridge.statistics.smooth import Smooth, smooth_interval
 
 @dataclass(frozen=True)
 class Denominator:
-    """What became of the samples of a result in one number; the counts add up to all of them."""
+    """Samples of a result by their part in one number; the first six counts add up to all of them."""
 
     scored: int
     """In the number."""
     failed: int
-    """The scorer has nothing to say of them: it, or the solver, failed; or a rule could not be evaluated."""
     excluded: int
-    """Kept out by an action rule."""
+    unfinished: int
     no_aggregate: int
     """Scored in trials, but their scores have no aggregate (labels)."""
     no_value: int
-    """Scored, but without this score: null, NaN, or a label that the metric does not know."""
+    """Without this score, although the scorer did not fail: null, NaN, or a label that the metric does not
+    know."""
+    unscored: int
+    """Samples that should be in the number and are not: all but those that are scored or excluded."""
+    trials: int
+    """Trials of the samples in the number."""
+    missing_trials: int
+    """Those of them that gave no value for it."""
 
     @property
-    def unscored(self) -> int:
-        """Samples that should be in the number and are not."""
-        return self.failed + self.no_aggregate + self.no_value
+    def is_partial(self) -> bool:
+        """Whether samples or trials are missing in the number."""
+        return bool(self.unscored or self.missing_trials)
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class MetricEstimate:
     denominator: Denominator | None
     """`None`: it is not known which samples are in the number."""
     bounds: tuple[float, float] | None
-    """The number if every unscored sample had scored worst, and best; `None`: not known."""
+    """The number if every missing sample and trial had scored worst, and best; `None`: not known."""
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -61,9 +69,16 @@ class MetricEstimate:
             "name": self.name,
             "value": self.value,
             **estimate_json(self.estimate),
-            "samples": None if self.denominator is None else asdict(self.denominator),
-            "bounds": None if self.bounds is None else list(self.bounds),
+            **missing_json(self),
         }
+
+
+def missing_json(metric: MetricEstimate) -> dict[str, Any]:
+    """Return the samples in a number, and its bounds if those that are missing had scored worst and best."""
+    return {
+        "samples": None if metric.denominator is None else asdict(metric.denominator),
+        "bounds": None if metric.bounds is None else list(metric.bounds),
+    }
 
 
 def estimate_json(estimate: Estimate) -> dict[str, Any]:
@@ -107,10 +122,10 @@ def missing_numbers(columns: Columns) -> list[MissingNumber]:
 
 
 def outcome_text(columns: Columns) -> str:
-    """What became of the samples of a result, in words."""
-    failed = int(np.isin(columns.states, (State.FAILED, State.UNDECIDED)).sum())
-    excluded = int((columns.states == State.EXCLUDED).sum())
-    return f"of {len(columns)} samples {failed} failed, {excluded} are excluded by a rule"
+    """Return the outcome of a result's samples in words."""
+    counts = columns.counts
+    text = f"of {counts.samples} samples {counts.failed} failed, {counts.excluded} are excluded by a rule"
+    return f"{text}, {counts.unfinished} are not finished" if counts.unfinished else text
 
 
 def estimates(columns: Columns, *, cluster: str | None = None, level: float = LEVEL) -> list[MetricEstimate]:
@@ -139,7 +154,7 @@ def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate) -
         quantity.value,
         estimate,
         denominator,
-        None if denominator is None else _bounds(quantity, denominator.unscored),
+        None if denominator is None else _bounds(columns, quantity, denominator),
     )
 
 
@@ -169,33 +184,52 @@ def _renumbered(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
-    """What became of the samples in a number."""
-    total = len(columns)
-    excluded = int((columns.states == State.EXCLUDED).sum())
-    unscored = columns.counted.copy()
-    unscored[quantity.positions] = False
-    scored_by = columns.scored_by.get(quantity.scorer or "")
-    has_scores = np.zeros(total, dtype=bool)
-    if scored_by is not None:
-        has_scores[np.array(scored_by, dtype=np.int64)] = True
-    in_trials = np.zeros(total, dtype=bool)
+    """Return the part of all samples in a number."""
+    others = np.ones(len(columns), dtype=bool)
+    others[quantity.positions] = False
+    state = {state: int((others & (columns.states == state)).sum()) for state in State}
+    without = others & np.isin(columns.states, [State.SCORED, State.UNSCORED])
+    in_trials = np.zeros(len(columns), dtype=bool)
     for field in quantity.fields:
         column = columns.scores.get((quantity.scorer or "", field))
         if column is not None and column.trials:
             in_trials[np.array(list(column.trials), dtype=np.int64)] = True
             in_trials[np.array(column.positions, dtype=np.int64)] = False
-    scored = len(quantity.positions)
-    no_aggregate = int((unscored & in_trials).sum())
-    no_value = int((unscored & has_scores & ~in_trials).sum())
-    failed = total - excluded - scored - no_aggregate - no_value
-    return Denominator(scored, failed, excluded, no_aggregate, no_value)
+    return Denominator(
+        scored=len(quantity.positions),
+        failed=state[State.FAILED],
+        excluded=state[State.EXCLUDED],
+        unfinished=state[State.UNFINISHED],
+        no_aggregate=int((without & in_trials).sum()),
+        no_value=int((without & ~in_trials).sum()),
+        unscored=int((others & ~columns.excluded).sum()),
+        trials=int(columns.trials[quantity.positions].sum()),
+        missing_trials=int(_missing_trials(columns, quantity).sum()),
+    )
 
 
-def _bounds(quantity: Quantity, unscored: int) -> tuple[float, float] | None:
-    """Of means on a scale with ends, shares, and ratios to which a sample adds at most one; what a failed
-    sample would have added to other numbers has no worst and best.
+def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
+    """Return how many trials of each sample in a number gave no value for it."""
+    positions = quantity.positions
+    missing = (columns.failed_trials + columns.unfinished_trials)[positions]
+    if columns.num_trials == 1:
+        return np.zeros_like(missing)
+    for field in quantity.fields:
+        column = columns.scores.get((quantity.scorer or "", field))
+        if column is None or not column.trial_values:
+            continue  # an aggregate over trials, or an engine that scores all trials of a sample together
+        values = np.array([column.trial_values[position] for position in positions.tolist()])
+        missing = np.where(values > 0, np.maximum(missing, columns.trials[positions] - values), missing)
+    return missing
+
+
+def _bounds(columns: Columns, quantity: Quantity, denominator: Denominator) -> tuple[float, float] | None:
+    """Return a number if every missing sample and trial had scored worst, and best; `None` if unknown.
+
+    Known for means on a scale with ends, for proportions, and for ratios to which a sample adds at most one.
+    With missing trials it is known for means of scores that are the mean of the sample's trials.
     """
-    if not unscored:
+    if not denominator.is_partial:
         return float(quantity.value), float(quantity.value)
     content = quantity.content
     if not isinstance(content, Ratio) or not (content.is_mean or content.is_share):
@@ -203,6 +237,25 @@ def _bounds(quantity: Quantity, unscored: int) -> tuple[float, float] | None:
     limits = content.bounds()
     if limits is None:
         return None
-    total, count = float(content.numerator.sum()), float(content.denominator.sum()) + unscored
-    worst, best = ((total + unscored * limit) / count for limit in limits)
+    missing = _missing_trials(columns, quantity) / columns.trials[quantity.positions]
+    if denominator.missing_trials and not _are_means_of_trials(columns, quantity, content):
+        return None
+    unscored = denominator.unscored
+    present = float((content.numerator * (1 - missing)).sum())
+    count = float(content.denominator.sum()) + unscored
+    worst, best = ((present + (unscored + float(missing.sum())) * limit) / count for limit in limits)
     return (f1_of(worst), f1_of(best)) if content.transformed else (worst, best)
+
+
+def _are_means_of_trials(columns: Columns, quantity: Quantity, content: Ratio) -> bool:
+    """Return whether each sample's part in a number is the mean of the numbers that its trials gave."""
+    if not content.is_mean or len(quantity.fields) != 1:
+        return False
+    column = columns.scores[quantity.scorer or "", quantity.fields[0]]
+    for position, value in zip(quantity.positions.tolist(), content.numerator.tolist(), strict=True):
+        numbers = column.trials.get(position)
+        if columns.trials[position] == 1:
+            continue
+        if not numbers or not math.isclose(math.fsum(numbers) / len(numbers), value, abs_tol=1e-9):
+            return False
+    return True

@@ -7,26 +7,32 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-import numpy as np
-
 from aigo_bridge.codes import Code
-from aigo_bridge.comparison.columns import Columns, State
+from aigo_bridge.comparison.columns import Columns
 from aigo_bridge.comparison.comparing import Comparison, MetricComparison
 from aigo_bridge.comparison.estimates import MetricEstimate, estimates, outcome_text
 from aigo_bridge.errors import UsageError
 from aigo_bridge.statistics.intervals import WILSON, Estimate, Interval, NoInterval, wilson
 from aigo_bridge.statistics.paired import Difference
 from aigo_bridge.statistics.quantiles import LEVEL, two_sided
+from aigo_bridge.statistics.ratios import Ratio, ratio_interval
 
 _NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?|[-+]?\.\d+)\s*(?P<percent>%?)"
 _AT = r"(?:\s+at\s+(?P<level>\d+(?:\.\d+)?)\s*%)?"
 _THRESHOLD = re.compile(rf"(?P<name>.+?)\s*(?P<operator>>=|<=|>|<)\s*{_NUMBER}{_AT}")
 _REGRESSION = re.compile(rf"no regression(?:\s+of\s+(?P<name>.+?))?\s+beyond\s+{_NUMBER}{_AT}")
-_COUNTS = ("failed", "excluded")
+_COUNTS = {
+    **{name: name for name in ("scored_samples", "unscored_samples", "failed_samples", "unfinished_samples")},
+    **{name: name for name in ("scored_trials", "unscored_trials", "failed_trials", "unfinished_trials")},
+    **{name: f"{name}_trials" for name in ("scored", "unscored", "failed", "unfinished")},
+    "excluded_samples": "excluded_samples",
+    "excluded": "excluded_samples",
+}
+"""Names of counts in rules → count; names without an ending count trials if samples have several."""
 
 FORMS = (
     "`accuracy >= 0.8`, `accuracy >= 0.8 at 95%`, `failed <= 1%`, "
@@ -53,8 +59,8 @@ class Rule:
     text: str
     """As it was written."""
     name: str | None
-    """The number that it reads; `failed` and `excluded` are shares of samples; `None`: every number of the
-    result.
+    """The number that it reads, or a proportion of trials or samples such as `failed`, `failed_samples` and
+    `excluded`; `None`: every number of the result.
     """
     operator: str
     """`>=`, `<=`, `>`, `<`, or `no regression`."""
@@ -151,8 +157,9 @@ def check_rule(
             reason = f"neither result has a number: {outcome_text(columns)}"
             return [Verdict(rule, rule.name or "all numbers", Decision.UNDECIDED, reason)]
         return [_regression(rule, metric) for metric in _named(rule, comparison.metrics)]
-    if rule.name in _COUNTS and not any(_is(rule.name, name) for name in _stored(columns)):
-        return [_of_counts(rule, columns)]
+    name = (rule.name or "").casefold()
+    if name in _COUNTS and not any(_is(rule.name, stored) for stored in _stored(columns)):
+        return [_of_counts(rule, _COUNTS[name], columns)]
     metrics = estimates(columns, cluster=cluster, level=rule.level or LEVEL)
     if not metrics:
         reason = f"the result has no number: {outcome_text(columns)}"
@@ -191,19 +198,35 @@ def _subject(number: MetricEstimate | MetricComparison) -> str:
     return number.name if number.scorer is None else f"{number.scorer}.{number.name}"
 
 
-def _of_counts(rule: Rule, columns: Columns) -> Verdict:
-    """`failed` and `excluded`: shares of all samples."""
-    states = columns.states
-    counted = (
-        states == State.EXCLUDED
-        if rule.name == "excluded"
-        else np.isin(states, (State.FAILED, State.UNDECIDED))
-    )
-    total, count = len(columns), int(counted.sum())
+def _of_counts(rule: Rule, name: str, columns: Columns) -> Verdict:
+    """Check a proportion of all samples, or of all trials."""
+    counts, subject = columns.counts, str(rule.name)
+    state, _, unit = name.rpartition("_")
+    over_trials = unit == "trials"
+    total = counts.trials if over_trials else counts.samples
     if not total:
-        return Verdict(rule, str(rule.name), Decision.UNDECIDED, "the result has no samples")
-    level = rule.level or LEVEL
-    return _decided(rule, str(rule.name), count / total, wilson(count, total, level), total)
+        return Verdict(rule, subject, Decision.UNDECIDED, "the result has no samples")
+    count: int = getattr(counts, f"{state}_trials" if over_trials else state)
+    units = unit if over_trials and counts.has_trials else "samples"
+    shown = f"{count} of {total} {units} ({100 * count / total:.4g} %)"
+    if rule.level is None:
+        decision = Decision.HELD if _holds(rule, count / total) else Decision.NOT_HELD
+        return Verdict(rule, subject, decision, shown)
+    estimate = _interval_of_count(count, total, rule.level, columns, over_trials=over_trials, state=state)
+    verdict = _decided(rule, subject, count / total, estimate, total)
+    return replace(verdict, reason=f"{shown}; {verdict.reason}")
+
+
+def _interval_of_count(
+    count: int, total: int, level: float, columns: Columns, *, over_trials: bool, state: str
+) -> Estimate:
+    """Return the interval of a proportion; trials of one sample are a group."""
+    if not over_trials or not columns.counts.has_trials:
+        return wilson(count, total, level)
+    number = {"failed": columns.failed_trials, "unfinished": columns.unfinished_trials}.get(state)
+    if number is None or len(columns) == 0:
+        return NoInterval("it is only known for failed and unfinished trials")
+    return ratio_interval(Ratio(number.astype(float), columns.trials.astype(float)), level=level)
 
 
 def _threshold(rule: Rule, metric: MetricEstimate) -> Verdict:

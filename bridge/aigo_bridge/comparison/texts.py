@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aigo_bridge.comparison.comparing import MetricComparison
+    from aigo_bridge.comparison.estimates import Denominator, MetricEstimate
     from aigo_bridge.statistics.intervals import Estimate
 
 ABSENT = "–"
@@ -30,6 +31,26 @@ def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
     if isinstance(estimate, NoInterval):
         return otherwise
     return f"[{estimate.low:.4g}, {estimate.high:.4g}]"
+
+
+def missing_trials_text(counts: Denominator) -> str:
+    """Return how many trials of the samples in a number gave no value for it."""
+    verb = "is" if counts.missing_trials == 1 else "are"
+    return f"{counts.missing_trials} of {counts.trials} trials {verb} missing"
+
+
+def bounds_text(metric: MetricEstimate) -> str | None:
+    """Return a number at worst and at best, if samples or trials are missing; `None` if nothing is, or the
+    scale has no known ends.
+    """
+    counts = metric.denominator
+    if counts is None or not counts.is_partial or metric.bounds is None:
+        return None
+    units = " and ".join(
+        unit for number, unit in ((counts.unscored, "sample"), (counts.missing_trials, "trial")) if number
+    )
+    worst, best = map(number_text, metric.bounds)
+    return f"{worst} if every missing {units} had scored worst, {best} if best"
 
 
 def p_text(value: float | None) -> str:

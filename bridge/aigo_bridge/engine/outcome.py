@@ -18,6 +18,7 @@ from aigo_bridge.engine.protocol import Gap, LogRef
 from aigo_bridge.errors import BridgeError, Issue
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.assembling import MetricRow
+from aigo_bridge.results.counts import NO_COUNTS, Counts
 from aigo_bridge.results.faults import FirstError, note_error
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import key_of
@@ -146,17 +147,15 @@ class Outcome:
     """AI GO model key (`""` for the evaluated model) → the engine's model name."""
     num_planned: int = 0
     """Samples that there should be, over all runs."""
-    num_samples: int = 0
-    """Samples in the result."""
-    num_failed: int = 0
-    """Samples with an error in the solver or in a scorer."""
-    num_excluded: int = 0
-    """Samples that action rules keep out of the metrics."""
+    counts: Counts = NO_COUNTS
+    """Samples and trials that were run, in each state."""
+    stop_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Stop reason of final answers → trials that have it; trials without a recorded one are left out."""
+    num_unscored: int = 0
+    """Samples that some scorer of a benchmark gave no value, although nothing failed; of several scorers, the
+    most."""
     num_stopped: int = 0
     """Samples that are not in the result because a benchmark itself stopped early."""
-    num_unscored: int = 0
-    """Samples that a benchmark's scorer gave no score, although nothing failed; of several scorers, the
-    most."""
     metrics: tuple[MetricRow, ...] = ()
     """The metrics as they are shown."""
     uncomputed: tuple[MetricRow, ...] = ()
@@ -185,6 +184,16 @@ class Outcome:
     """The file that a benchmark stands in; `None`: in none, or the engine does not say."""
     differences: tuple[str, ...] = ()
     """How the written evidence differs from all this, which it never should."""
+
+    @property
+    def num_samples(self) -> int:
+        """Samples in the result."""
+        return self.counts.samples
+
+    @property
+    def num_failed(self) -> int:
+        """Failed samples."""
+        return self.counts.failed
 
     @property
     def num_missing(self) -> int:
@@ -219,12 +228,17 @@ class Outcome:
         return log.path
 
     def passed(self, tolerated: int) -> bool:
-        """Whether it ended by itself, with every metric, and no more samples failed, or were not scored, than
-        are tolerated.
+        """Return whether it ended by itself, with every metric, and with no more failures than are tolerated.
+
+        Args:
+            tolerated: failed samples; as many trials as these samples have may fail.
         """
-        failed = self.num_failed + self.num_missing + self.num_unscored
+        counts = self.counts
+        failed = counts.failed + self.num_missing + self.num_unscored
+        per_sample = -(-counts.trials // counts.samples) if counts.samples else 1
         whole = self.result is not None and not (self.uncomputed or self.faults or self.differences)
-        return self.status == "success" and failed <= tolerated and whole
+        few = failed <= tolerated and counts.failed_trials <= tolerated * per_sample
+        return self.status == "success" and few and whole
 
     def compared(self) -> Outcome:
         """This outcome with how its evidence differs from it."""

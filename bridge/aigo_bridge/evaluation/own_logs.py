@@ -110,8 +110,8 @@ def own_report(
     ]
     damage = evidence.plan.damage
     facts = {
-        "samples": tally.num_samples,
-        "failed": tally.num_failed,
+        "samples": tally.counts.samples,
+        "failed": tally.counts.failed,
         "recomputed": recomputed,
         "without_value": missing,
         "unreadable": list(damage),
@@ -121,8 +121,8 @@ def own_report(
         log,
         target,
         status=evidence.execution.status,
-        samples=tally.num_samples,
-        failed=tally.num_failed,
+        samples=tally.counts.samples,
+        failed=tally.counts.failed,
         own=True,
         exit_code=ExitCode.PARTIAL if damage else ExitCode.DONE,
         notes=(

@@ -235,7 +235,7 @@ def _frame(
     errors = [
         error.model_copy(update={"message": f"run {number}: {error.message}"})
         for number, run in enumerate(runs, start=1)
-        for error in run_errors(run.evidence.execution, run.tally.num_samples, planned)
+        for error in run_errors(run.evidence.execution, run.tally.counts.samples, planned)
     ]
     if len(runs) < num_runs:
         message = f"{len(runs)} of {num_runs} runs took place"

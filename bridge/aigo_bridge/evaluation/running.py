@@ -31,6 +31,7 @@ from aigo_bridge.process.signals import finishing, stop_here
 from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.provenance.record import provenance_file
 from aigo_bridge.results import LogReader, write_log
+from aigo_bridge.results.counts import read_counts
 from aigo_bridge.results.faults import Faults, explained
 from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, dataset_tags, specification_of
@@ -445,8 +446,7 @@ def _stored_outcome(entry: Entry, stored: Path, out: Path) -> Outcome:
     frame = LogReader(path).frame()
     evidence, entity = frame.evidence, frame.specification.evaluated_entity
     data = tuple(evidence.metrics or ()) if evidence is not None else ()
-    failures = evidence.failures if evidence is not None else None
-    total = failures.num_total if failures is not None else 0
+    counts, stop_reasons = read_counts(LogReader(path))
     return Outcome(
         task=frame.specification.task.key,
         status=frame.status,
@@ -456,10 +456,10 @@ def _stored_outcome(entry: Entry, stored: Path, out: Path) -> Outcome:
         result=path,
         stored=stored,
         models={} if entity is None else {"": entity.key},
-        num_planned=total,
-        num_samples=total,
-        num_failed=failures.num_errors if failures is not None else 0,
-        metrics=rows_of(data, total),
+        num_planned=counts.samples,
+        counts=counts,
+        stop_reasons=stop_reasons,
+        metrics=rows_of(data, counts.scored),
         data=data,
         started_at=float(frame.execution.started_at),
         ended_at=float(frame.execution.ended_at),

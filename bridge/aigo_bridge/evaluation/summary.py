@@ -67,6 +67,7 @@ def task_summary(outcome: Outcome, digest: str | None = None) -> dict[str, Any]:
             **_counts(outcome),
             **({"invalid": plan.num_invalid} if plan is not None and plan.num_invalid else {}),
         },
+        "stop_reasons": dict(outcome.stop_reasons),
         "metrics": _metrics(outcome),
         "errors": [error.to_json() for error in outcome.first_errors],
         "warnings": _warnings(outcome),
@@ -87,13 +88,11 @@ def benchmark_summary(outcome: Outcome) -> dict[str, Any]:
         "error": outcome.error,
         "model": outcome.models.get(""),
         "samples": {
-            "planned": outcome.num_planned,
-            "completed": outcome.num_samples - outcome.num_failed,
-            "failed": outcome.num_failed,
-            "missing": outcome.num_missing,
+            **_counts(outcome),
+            "partly_unscored": outcome.num_unscored,
             "stopped": outcome.num_stopped,
-            "unscored": outcome.num_unscored,
         },
+        "stop_reasons": dict(outcome.stop_reasons),
         "metrics": [
             {"scorer": row.scorer_key, "name": row.name, "value": row.value, "num_scored": row.num_scored}
             for row in outcome.metrics
@@ -132,6 +131,7 @@ def _result(result: Outcome, outcome: EvaluationOutcome) -> dict[str, Any]:
         "earlier": result.earlier and _relative(result.earlier, out),
         "models": dict(result.models),
         "samples": _counts(result),
+        "stop_reasons": dict(result.stop_reasons),
         "metrics": _metrics(result),
         "errors": [error.to_json() for error in result.first_errors],
         "warnings": _warnings(result),
@@ -148,10 +148,8 @@ def _result(result: Outcome, outcome: EvaluationOutcome) -> dict[str, Any]:
 def _counts(outcome: Outcome) -> dict[str, int]:
     return {
         "planned": outcome.num_planned,
-        "scored": outcome.num_samples - outcome.num_failed,
-        "failed": outcome.num_failed,
+        **outcome.counts.to_json(),
         "missing": outcome.num_missing,
-        "excluded": outcome.num_excluded,
         "reused": outcome.num_reused,
     }
 

@@ -42,6 +42,7 @@ from aigo_bridge.results.assembling import (
     sample_stream,
     system_metrics,
 )
+from aigo_bridge.results.counts import Counts
 from aigo_bridge.results.faults import Faults, error_of
 from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, result_file, with_logs
@@ -122,9 +123,8 @@ def outcome_of_runs(
         logs=logs,
         models=runs[0].evidence.models,
         num_planned=len(plan.samples),
-        num_samples=sum(tally.num_samples for tally in tallies),
-        num_failed=sum(tally.num_failed for tally in tallies),
-        num_excluded=sum(tally.num_excluded for tally in tallies),
+        counts=sum((tally.counts for tally in tallies), Counts()),
+        stop_reasons=sum((tally.stop_reasons for tally in tallies), Counter()),
         metrics=metrics.rows,
         uncomputed=tuple(row for run in runs for row in uncomputed(run.metrics, run.tally)),
         data=metrics.data,
@@ -334,7 +334,7 @@ def _frame(
             specification,
             execution_of(execution, model, [tally]) if is_whole else NEVER,
             [
-                *(run_errors(execution, tally.num_samples, planned) if is_whole else ()),
+                *(run_errors(execution, tally.counts.samples, planned) if is_whole else ()),
                 *map(_edited, plan.damage),
                 *other_errors,
             ],
@@ -398,8 +398,9 @@ NEVER = TaskExecution(runtime=0.0, started_at=0, ended_at=0)
 
 def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> bool:
     """Whether a run ended by itself, has all its samples, and scored at least one of them."""
-    complete = execution.status == "success" and (planned is None or tally.num_samples >= planned)
-    nothing_scored = tally.num_samples > 0 and tally.num_failed == tally.num_samples
+    counts = tally.counts
+    complete = execution.status == "success" and (planned is None or counts.samples >= planned)
+    nothing_scored = counts.samples > 0 and counts.failed == counts.samples
     return complete and not nothing_scored
 
 
@@ -421,7 +422,7 @@ def execution_of(execution: Execution, model: str | None, tallies: Sequence[Tall
     usage = execution.model_usage.get(name)
     if usage is not None:
         # Traces without calls do not say which samples made them.
-        num_samples = callers[name] or sum(tally.num_samples for tally in tallies)
+        num_samples = callers[name] or sum(tally.counts.samples for tally in tallies)
         fields["model_usage"] = ModelUsageStats(num_samples=num_samples, **usage)
     elif not callers[name] and (callers or execution.model_usage):
         # Only judges and other models were called.

@@ -129,7 +129,7 @@ def _estimate(metric: MetricEstimate | None) -> Json:
     )
     if counts is not None:
         row["samples"] = asdict(counts)
-        if bounds is not None and counts.unscored:
+        if bounds is not None and counts.is_partial:
             row["bounds"] = [_short(bounds[0]), _short(bounds[1])]
     return row
 

@@ -86,10 +86,7 @@ def read_result(source: ResultSource, number: int, blocks: Blocks, problems: lis
                 log = reader.typed_frame(part)
                 break
             rows = list(rows_of(part.value, totals.samples, part.run))
-            totals.add(part.value, rows)
-            for row in rows:
-                if (row.cells.get("id"), row.cells["i"]) in source.live:
-                    row.cells["l"] = True
+            totals.add(part, rows)
             packing.add(json_line(part.value), [row.cells for row in rows])
     except EvidenceError as error:
         packing.close()

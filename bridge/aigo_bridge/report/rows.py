@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aigo_bridge.report.values import Json, mappings, member, number_text, short_text, value_text
+from aigo_bridge.results.counts import State, is_failure, rules_of, trial_number, trial_state, trials_of
+from aigo_bridge.results.stop_reasons import stop_reason_of
 
 LONGEST = 300
 """Characters of a text of the table."""
@@ -38,7 +40,7 @@ class TrialRow:
 
     cells: Json
     errors: Sequence[tuple[str, str]]
-    """Stage and type of each of its errors."""
+    """Stage and type of each error that makes it a failed trial."""
     scored: frozenset[str]
     """Scorers that gave it a value."""
     calls: Sequence[ModelCall] = field(default=())
@@ -52,11 +54,8 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
         number: its position in the report.
         run: of which run it is; `None`: of the task.
     """
-    trials = list(mappings(sample.get("trials"))) or [{**sample, "index": 0}]
-    excluded = any(
-        record.get("action") == "exclude_from_metrics" for record in mappings(sample.get("action_records"))
-    )
-    for position, trial in enumerate(trials):
+    rules = rules_of(sample)
+    for position, trial in enumerate(trials_of(sample)):
         errors = list(mappings(trial.get("errors")))
         if sample.get("trials"):
             errors += mappings(sample.get("errors"))
@@ -66,7 +65,7 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
         cells: Json = {
             "n": number,
             "t": position,
-            "i": trial.get("index", position),
+            "i": trial_number(trial, position),
             "id": value_text(sample.get("sample_id"), LONGEST),
             "q": short_text(_last(outputs, "user"), LONGEST),
             "a": short_text(_last(outputs, "assistant"), LONGEST),
@@ -77,9 +76,13 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
             "d": _columns(trial, sample),
         }
         if run is not None:
-            cells["r"] = run
-        if excluded:
-            cells["x"] = [str(record.get("rule_key")) for record in mappings(sample.get("action_records"))]
+            cells["r"] = run + 1
+        if rules:
+            cells["x"] = rules
+        if (state := trial_state(sample, trial)) is not State.SCORED:
+            cells["o"] = state.label
+        if (reason := stop_reason_of(trial)) is not None:
+            cells["z"] = reason
         if errors:
             cells["e"] = [
                 [_stage(error), short_text(f"{error.get('error_type')}: {error.get('message')}", LONGEST)]
@@ -90,7 +93,7 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
             cells["w"] = number_text(seconds[0] if len(seconds) == 1 else sum(seconds))
         yield TrialRow(
             {key: value for key, value in cells.items() if value not in (None, {}, "")},
-            [(_stage(error), str(error.get("error_type"))) for error in errors],
+            [(_stage(error), kind) for error in errors if is_failure(kind := str(error.get("error_type")))],
             frozenset(
                 str(score.get("scorer_key"))
                 for score in scores

@@ -31,8 +31,6 @@ class ResultSource:
     """What the summary of the evaluation says of it."""
     evaluation: Mapping[str, Any] | None = None
     """That summary."""
-    live: frozenset[tuple[str, int]] = frozenset()
-    """Trials that have not ended: id of the sample, index of the trial."""
     root: Path | None = None
     """Folder that the result log, links followed, must lie in; `None`: anywhere."""
 

@@ -18,6 +18,9 @@ from aigo_bridge.report.metrics import MetricReader, label_scores, metric_rows, 
 from aigo_bridge.report.rows import TrialRow
 from aigo_bridge.report.sources import ResultSource
 from aigo_bridge.report.values import Json, json_line, mappings, member, number_text, tree
+from aigo_bridge.results.counts import ResultTally, is_unfinished, scorers_of
+from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.results.superseded import STATUS, superseded_by
 
 LONGEST = 2_000
@@ -41,15 +44,14 @@ class Totals:
     """What the samples of a result add up to; filled while they stream by."""
 
     samples: int = 0
-    trials: int = 0
-    failed: int = 0
-    """Samples with an error in any trial."""
+    """Samples of the task and of all runs."""
+    tally: ResultTally = field(default_factory=ResultTally)
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
     """Stage → type of an error → samples with one."""
     rules: Counter[str] = field(default_factory=Counter)
     """Rule → samples that it excludes."""
     excluded: int = 0
-    """Samples that action rules keep out of the metrics."""
+    """Samples that action rules keep out of the metrics, failed ones included."""
     stages: Counter[str] = field(default_factory=Counter)
     """Stage → samples with an error in it."""
     scored: Counter[str] = field(default_factory=Counter)
@@ -60,16 +62,16 @@ class Totals:
     call_seconds: array[float] = field(default_factory=lambda: array("d"))
     digest: Any = field(default_factory=hashlib.sha256)
 
-    def add(self, sample: Json, rows: Sequence[TrialRow]) -> None:
+    def add(self, part: SamplePart, rows: Sequence[TrialRow]) -> None:
         """Count a sample."""
+        sample = part.value
         self.samples += 1
-        self.trials += len(rows)
+        self.tally.add(part)
         errors = {error for row in rows for error in row.errors}
         stages = {stage for stage, _ in errors}
         for stage, kind in errors:
             self.kinds.setdefault(stage, Counter())[kind] += 1
         excluded = any("x" in row.cells for row in rows)
-        self.failed += bool(stages)
         self.excluded += excluded
         self.stages.update(stages)
         scored = frozenset[str]().union(*(row.scored for row in rows)) | _aggregated(sample)
@@ -124,6 +126,7 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
     specification = log.specification
     entry = source.entry or {}
     evidence = log.evidence
+    counts = totals.tally.counts(scorers_of(log))
     errors = [*log.errors, *(evidence.errors if evidence is not None else ())]
     return {
         "name": source.name,
@@ -143,13 +146,12 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
         "runs": run_rows(log),
         "labels": label_scores(columns),
         "counts": {
-            "samples": totals.samples,
-            "trials": totals.trials,
-            "failed": totals.failed,
-            "excluded": totals.excluded,
+            **counts.to_json(),
             "missing": member(entry, "samples", "missing"),
             "stated": None if evidence is None or evidence.failures is None else asdict_of(evidence.failures),
         },
+        "stopped": incomplete_texts(totals.tally.stop_reasons),
+        "unfinished": is_unfinished(log),
         "stages": [
             [stage, number, totals.kinds[stage].most_common()]
             for stage, number in totals.stages.most_common()

@@ -45,9 +45,11 @@ from aigo_bridge.metrics import (
 from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.plan.outline import CodeMetric, Outline, OutlineMetric
 from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, is_failure, one_sample, record_facts
 from aigo_bridge.results.doubts import Doubts
 from aigo_bridge.results.faults import FirstError, bare_sample, error_of, explained, note_error
 from aigo_bridge.results.records import HINT, UNKNOWN_EXCLUSIONS, UNSTORED, StoredNumbers, TrialRecord
+from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.scoring.python import SCORER_KEY, metric_data
 from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
@@ -84,15 +86,13 @@ class Tally:
     taken from `stored`."""
     stored: StoredNumbers | None = None
     """What a log has of them; `None`: nothing."""
-    num_samples: int = 0
+    samples_tally: CountsTally = field(default_factory=CountsTally)
     """Samples of the plan that were run."""
-    num_failed: int = 0
-    """Those that a scorer, or the solver, failed on in every trial; or on a row of a post-processor."""
+    rows_tally: CountsTally = field(default_factory=CountsTally)
+    """Samples of the evidence: those of the plan, or the rows that a post-processor made of them."""
+    stop_reasons: Counter[str] = field(default_factory=Counter)
+    """Stop reason → trials whose final answer has it."""
     num_rows: int = 0
-    """What was scored: samples, or the rows that a post-processor made of them."""
-    num_failed_rows: int = 0
-    num_excluded: int = 0
-    """Rows that action rules keep out of the metrics."""
     callers: Counter[str] = field(default_factory=Counter)
     """Engine's model name → samples whose traces have a call of it."""
     scores: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -120,9 +120,20 @@ class Tally:
         return self._shared.setdefault(text, values)
 
     @property
+    def counts(self) -> Counts:
+        """Counts of the samples of the plan that were run."""
+        return self.samples_tally.counts(len(self.outline.scorers))
+
+    @property
+    def row_counts(self) -> Counts:
+        """Counts of the samples of the evidence."""
+        return self.rows_tally.counts(len(self.outline.scorers))
+
+    @property
     def failures(self) -> TaskResultFailures:
-        """Counts as AI GO keeps them."""
-        return TaskResultFailures(num_errors=self.num_failed_rows, num_total=self.num_rows)
+        """Failed samples of the evidence, as AI GO keeps them."""
+        counts = self.row_counts
+        return TaskResultFailures(num_errors=counts.failed, num_total=counts.samples)
 
     @property
     def knows_exclusions(self) -> bool:
@@ -138,13 +149,13 @@ def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[Sampl
 
     The rows that a post-processor made of a sample are samples of their own, one after the other.
     """
-    for records, aggregated, exclusion in _counted_rows(trials, tally):
+    for records, aggregated, exclusion, facts in _counted_rows(trials, tally):
         try:
             sample = _sample(records, aggregated, exclusion)
         except Exception as error:  # noqa: BLE001  # one row's fault takes no other with it
             fault = error_of("its evidence could not be put together", "dataset", error)
             sample = bare_sample(records[0].sample_id, fault)
-            tally.num_failed_rows += 1
+            facts[-1] = record_facts([((fault,), ())])
             tally.first_errors.append(FirstError(records[0].sample_id, fault))
         yield sample
 
@@ -155,8 +166,10 @@ def count_samples(trials: Iterable[TrialRecord], tally: Tally) -> None:
         pass
 
 
-_CountedRow = tuple[list[TrialRecord], list[ScoresData], Exclusion]
-"""The trials of one row, what its scores come to, and what action rules say of it."""
+_CountedRow = tuple[list[TrialRecord], list[ScoresData], Exclusion, list[SampleFacts]]
+"""The trials of one row, its scores over them, the outcome of action rules, and facts of the sample's rows
+so far: those of this row are the last.
+"""
 
 
 def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_CountedRow]:
@@ -166,13 +179,17 @@ def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_Coun
         trials, key=lambda trial: (type(trial.planned_id), trial.planned_id)
     ):
         records_of_sample = list(group)
-        tally.num_samples += 1
         tally.callers.update({name for record in records_of_sample for name in _models_called(record)})
-        failed_before = tally.num_failed_rows
+        for solver in {record.index: record.solver for record in records_of_sample}.values():
+            if (reason := stop_reason_of({"solver": {"output": solver}})) is not None:
+                tally.stop_reasons[reason] += 1
+        facts: list[SampleFacts] = []
         for row in _rows(records_of_sample):
             records = row if row[0].source_id is None else _distinct(row, planned_id[1], taken)
-            yield _counted(records, tally, detailed)
-        tally.num_failed += tally.num_failed_rows > failed_before
+            yield _counted(records, tally, detailed, facts)
+        for of_row in facts:
+            tally.rows_tally.add(of_row)
+        tally.samples_tally.add(one_sample(facts))
 
 
 def _models_called(record: TrialRecord) -> Iterator[str]:
@@ -218,16 +235,18 @@ def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str 
     return records
 
 
-def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str]) -> _CountedRow:
-    """One row from its trials, counted."""
+def _counted(
+    records: list[TrialRecord], tally: Tally, detailed: frozenset[str], facts: list[SampleFacts]
+) -> _CountedRow:
+    """One row from its trials, counted; its facts are appended to `facts`."""
     aggregated, missing, exclusion = _result_of(records, tally)
     if exclusion.records or exclusion.errors:
         tally.exclusions[tally.num_rows] = exclusion
     tally.num_rows += 1
-    tally.num_excluded += exclusion.excluded
     if (error := _first_error(records, exclusion)) is not None:
         note_error(tally.first_errors, error, MAX_FIRST_ERRORS)
-    tally.num_failed_rows += bool(exclusion.errors) or _failed(records, aggregated, tally.outline)
+    trials = [(record.errors, record.scores) for record in records]
+    facts.append(record_facts(trials, is_excluded=exclusion.excluded, is_undecided=bool(exclusion.errors)))
     for score in aggregated:
         tally.doubts.note_names(
             score.scorer_key, score.values.keys() | missing.get(score.scorer_key, {}).keys()
@@ -241,7 +260,7 @@ def _counted(records: list[TrialRecord], tally: Tally, detailed: frozenset[str])
             tally.scores.setdefault(score.scorer_key, []).append(tally.shared(values))
             if score.scorer_key in detailed:
                 tally.samples.setdefault(score.scorer_key, []).append(_sample_score(score, records))
-    return records, aggregated, exclusion
+    return records, aggregated, exclusion, facts
 
 
 def _sample_score(score: ScoresData, records: Sequence[TrialRecord]) -> SampleScore:
@@ -273,8 +292,9 @@ def _result_of(
 def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstError | None:
     sample_id = records[0].sample_id
     for record in records:
-        if record.errors:
-            return FirstError(sample_id, record.errors[0], record.index if len(records) > 1 else None)
+        for error in record.errors:
+            if is_failure(error.error_type):
+                return FirstError(sample_id, error, record.index if len(records) > 1 else None)
     return FirstError(sample_id, exclusion.errors[0]) if exclusion.errors else None
 
 
@@ -282,15 +302,6 @@ def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
     """Whether a row is in no metric: an action rule says so, or could not be evaluated; from its trials."""
     exclusion = _exclusion(records, _aggregated(records, plan.outline)[0], plan)
     return exclusion.excluded or bool(exclusion.errors)
-
-
-def _failed(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], outline: Outline) -> bool:
-    """Whether some scorer has nothing to say of a sample because of errors, in any of its trials."""
-    if not any(record.errors for record in records):
-        return False
-    if not outline.scorers:
-        return all(record.errors for record in records)
-    return len(aggregated) < len(outline.scorers)
 
 
 def _aggregated(

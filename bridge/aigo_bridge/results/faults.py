@@ -148,7 +148,7 @@ class FirstError:
         stage = None if self.error.stage is None else self.error.stage.value
         return {
             "sample_id": self.sample_id,
-            "trial": self.trial,
+            "trial": None if self.trial is None else self.trial + 1,
             "stage": stage,
             "message": self.error.message,
             "hint": self.error.hint,

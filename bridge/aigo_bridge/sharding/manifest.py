@@ -64,6 +64,8 @@ class ShardJob:
     """Samples in it."""
     num_failed: int = 0
     """Those that failed."""
+    num_failed_trials: int = 0
+    """Failed trials."""
     error: str | None = None
     """Why there is no whole log."""
 
@@ -143,6 +145,10 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
+def _numbers(job: ShardJob) -> tuple[int, ...]:
+    return job.num_samples, job.num_failed, job.num_failed_trials
+
+
 def _check(manifest: Manifest) -> None:
     """What a damaged or hostile manifest would lead us to."""
     if not 1 <= manifest.number <= manifest.of:
@@ -152,7 +158,7 @@ def _check(manifest: Manifest) -> None:
         if not parts or name.startswith("/") or ".." in parts or "\0" in name:
             raise ValueError(f"it names {name!r:.80}, which is no file of its folder")
     for job in manifest.jobs:
-        if job.total < 0 or job.trials < 1 or job.num_samples < 0 or job.num_failed < 0 or job.run < 0:
+        if job.total < 0 or job.trials < 1 or job.run < 0 or min(_numbers(job)) < 0:
             raise ValueError(f"its counts of {job.key!r:.80} are none")
     if len({job.identity for job in manifest.jobs}) < len(manifest.jobs):
         raise ValueError("it names a plan twice")

@@ -54,7 +54,9 @@ class PartOutcome:
     def passed(self, tolerated: int) -> bool:
         """Whether it ran to its end, and no more samples failed than are tolerated."""
         missing = self.num_planned - self.job.num_samples
-        return self.status == "success" and self.job.num_failed + missing <= tolerated
+        few = self.job.num_failed + missing <= tolerated
+        few_trials = self.job.num_failed_trials <= tolerated * self.job.trials
+        return self.status == "success" and few and few_trials
 
 
 @dataclass(frozen=True)
@@ -288,11 +290,13 @@ def _part_outcome(
         status, error = "error", f"the log cannot be read back: {problem}"
     except Exception as problem:  # noqa: BLE001  # the log stays, whatever cannot be told of it
         status, error = "error", f"the log cannot be read back: {explained(problem)}"
+    counts = tally.counts
     outcome = replace(
         part,
         log=path,
-        num_samples=tally.num_samples,
-        num_failed=tally.num_failed,
+        num_samples=counts.samples,
+        num_failed=counts.failed,
+        num_failed_trials=counts.failed_trials,
         error=None if status == "success" else error or status,
     )
     return PartOutcome(outcome, rows, status, log.reused, tuple(tally.first_errors))

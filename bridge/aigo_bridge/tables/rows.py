@@ -15,19 +15,24 @@ from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.report.rows import PREDICTIONS, TRUTHS, outputs_of
 from aigo_bridge.report.values import Json, mappings, member, number_text
 from aigo_bridge.results import FramePart, LogReader
+from aigo_bridge.results.counts import (
+    Counts,
+    CountsTally,
+    State,
+    errors_of,
+    read_counts,
+    rules_of,
+    sample_facts,
+    scorers_of,
+    trial_number,
+    trial_state,
+    trials_of,
+)
 from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.superseded import superseded_by
 from aigo_bridge.tables.schema import SCHEMAS, Kind, TableName
-from aigo_bridge.tables.trials import (
-    data_of,
-    errors_of,
-    last_text,
-    number,
-    rules_of,
-    trials_of,
-    value_text,
-    values_of,
-)
+from aigo_bridge.tables.trials import data_of, last_text, number, value_text, values_of
 
 Row = dict[str, Any]
 """Column → value, of the column's type; every column is there, in the table's order."""
@@ -74,24 +79,28 @@ def rows_of_all(
     def fitting(table: TableName, row: Row) -> tuple[TableName, Row]:
         return table, {column: _fitting(row.get(column), kind) for column, kind in kinds[table].items()}
 
-    head = _head(reader.frame(), name)
+    head, num_scorers = _head(reader.frame(), name), scorers_of(reader.frame())
     counts = {} if counts is None else counts
     for part in reader.parts():
         if isinstance(part, FramePart):
             log = reader.typed_frame(part)
-            yield fitting("results", {**head, **_result(log)})
+            yield fitting("results", {**head, **_result(log, result_counts_of(counts, num_scorers))})
             for row in _metrics_of(log, name, counts):
                 yield fitting("metrics", row)
             continue
         counts.setdefault(part.run, SampleCounts()).add(part.value)
         key = {**head, **_key(part), "sample": first + part.position}
         for table, rows in _BY_SAMPLE.items():
-            for row in rows(part.value):
+            for row in rows(part.value, num_scorers):
                 yield fitting(table, {**key, **row})
 
 
 def _key(part: SamplePart) -> Row:
-    return {"run": part.run, "sample": part.position, "sample_id": str(part.value.get("sample_id"))}
+    return {
+        "run": None if part.run is None else part.run + 1,
+        "sample": part.position,
+        "sample_id": str(part.value.get("sample_id")),
+    }
 
 
 def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
@@ -100,14 +109,15 @@ def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
         return
     log = reader.frame()
     head = _head(log, name)
+    num_scorers = scorers_of(log)
     if table == "results":
-        yield {**head, **_result(log)}
+        yield {**head, **_result(log, read_counts(reader)[0])}
         return
     rows = _BY_SAMPLE[table]
     for part in reader.parts():
         if isinstance(part, SamplePart):
             key = {**head, **_key(part)}
-            for row in rows(part.value):
+            for row in rows(part.value, num_scorers):
                 yield {**key, **row}
 
 
@@ -148,17 +158,15 @@ def _head(log: TaskResultLog, name: str) -> Row:
     }
 
 
-def _result(log: TaskResultLog) -> Row:
+def _result(log: TaskResultLog, counts: Counts) -> Row:
     execution, evidence = log.execution, log.evidence
-    failures = None if evidence is None else evidence.failures
     usage = execution.model_usage
     errors = [*log.errors, *(evidence.errors if evidence is not None else ())]
     return {
         "title": log.specification.display_name,
         "engine": getattr(log.specification.evaluated_entity, "adapter_id", None),
         "status": log.status,
-        "samples": None if failures is None else failures.num_total,
-        "failed": None if failures is None else failures.num_errors,
+        **counts.to_json(),
         "started_at": _moment(execution.started_at),
         "ended_at": _moment(execution.ended_at),
         "seconds": execution.runtime,
@@ -182,6 +190,7 @@ def _moment(seconds: int) -> str:
 class SampleCounts:
     """What stands behind the metrics of a task, or of one of its runs."""
 
+    tally: CountsTally = field(default_factory=CountsTally)
     samples: int = 0
     excluded: int = 0
     scored: Counter[str] = field(default_factory=Counter)
@@ -190,12 +199,14 @@ class SampleCounts:
     def add(self, sample: Json) -> None:
         """Count a sample."""
         self.samples += 1
+        self.tally.add(sample_facts(sample))
         self.excluded += bool(rules_of(sample))
         self.scored.update({str(score["scorer"]) for score in _scores(sample) if score["counted"]})
 
     def merge(self, counts: SampleCounts) -> None:
         """Add what stands behind the same metrics in other samples."""
         self.samples += counts.samples
+        self.tally.merge(counts.tally)
         self.excluded += counts.excluded
         self.scored.update(counts.scored)
 
@@ -211,6 +222,15 @@ class SampleCounts:
             "excluded": self.excluded,
             "unscored": unscored,
         }
+
+
+def result_counts_of(counts: Mapping[int | None, SampleCounts], num_scorers: int) -> Counts:
+    """Return the counts of a result from those of its runs, or of the task itself if it has none."""
+    runs = [one.tally.counts(num_scorers) for run, one in counts.items() if run is not None]
+    own = counts.get(None)
+    if runs:
+        return sum(runs, Counts())
+    return Counts() if own is None else own.tally.counts(num_scorers)
 
 
 def _metrics(reader: LogReader, name: str) -> Iterator[Row]:
@@ -230,7 +250,7 @@ def _metrics_of(log: TaskResultLog, name: str, counts: Mapping[int | None, Sampl
         yield from _values({**head, "run": None}, metric, counts.get(None))
     for run, of_run in enumerate(evidence.runs or ()):
         for metric in of_run.metrics or ():
-            yield from _values({**head, "run": run}, metric, counts.get(run))
+            yield from _values({**head, "run": run + 1}, metric, counts.get(run))
     for error in evidence.errors:
         if error.stage is not None and error.stage.value == "metric":
             yield {**head, "reason": error.message}
@@ -254,11 +274,16 @@ def _values(head: Row, metric: MetricData, counts: SampleCounts | None) -> Itera
 # Of a sample
 
 
-def _samples(sample: Json) -> Iterator[Row]:
+def _samples(sample: Json, num_scorers: int) -> Iterator[Row]:
     trials = trials_of(sample)
-    rules = rules_of(sample)
+    rules, facts = rules_of(sample), sample_facts(sample)
+    state = facts.state(num_scorers)
     yield {
         "trials": len(trials),
+        "failed_trials": facts.trials[State.FAILED],
+        "unfinished_trials": facts.trials[State.UNFINISHED],
+        "state": state.label,
+        "failed": state is State.FAILED,
         "excluded": bool(rules),
         "rules": _json(rules) if rules else None,
         **_error(errors_of(sample)),
@@ -269,40 +294,39 @@ def _samples(sample: Json) -> Iterator[Row]:
 def _error(errors: Sequence[Json]) -> Row:
     error = errors[0] if errors else {}
     return {
-        "failed": bool(errors),
         "stage": error.get("stage"),
         "error_type": error.get("error_type"),
         "error": error.get("message"),
     }
 
 
-def _trials(sample: Json) -> Iterator[Row]:
+def _trials(sample: Json, _: int) -> Iterator[Row]:
     for position, trial in enumerate(trials_of(sample)):
         outputs = list(outputs_of(trial))
         calls = [event for event in _events_of(outputs) if event.get("type") == "model_call_event"]
         seconds = [number(member(output, "trace", "metadata", "total_time")) for output in outputs]
+        state = trial_state(sample, trial)
         scores = {
             f"{score.get('scorer_key')}.{name}": value
             for score in mappings(trial.get("scores"))
             for name, value in values_of(score)
         }
         yield {
-            "trial": _index(trial, position),
+            "trial": trial_number(trial, position),
             "question": last_text(outputs, "user"),
             "answer": last_text(outputs, "assistant"),
+            "state": state.label,
+            "failed": state is State.FAILED,
             **_error(list(mappings(trial.get("errors")))),
             "seconds": None if not seconds or None in seconds else sum(filter(None, seconds)),
             "calls": len(calls),
             "prompt_tokens": _tokens(calls, "num_prompt_tokens"),
             "completion_tokens": _tokens(calls, "num_completion_tokens"),
+            "stop_reason": stop_reason_of(trial),
             "trace_id": member(outputs[0], "trace", "metadata", "trace_id") if outputs else None,
             "scores": _json(scores),
             "data": _json(data_of(sample, trial)),
         }
-
-
-def _index(trial: Json, position: int) -> Any:
-    return trial.get("index", position)
 
 
 def _tokens(calls: Sequence[Json], name: str) -> int | None:
@@ -311,7 +335,7 @@ def _tokens(calls: Sequence[Json], name: str) -> int | None:
     return total_of(count if isinstance(count, int) else None for count in counts) if counts else None
 
 
-def _scores(sample: Json) -> Iterator[Row]:
+def _scores(sample: Json, _: int = 0) -> Iterator[Row]:
     """The scores of the trials, then those over the trials. Metrics take the latter, or of a lone trial the
     former; of samples that are excluded, or of which a rule could not say whether they are, none.
     """
@@ -320,7 +344,7 @@ def _scores(sample: Json) -> Iterator[Row]:
     takes_part = not rules_of(sample) and (is_legacy or not list(mappings(sample.get("errors"))))
     for position, trial in enumerate(trials):
         for score in mappings(trial.get("scores")):
-            yield from _score(score, _index(trial, position), counted=takes_part and len(trials) == 1)
+            yield from _score(score, trial_number(trial, position), counted=takes_part and len(trials) == 1)
     if not is_legacy:
         for score in mappings(sample.get("scores")):
             yield from _score(score, None, counted=takes_part and len(trials) > 1)
@@ -364,12 +388,12 @@ _EVENT = {
 _LEFT_OUT = frozenset({*_EVENT.values(), "input_context", "usage", "total_time", "working_time"})
 
 
-def _events(sample: Json) -> Iterator[Row]:
-    for number_of_trial, trial in enumerate(trials_of(sample)):
+def _events(sample: Json, _: int) -> Iterator[Row]:
+    for place, trial in enumerate(trials_of(sample)):
         for position, event in enumerate(_events_of(list(outputs_of(trial)))):
             yield {
                 **{column: event.get(name) for column, name in _EVENT.items()},
-                "trial": _index(trial, number_of_trial),
+                "trial": trial_number(trial, place),
                 "position": position,
                 "error": event.get("error") or _message(event),
                 "seconds": event.get("total_time", event.get("working_time")),
@@ -383,7 +407,7 @@ def _message(event: Json) -> Any:
     return event.get("message") if event.get("type") == "error" else None
 
 
-_BY_SAMPLE: dict[TableName, Callable[[Json], Iterator[Row]]] = {
+_BY_SAMPLE: dict[TableName, Callable[[Json, int], Iterator[Row]]] = {
     "samples": _samples,
     "trials": _trials,
     "scores": _scores,

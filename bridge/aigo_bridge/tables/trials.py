@@ -1,5 +1,5 @@
-"""A sample as it stands in a log, taken apart: its trials, errors and scores; also in the legacy form, and
-where something else stands in place of what AI GO expects.
+"""Parts of a sample as it is written in a result: row, scores and texts; also in the legacy form, and where a
+value is not of the type that AI GO expects.
 """
 
 from __future__ import annotations
@@ -12,23 +12,8 @@ from typing import Any
 from aigo_bridge.report.rows import items_of
 from aigo_bridge.report.values import Json, mappings, member
 from aigo_bridge.report.values import value_text as cut_text
+from aigo_bridge.results.counts import trials_of
 from aigo_bridge.results.reading import SamplePart
-
-
-def trials_of(sample: Json) -> list[Json]:
-    """The trials of a sample; of one in the legacy form the sample itself, which is its only trial."""
-    return list(mappings(sample.get("trials"))) or [{**sample, "index": 0}]
-
-
-def errors_of(sample: Json) -> list[Json]:
-    """The errors of a sample and of its trials."""
-    errors = [error for trial in trials_of(sample) for error in mappings(trial.get("errors"))]
-    return [*mappings(sample.get("errors")), *errors] if sample.get("trials") else errors
-
-
-def rules_of(sample: Json) -> list[str]:
-    """Keys of the action rules that keep a sample out of the metrics."""
-    return [str(record.get("rule_key")) for record in mappings(sample.get("action_records"))]
 
 
 def data_of(sample: Json, trial: Json) -> Json:

@@ -18,8 +18,8 @@ from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.report.rows import items_of, outputs_of, text_of
 from aigo_bridge.report.values import Json, mappings, member
+from aigo_bridge.results.counts import trials_of
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
-from aigo_bridge.tables.trials import trials_of
 from aigo_bridge.verification.levels import Finding, Level, level
 
 NO_RECORDING = "no recording of the run was given (--recording)"

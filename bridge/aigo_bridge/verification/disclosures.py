@@ -13,7 +13,8 @@ from aigo_bridge.provenance.sigstore_bundles import envelope_in
 from aigo_bridge.provenance.statement import disclosure_from, read_document, statement_in
 from aigo_bridge.report.rows import items_of, outputs_of, text_of
 from aigo_bridge.report.values import Json, mappings, member, value_text
-from aigo_bridge.tables.trials import trials_of, values_of
+from aigo_bridge.results.counts import trial_number, trials_of
+from aigo_bridge.tables.trials import values_of
 from aigo_bridge.text.json_text import read_json
 
 LONGEST = 2_000
@@ -57,9 +58,9 @@ def sample_facts(statement: Mapping[str, Any], sample: Any) -> Iterator[tuple[st
         return
     yield "sample", str(sample.get("sample_id"))
     trials = trials_of(sample)
-    for trial in trials:
+    for position, trial in enumerate(trials):
         if len(trials) > 1:
-            yield "trial", str(trial.get("index"))
+            yield "trial", str(trial_number(trial, position))
         yield from _trial_facts(trial)
 
 

@@ -143,10 +143,8 @@ def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
         reasons = "; ".join(report.reason or "nothing could be read" for report in reports)
         raise EvidenceError(reasons.replace(f"{mirror}{os.sep}", ""), code=Code.UNREADABLE_LOG)
     shutil.rmtree(folder / "log")
-    sources = [replace(source, live=frozenset(live)) for source in sources_of(files)]
-    state = None
-    if entry.run is not None:
-        state = {"alive": entry.run.alive, "live": len(live)}
+    sources = sources_of(files)
+    state = None if entry.run is None else {"alive": entry.run.alive, "live": len(live)}
     blocks = _write(sources, folder, state)
     run = None if entry.run is None else entry.run.version
     return Prepared(folder, tuple(stamps.items()), run, blocks, tuple(files), 0)
@@ -196,6 +194,8 @@ def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tup
             result["status"] = "running"
             result["errors"] = [error for error in result.get("errors", ()) if error["type"] != _UNFINISHED]
             result["facts"] = [fact for fact in result.get("facts", ()) if fact[0] not in _ENDING]
+            # They would be of the samples that happened to end first.
+            result["metrics"] = []
     summary = {**summary_of(sources, results), "run": run}
     (folder / SUMMARY).write_bytes(zipped(redact_json(json_line(summary))))
     return {block.name: (block.place, block.size) for block in (*blocks.rows, *blocks.parts)}

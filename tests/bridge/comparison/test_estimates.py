@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ def estimated(path: Path, **options: Any) -> list[MetricEstimate]:
     return estimates(read_columns(path, kept), **options)
 
 
+def denominator(**counts: int) -> Denominator:
+    return Denominator(**{field.name: counts.get(field.name, 0) for field in fields(Denominator)})
+
+
 def reason(metric: MetricEstimate) -> str:
     assert isinstance(metric.estimate, NoInterval), metric
     return metric.estimate.reason
@@ -38,7 +43,7 @@ def test_a_share_has_wilsons_interval(tmp_path: Path) -> None:
     (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 0.75})]))
 
     assert accuracy.estimate == wilson(15, 20)
-    assert accuracy.denominator == Denominator(20, 0, 0, 0, 0)
+    assert accuracy.denominator == denominator(scored=20, trials=20)
     assert accuracy.bounds == (0.75, 0.75)
 
 
@@ -53,7 +58,8 @@ def test_what_is_not_in_the_number_is_counted_and_bounded(tmp_path: Path) -> Non
 
     (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 0.75})]))
 
-    assert accuracy.denominator == Denominator(scored=8, failed=1, excluded=1, no_aggregate=0, no_value=1)
+    counts = {"scored": 8, "failed": 1, "excluded": 1, "no_value": 1, "unscored": 2, "trials": 8}
+    assert accuracy.denominator == denominator(**counts)
     assert accuracy.bounds == (6 / 10, 8 / 10)
 
 

@@ -99,7 +99,7 @@ def test_samples_errors_and_scores_are_counted(plan: TaskPlan) -> None:
         [record("a", 1.0), record("b", None, None, "x"), record("c", 0.0, None, "y", "z"), record(1, 1.0)],
     )
     assert [sample.sample_id for sample in samples] == ["a", "b", "c", 1]
-    assert (tally.num_samples, tally.num_failed) == (4, 2)
+    assert (tally.counts.samples, tally.counts.failed) == (4, 2)
     assert tally.failures.model_dump() == {"num_errors": 2, "num_total": 4}
     assert [(first.sample_id, first.error.message) for first in tally.first_errors] == [
         ("b", "x"),
@@ -109,14 +109,14 @@ def test_samples_errors_and_scores_are_counted(plan: TaskPlan) -> None:
 
 
 def test_an_id_as_text_and_the_same_as_a_number_are_two_samples(plan: TaskPlan) -> None:
-    assert tallied(plan, [record(1, 1.0), record("1", 0.0)])[0].num_samples == 2
+    assert tallied(plan, [record(1, 1.0), record("1", 0.0)])[0].counts.samples == 2
 
 
 def test_only_the_first_errors_are_kept_for_the_terminal(plan: TaskPlan) -> None:
     """Equal ones once, with their number; numbers of requests make no difference."""
     words = ["slow", "late", "wrong", "gone", "odd", "full", "down"]
     tally, _ = tallied(plan, [record(number, None, None, words[number % 7]) for number in range(100)])
-    assert (tally.num_failed, len(tally.first_errors)) == (100, 5)
+    assert (tally.counts.failed, len(tally.first_errors)) == (100, 5)
 
     tally, _ = tallied(plan, [record(n, None, None, f"wrong key (req_{n:09})") for n in range(100)])
     (first,) = tally.first_errors

@@ -57,8 +57,8 @@ def test_every_sample_of_a_number_is_accounted_for(tmp_path: Path) -> None:
 
     (shown,) = metrics_of(tmp_path, log)[0]["values"]
 
-    counts = {"scored": 3, "failed": 2, "excluded": 1, "no_aggregate": 0, "no_value": 1}
-    assert shown["samples"] == counts
+    counts = {"scored": 3, "failed": 2, "excluded": 1, "unfinished": 0, "no_aggregate": 0, "no_value": 1}
+    assert shown["samples"] == {**counts, "unscored": 3, "trials": 3, "missing_trials": 0}
     assert sum(counts.values()) == len(log["evidence"]["samples"])
 
 

@@ -86,7 +86,7 @@ def test_where_code_is_needed_the_user_names_the_task(
     assert [(row.name, row.value) for row in outcome.metrics] == [
         (row.name, row.value) for row in expected.metrics
     ]
-    assert outcome.num_excluded == expected.num_excluded
+    assert outcome.counts == expected.counts
 
 
 def test_scores_of_all_samples_that_differ_from_call_to_call_are_refused(tmp_path: Path) -> None:

@@ -83,10 +83,10 @@ def test_metrics_take_the_scores_over_trials(tmp_path: Path) -> None:
     rows = list(aigo_bridge.open_results(path).scores())
 
     assert column(rows, "trial", "name", "value", "counted") == [
-        (0, "n", 1.0, False),
-        (0, "label", None, False),
-        (1, "n", 0.0, False),
+        (1, "n", 1.0, False),
         (1, "label", None, False),
+        (2, "n", 0.0, False),
+        (2, "label", None, False),
         (None, "n", 0.5, True),
     ]
     assert column(rows, "text")[1] == "x"
@@ -109,7 +109,7 @@ def test_legacy_samples_and_events(tmp_path: Path) -> None:
     for place in (path, old):
         results = aigo_bridge.open_results(place)
         assert column(results.events(), "called", "seconds", "prompt_tokens") == [("judge", 0.5, 7)]
-        assert column(results.trials(), "trial", "calls", "completion_tokens") == [(0, 1, 2)]
+        assert column(results.trials(), "trial", "calls", "completion_tokens") == [(1, 1, 2)]
         assert column(results.scores(), "value", "text", "counted") == [(1.0, "true", True)]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aigo_bridge.engine.outcome import Outcome
     from aigo_bridge.evaluation.running import EvaluationOutcome
     from aigo_bridge.results.assembling import MetricRow
+    from aigo_bridge.results.counts import Counts
 
 Estimates = Mapping[tuple[str, str, str], "MetricEstimate"]
 """Scorer, key of the metric and name of the number → the number with its interval."""
@@ -23,16 +24,20 @@ def result_estimates(result: Path | None) -> Estimates:
     """The numbers of a result; none where there is no result or it cannot be read: then a run is shown
     without intervals.
     """
-    if result is None:
-        return {}
+    return {} if result is None else result_numbers(result)[0]
+
+
+def result_numbers(result: Path) -> tuple[Estimates, Counts | None]:
+    """Return the numbers and the counts of a result; none of either if it cannot be read."""
     from aigo_bridge.comparison.columns import read_columns
     from aigo_bridge.comparison.estimates import estimates
 
     try:
-        metrics = estimates(read_columns(result))
+        columns = read_columns(result)
     except (BridgeError, OSError):
-        return {}
-    return {(metric.scorer or "", metric.metric, metric.name): metric for metric in metrics}
+        return {}, None
+    metrics = estimates(columns)
+    return {(each.scorer or "", each.metric, each.name): each for each in metrics}, columns.counts
 
 
 def row_estimate(estimates: Estimates, row: MetricRow) -> MetricEstimate | None:
@@ -78,11 +83,11 @@ def _with_intervals(content: dict[str, Any], outcome: Outcome) -> dict[str, Any]
 
 def _interval_json(estimates: Estimates, row: MetricRow) -> dict[str, Any]:
     """As in `aigo-bridge stats --json`."""
-    from aigo_bridge.comparison.estimates import estimate_json
+    from aigo_bridge.comparison.estimates import estimate_json, missing_json
     from aigo_bridge.statistics.intervals import NoInterval
 
     estimate = row_estimate(estimates, row)
     if estimate is not None:
-        return estimate_json(estimate.estimate)
+        return {**estimate_json(estimate.estimate), **missing_json(estimate)}
     reason = "the metric has no value" if row.value is None else "the evidence has no such number"
     return estimate_json(NoInterval(reason))

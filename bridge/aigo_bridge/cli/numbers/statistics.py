@@ -87,4 +87,4 @@ def heading(screen: Console, columns: Columns) -> None:
     from rich.text import Text
 
     screen.print(Text(f"\n{name_of(columns.frame.specification.display_name)}", style="bold"))
-    screen.print(Text(f"{short_path(columns.path)}: {len(columns)} samples", style="dim"))
+    screen.print(Text(f"{short_path(columns.path)}: {columns.counts.text()}", style="dim"))

@@ -87,6 +87,7 @@ def stats(
                 {
                     "result": str(path),
                     "level": level,
+                    "samples": columns.counts.to_json(),
                     "metrics": [metric.to_json() for metric in metrics],
                     "without_value": [metric.to_json() for metric in missing],
                 }
@@ -160,7 +161,7 @@ def _show(
 
 def _notes(metric: MetricEstimate) -> Iterator[str]:
     """Why there is no interval, and the samples that are not in the number."""
-    from aigo_bridge.comparison.texts import number_text
+    from aigo_bridge.comparison.texts import bounds_text, missing_trials_text
     from aigo_bridge.statistics.intervals import NoInterval
 
     if isinstance(metric.estimate, NoInterval):
@@ -170,6 +171,7 @@ def _notes(metric: MetricEstimate) -> Iterator[str]:
         return
     reasons = (
         (counts.failed, "failed"),
+        (counts.unfinished, "not finished"),
         (counts.excluded, "excluded by a rule"),
         (counts.no_aggregate, "without an aggregate over their trials"),
         (counts.no_value, "without a value"),
@@ -177,6 +179,7 @@ def _notes(metric: MetricEstimate) -> Iterator[str]:
     absent = ", ".join(f"{number} {reason}" for number, reason in reasons if number)
     if absent:
         yield f"not in the number: {absent}"
-    if counts.unscored and metric.bounds is not None:
-        worst, best = map(number_text, metric.bounds)
-        yield f"{worst} if every unscored sample had scored worst, {best} if best"
+    if counts.missing_trials:
+        yield missing_trials_text(counts)
+    if (text := bounds_text(metric)) is not None:
+        yield text

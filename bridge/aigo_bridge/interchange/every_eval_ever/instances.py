@@ -15,14 +15,13 @@ from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.tables import score_number
 from aigo_bridge.report.rows import PREDICTIONS, TRUTHS, items_of
 from aigo_bridge.report.values import mappings, member
+from aigo_bridge.results.counts import errors_of, trials_of
 from aigo_bridge.tables.trials import (
     data_of,
-    errors_of,
     last_text,
     message_text,
     number,
     role_of,
-    trials_of,
     value_text,
     values_of,
 )

@@ -97,7 +97,8 @@ class SampleMapper:
             )
         if not scores and self.scores.expected:
             message = "the samples have no score of the document"
-            trials[0]["errors"] = [{"error_type": "UnscoredDocument", "message": message}]
+            for trial in trials:
+                trial["errors"] = [{"error_type": "UnscoredDocument", "message": message}]
             self.totals.failed += 1
             self.loss.changed["document without a score: reported as an error"] += 1
         totals = self.totals

@@ -37,6 +37,8 @@ class Exchange:
     """HTTP status; `None` when no response came, or when no HTTP was spoken."""
     request_id: str | None = None
     """The endpoint's own name for the exchange; `None` when it gave none."""
+    stop_reason: str | None = None
+    """Why the model stopped writing, in the endpoint's words; `None`: unknown."""
 
 
 class CallError(BridgeError, RuntimeError):

@@ -134,7 +134,7 @@ def stops():
 
     assert done.code == 0, done.out + done.err
     samples = done.json[0]["samples"]
-    assert (samples["completed"], samples["missing"], samples["stopped"]) == (2, 0, 3)
+    assert (samples["scored"], samples["missing"], samples["stopped"]) == (2, 0, 3)
     assert (
         "3 stopped early by the task" in aigo("run", "inspect:t.py@stops", "--model", model, "--out", "b").out
     )

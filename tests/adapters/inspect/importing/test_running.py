@@ -111,10 +111,12 @@ def test_a_sample_that_goes_on_is_read_as_far_as_it_has_come(
     assert page.run == state.version
     assert summary["run"] == {"alive": True, "live": 1}
     assert (summary["results"][0]["status"], summary["results"][0]["metrics"]) == ("running", [])
-    assert [(row["id"], row.get("l"), row.get("a", "")[:2]) for row in rows] == [
+    assert [(row["id"], row.get("o"), row.get("a", "")[:2]) for row in rows] == [
         ("done", None, "x "),
-        ("live", True, "x "),
+        ("live", "not finished", "x "),
     ]
+    counts = summary["results"][0]["counts"]
+    assert (counts["scored"], counts["unfinished"], counts["failed"]) == (1, 1, 0)
     content = imported(copy, tmp_path / "out")
     by_id = {sample["sample_id"]: sample["trials"][0] for sample in content["evidence"]["samples"]}
     answers = [text for trial in by_id.values() for text in texts(trial) if text.startswith("x ")]

@@ -160,8 +160,8 @@ def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo:
     assert done.code == 3, done.err
     assert done.json["status"] == "error"
     assert done.json["samples"]["planned"] == 7
-    assert {row["num_scored"] for row in done.json["metrics"]} == {done.json["samples"]["completed"]}
-    assert done.json["samples"]["completed"] <= 3
+    assert {row["num_scored"] for row in done.json["metrics"]} == {done.json["samples"]["scored"]}
+    assert done.json["samples"]["scored"] <= 3
     assert any("shard 2 of 2 not there" in error["message"] for error in done.json["errors"])
 
 

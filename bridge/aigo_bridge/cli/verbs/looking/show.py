@@ -28,7 +28,15 @@ def show(
     sample: Annotated[
         str | None, typer.Option("--sample", metavar="ID", help="The sample of this id.")
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only samples with an error.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only samples with a failed trial.")] = False,
+    stop_reason: Annotated[
+        str | None,
+        typer.Option(
+            "--stop-reason",
+            metavar="REASON",
+            help="Only samples with an answer that has this stop reason, e.g. content_filter or max_tokens.",
+        ),
+    ] = None,
     worst: Annotated[
         int | None, typer.Option("--worst", min=1, metavar="N", help="N samples, lowest score first.")
     ] = None,
@@ -63,9 +71,10 @@ def show(
     from aigo_bridge.results import LogReader
 
     with reported():
-        if sample is not None and (failed or worst is not None):
+        if sample is not None and (failed or worst is not None or stop_reason is not None):
             raise UsageError(
-                "--sample takes neither --failed nor --worst, expected one of them", code=Code.OPTIONS_APART
+                "--sample cannot be combined with --failed, --stop-reason or --worst, expected one of them",
+                code=Code.OPTIONS_APART,
             )
         if score is not None and worst is None:
             raise UsageError(
@@ -77,13 +86,14 @@ def show(
             return
         reader = LogReader(result)
         screen = Console(highlight=False, markup=False, emoji=False)
-        parts = Selection(sample, failed=failed, worst=worst, score=score).samples(reader)
+        chosen = Selection(sample, failed=failed, stop_reason=stop_reason, worst=worst, score=score)
+        parts = chosen.samples(reader)
         limit = None if number == 0 or sample is not None else max(number, worst or 0)
         shown, more = 0, False
         try:
-            damage = _show_head(screen, reader)
+            damage, num_scorers = _show_head(screen, reader)
             for part in islice(parts, limit):
-                show_sample(screen, part, length=None if full else LENGTH)
+                show_sample(screen, part, num_scorers, length=None if full else LENGTH)
                 shown += 1
             more = limit is not None and next(parts, None) is not None
         except EvidenceError as error:
@@ -110,13 +120,18 @@ def _show_disclosure(file: Path) -> bool:
     return True
 
 
-def _show_head(screen: Console, reader: LogReader) -> EvidenceError | None:
-    """Show the result as a whole, or say why that cannot be read: samples before the damage can be."""
+def _show_head(screen: Console, reader: LogReader) -> tuple[EvidenceError | None, int]:
+    """Show the result as a whole, or return why it cannot be read: samples before the damage can be.
+
+    Also return the number of its scorers.
+    """
     from aigo_bridge.cli.samples import show_head
     from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.results.counts import scorers_of
 
     try:
-        show_head(screen, reader, reader.frame())
+        frame = reader.frame()
+        show_head(screen, reader, frame)
     except EvidenceError as error:
-        return error
-    return None
+        return error, 0
+    return None, scorers_of(frame)

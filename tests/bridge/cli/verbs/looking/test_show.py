@@ -25,6 +25,7 @@ from tests.support.results import (
 
 from aigo_bridge.cli.outcomes import show_next
 from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.results.counts import Counts
 
 ERROR = {"error_type": "TimeoutError", "message": "no answer", "hint": "wait longer", "stage": "solver"}
 
@@ -181,7 +182,12 @@ def test_a_run_on_a_terminal_ends_with_the_next_commands(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, num_failed: int
 ) -> None:
     place = Path("my out/quiz.tasklog.json")
-    outcome = Outcome(task="quiz", status="success", result=place, num_failed=num_failed)
+    outcome = Outcome(
+        task="quiz",
+        status="success",
+        result=place,
+        counts=Counts(failed=num_failed, failed_trials=num_failed),
+    )
 
     show_next(outcome)
     piped = capsys.readouterr().out

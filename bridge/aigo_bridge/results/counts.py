@@ -1,0 +1,425 @@
+"""States of samples and trials, and their counts: the one definition for every command, page and table.
+
+A *trial* is in one of four states:
+
+* *failed*: it ended with an error of the solver or of a scorer.
+* *not finished*: it was still running when its log was read, or was killed before it ended.
+* *scored*: it ended without an error, and a scorer gave it a value.
+* *unscored*: it ended without an error and without any value.
+
+A *sample* is in one of five states. The first that applies counts:
+
+* *failed*: some scorer has no score for it because of errors in all of its trials, or an action rule could
+  not be evaluated. These are the `failures` of the evidence.
+* *excluded*: an action rule keeps it out of the metrics.
+* *scored*: some trial has a value. A sample of which only some trials failed is scored.
+* *not finished*: it has no value, and a trial did not finish.
+* *unscored*: it has no value, although nothing failed in some trial.
+
+The counts of the states add up to all samples, and to all trials.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Any
+
+from aigo_bridge.dtypes import ScoresData, TaskResultError, TaskResultLog
+from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
+from aigo_bridge.results.stop_reasons import stop_reason_of
+
+Json = dict[str, Any]
+
+CANCELLED = "Cancelled"
+"""Error type of a trial that was killed before it ended."""
+RUNNING = "StillRunning"
+"""Error type of a trial that had not ended when its log was read."""
+_UNFINISHED = frozenset({CANCELLED, RUNNING, "CancelledError"})
+_NOTES = frozenset({"InvalidatedSample"})
+"""Error types that are remarks of people: the trial itself ended as its scores say."""
+
+
+def is_failure(error_type: str) -> bool:
+    """Return whether an error of this type makes a trial a failed one."""
+    return error_type not in _UNFINISHED and error_type not in _NOTES
+
+
+class State(IntEnum):
+    """State of a sample or a trial."""
+
+    SCORED = 0
+    UNSCORED = 1
+    FAILED = 2
+    EXCLUDED = 3
+    """Samples only."""
+    UNFINISHED = 4
+
+    @property
+    def label(self) -> str:
+        """Name for people."""
+        return "not finished" if self is State.UNFINISHED else self.name.lower()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Number of samples and trials in each state."""
+
+    samples: int = 0
+    scored: int = 0
+    unscored: int = 0
+    failed: int = 0
+    excluded: int = 0
+    unfinished: int = 0
+    trials: int = 0
+    scored_trials: int = 0
+    unscored_trials: int = 0
+    failed_trials: int = 0
+    unfinished_trials: int = 0
+    with_failed_trials: int = 0
+    """Samples with a failed trial, whatever their state is."""
+
+    def __add__(self, other: Counts) -> Counts:
+        names = [each.name for each in fields(self)]
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def has_trials(self) -> bool:
+        """Whether some sample has several trials, so that trials are worth a number of their own."""
+        return self.trials != self.samples
+
+    def others(self) -> list[str]:
+        """Return texts for the samples that are not scored and the trials that gave nothing, by state."""
+        samples = (
+            (self.failed, "failed"),
+            (self.unscored, "not scored"),
+            (self.unfinished, "not finished"),
+            (self.excluded, "excluded from metrics"),
+        )
+        trials = ((self.failed_trials, "failed"), (self.unfinished_trials, "not finished"))
+        return [
+            *(f"{number} {state}" for number, state in samples if number),
+            *(
+                f"{number} of {self.trials} trials {state}"
+                for number, state in trials
+                if number and self.has_trials
+            ),
+        ]
+
+    def text(self) -> str:
+        """Return the counts for people, such as `4 samples, 12 trials: 1 failed, 7 of 12 trials failed`."""
+        total = f"{self.samples} {'sample' if self.samples == 1 else 'samples'}"
+        if self.has_trials:
+            total += f", {self.trials} trials"
+        others = ", ".join(self.others())
+        return f"{total}: {others}" if others else total
+
+    def to_json(self) -> dict[str, int]:
+        """Return all counts by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+NO_COUNTS = Counts()
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """Facts of a sample that decide its state."""
+
+    scorers: int
+    """Number of scorers that gave it scores."""
+    has_value: bool
+    trials: tuple[int, ...]
+    """Number of its trials in each `State`."""
+    is_excluded: bool
+    is_undecided: bool
+    """Whether an action rule could not be evaluated."""
+
+    @property
+    def num_trials(self) -> int:
+        """Number of its trials."""
+        return sum(self.trials)
+
+    def state(self, num_scorers: int) -> State:
+        """Return the state of the sample.
+
+        Args:
+            num_scorers: scorers that the task has; 0 if that is unknown, or it has none.
+        """
+        if self.is_undecided:
+            return State.FAILED
+        all_failed = 0 < self.num_trials == self.trials[State.FAILED]
+        if all_failed and self.scorers < max(1, num_scorers):
+            return State.FAILED
+        if self.is_excluded:
+            return State.EXCLUDED
+        if self.has_value:
+            return State.SCORED
+        return State.UNFINISHED if self.trials[State.UNFINISHED] else State.UNSCORED
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Facts of one trial, whatever form it has."""
+
+    error_types: Sequence[str]
+    scores: Mapping[str, bool]
+    """Scorer → whether it gave a value."""
+
+    @property
+    def state(self) -> State:
+        if any(map(is_failure, self.error_types)):
+            return State.FAILED
+        if any(kind in _UNFINISHED for kind in self.error_types):
+            return State.UNFINISHED
+        return State.SCORED if any(self.scores.values()) else State.UNSCORED
+
+
+def _facts(
+    trials: Iterable[_Trial], over_trials: Mapping[str, bool], *, is_excluded: bool, is_undecided: bool
+) -> SampleFacts:
+    states, scorers, has_value = [0] * len(State), set(over_trials), any(over_trials.values())
+    shares_scores = has_value
+    for trial in trials:
+        states[State.FAILED if is_undecided else trial.state] += 1
+        scorers.update(trial.scores)
+        shares_scores = shares_scores and not trial.scores
+        has_value = has_value or any(trial.scores.values())
+    if shares_scores:
+        # Some engines score all trials of a sample together.
+        states[State.SCORED] += states[State.UNSCORED]
+        states[State.UNSCORED] = 0
+    return SampleFacts(len(scorers), has_value, tuple(states), is_excluded, is_undecided)
+
+
+# Samples of a result, as they are written in it
+
+
+def trials_of(sample: Json) -> list[Json]:
+    """Return the trials of a sample; a legacy sample without trials is its own only trial."""
+    return _objects(sample.get("trials")) or [{**sample, "index": 0}]
+
+
+def errors_of(sample: Json) -> list[Json]:
+    """Return the errors of a sample and of its trials."""
+    errors = [error for trial in trials_of(sample) for error in _objects(trial.get("errors"))]
+    return [*_objects(sample.get("errors")), *errors] if sample.get("trials") else errors
+
+
+def rules_of(sample: Json) -> list[str]:
+    """Return the keys of the action rules that keep a sample out of the metrics."""
+    return [str(record.get("rule_key")) for record in _objects(sample.get("action_records"))]
+
+
+def trial_number(trial: Json, position: int) -> int:
+    """Return the number of a trial that people see, from 1; the evidence counts from 0.
+
+    Args:
+        trial: as it is written.
+        position: among the trials of its sample, from 0.
+    """
+    index = trial.get("index")
+    return (index if isinstance(index, int) else position) + 1
+
+
+def sample_facts(sample: Json) -> SampleFacts:
+    """Return the facts of a sample as it is written in a result, also in the legacy form."""
+    is_legacy = not sample.get("trials")
+    return _facts(
+        map(_written_trial, trials_of(sample)),
+        {} if is_legacy else _written_scores(sample),
+        is_excluded=bool(sample.get("action_records")),
+        is_undecided=not is_legacy and bool(sample.get("errors")),
+    )
+
+
+def sample_state(sample: Json, num_scorers: int) -> State:
+    """Return the state of a sample as it is written; `num_scorers` as of `SampleFacts.state`."""
+    return sample_facts(sample).state(num_scorers)
+
+
+def trial_state(sample: Json, trial: Json) -> State:
+    """Return the state of a trial of a sample as it is written in a result."""
+    alone = sample_facts({**sample, "trials": [trial]})
+    return next(state for state in State if alone.trials[state])
+
+
+def outcome_label(facts: SampleFacts, num_scorers: int) -> str:
+    """Return the outcome of a sample for people: its state, and how many of its trials failed or did not
+    finish; empty for a sample that was scored in all of its trials.
+
+    Examples: `failed`, `2 of 3 trials failed`, `excluded, 1 of 3 trials not finished`.
+    """
+    state = facts.state(num_scorers)
+    parts = [] if state is State.SCORED else [state.label]
+    for partly in (State.FAILED, State.UNFINISHED):
+        number = facts.trials[partly]
+        if number and facts.num_trials > 1 and state is not partly:
+            parts.append(f"{number} of {facts.num_trials} trials {partly.label}")
+    return ", ".join(parts)
+
+
+def _written_trial(trial: Json) -> _Trial:
+    errors = trial.get("errors")
+    types = [str(error.get("error_type")) for error in _objects(errors)] if errors else ()
+    return _Trial(types, _written_scores(trial))
+
+
+def _written_scores(part: Json) -> dict[str, bool]:
+    scores: dict[str, bool] = {}
+    for score in _objects(part.get("scores")):
+        key = str(score.get("scorer_key"))
+        scores[key] = scores.get(key, False) or _has_value(score.get("values"), score.get("metadata"))
+    return scores
+
+
+def _has_value(values: Any, metadata: Any) -> bool:
+    """Whether a scorer gave a value; infinity is null in a result, and named in the metadata."""
+    if not isinstance(values, dict):
+        return False
+    return any(not is_missing(value) for value in values.values()) or (
+        isinstance(metadata, dict) and bool(metadata.get("not_finite"))
+    )
+
+
+def _objects(values: Any) -> list[Json]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+# Trials while their evidence is written
+
+
+def record_facts(
+    trials: Iterable[tuple[Sequence[TaskResultError], Sequence[ScoresData]]],
+    *,
+    is_excluded: bool = False,
+    is_undecided: bool = False,
+) -> SampleFacts:
+    """Return the facts of a sample from the errors and scores of its trials."""
+    records = (
+        _Trial(
+            [error.error_type for error in errors],
+            {score.scorer_key: _has_value(score.values, score.metadata) for score in scores},
+        )
+        for errors, scores in trials
+    )
+    return _facts(records, {}, is_excluded=is_excluded, is_undecided=is_undecided)
+
+
+@dataclass
+class CountsTally:
+    """Facts of samples, counted as they stream by: memory is bounded by the number of different facts."""
+
+    _facts: Counter[SampleFacts] = field(default_factory=Counter)
+
+    def add(self, facts: SampleFacts) -> None:
+        """Count a sample."""
+        self._facts[facts] += 1
+
+    def merge(self, other: CountsTally) -> None:
+        """Count the samples of another tally."""
+        self._facts.update(other._facts)
+
+    def counts(self, num_scorers: int) -> Counts:
+        """Return the counts; `num_scorers` as of `SampleFacts.state`."""
+        samples, trials = [0] * len(State), [0] * len(State)
+        for facts, number in self._facts.items():
+            samples[facts.state(num_scorers)] += number
+            for state in State:
+                trials[state] += number * facts.trials[state]
+        return Counts(
+            samples=sum(samples),
+            scored=samples[State.SCORED],
+            unscored=samples[State.UNSCORED],
+            failed=samples[State.FAILED],
+            excluded=samples[State.EXCLUDED],
+            unfinished=samples[State.UNFINISHED],
+            trials=sum(trials),
+            scored_trials=trials[State.SCORED],
+            unscored_trials=trials[State.UNSCORED],
+            failed_trials=trials[State.FAILED],
+            unfinished_trials=trials[State.UNFINISHED],
+            with_failed_trials=sum(
+                number for facts, number in self._facts.items() if facts.trials[State.FAILED]
+            ),
+        )
+
+
+_UNFINISHED_RUNS = frozenset({"IncompleteRun", "EvaluationUnfinished", "EvaluationCancelled"})
+
+
+def is_unfinished(log: TaskResultLog) -> bool:
+    """Return whether a result is of a run that did not finish, so that its metrics are not final."""
+    return log.status != "success" and any(error.error_type in _UNFINISHED_RUNS for error in log.errors)
+
+
+def scorers_in(specification: Any) -> int:
+    """Return the number of scorers in a result's specification, as it is written; 0 if there are none."""
+    for name in ("task", "definition", "scorers"):
+        specification = specification.get(name) if isinstance(specification, dict) else None
+    return len(specification) if isinstance(specification, list) else 0
+
+
+def scorers_of(log: TaskResultLog) -> int:
+    """Return the number of scorers in a result's specification; 0 if there are none."""
+    return len(getattr(log.specification.task.definition, "scorers", None) or ())
+
+
+def one_sample(rows: Sequence[SampleFacts]) -> SampleFacts:
+    """Return the facts of a sample from those of the rows that a post-processor made of it: it failed if one
+    of them failed.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    num_trials = max(row.num_trials for row in rows)
+    trials = [0] * len(State)
+    left = num_trials
+    for state in (State.FAILED, State.UNFINISHED, State.SCORED):
+        trials[state] = min(left, max(row.trials[state] for row in rows))
+        left -= trials[state]
+    trials[State.UNSCORED] = left
+    return SampleFacts(
+        min(row.scorers for row in rows),
+        any(row.has_value for row in rows),
+        tuple(trials),
+        all(row.is_excluded for row in rows),
+        any(row.is_undecided for row in rows),
+    )
+
+
+class ResultTally:
+    """Counts of a result as its parts stream by; of a result with runs, those over all runs."""
+
+    def __init__(self) -> None:
+        self._samples, self._of_runs = CountsTally(), CountsTally()
+        self.stop_reasons: Counter[str] = Counter()
+        """Stop reason → trials whose final answer has it (see `results.stop_reasons`)."""
+
+    def add(self, part: SamplePart) -> None:
+        """Count a sample."""
+        (self._samples if part.run is None else self._of_runs).add(sample_facts(part.value))
+        for trial in trials_of(part.value):
+            if (reason := stop_reason_of(trial)) is not None:
+                self.stop_reasons[reason] += 1
+
+    def counts(self, num_scorers: int) -> Counts:
+        """Return the counts; `num_scorers` as of `SampleFacts.state`."""
+        of_runs = self._of_runs.counts(num_scorers)
+        return of_runs if of_runs.samples else self._samples.counts(num_scorers)
+
+
+def read_counts(reader: LogReader) -> tuple[Counts, Mapping[str, int]]:
+    """Return the counts of a result and of its stop reasons.
+
+    Raises:
+        EvidenceError: the result cannot be read.
+    """
+    tally = ResultTally()
+    for part in reader.parts():
+        if isinstance(part, FramePart):
+            return tally.counts(scorers_in(part.value.get("specification"))), tally.stop_reasons
+        tally.add(part)
+    raise AssertionError("parts() ends with the frame or raises")

@@ -1,0 +1,100 @@
+"""Stop reason of a trial's final model call: why the model stopped writing its answer.
+
+Engines record it in the metadata of model call events, in the words of the provider or of Inspect. A content
+filter or a token limit ends an answer early, so that its score says little about the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_SAME = {
+    "length": "max_tokens",
+    "end_turn": "stop",
+    "eos": "stop",
+    "tool_use": "tool_calls",
+    "safety": "content_filter",
+}
+"""Word of a provider → the word that is shown."""
+NORMAL = frozenset({"stop", "tool_calls", "stop_sequence", "unknown"})
+"""Stop reasons of complete answers."""
+_TEXTS = {
+    "content_filter": "stopped by the content filter",
+    "refusal": "refused",
+    "max_tokens": "cut at the token limit",
+    "model_length": "cut at the model's context length",
+}
+_SCORING = frozenset({"scorers", "scorer"})
+
+
+def stop_reason_of(trial: Any) -> str | None:
+    """Return the stop reason of a trial's final model call, judges left out; `None` if it is not recorded.
+
+    Args:
+        trial: as it is written in a result.
+
+    A refusal in the answer of the model is `refusal`, whatever the provider calls it.
+    """
+    outputs = _outputs(trial)
+    if not outputs:
+        return None
+    trace = _get(outputs[-1], "trace")
+    reason = None
+    items: Any = None
+    for event in _get(trace, "events") or ():
+        kind = _get(event, "type")
+        if kind == "span_begin" and (
+            _get(event, "span_type") in _SCORING or _get(event, "name") == "scorers"
+        ):
+            break
+        if kind == "model_call_event":
+            reason, items = _recorded(_get(event, "metadata")), _get(event, "output_items")
+    if any(_is_refusal(part) for item in items or () for part in _parts(item)):
+        return "refusal"
+    return reason
+
+
+def incomplete_texts(reasons: Mapping[str, int]) -> list[str]:
+    """Return texts for people about answers that did not end by themselves, such as `2 answers stopped by the
+    content filter` and `1 cut at the token limit`.
+
+    Args:
+        reasons: stop reason → number of trials.
+    """
+    texts: list[str] = []
+    for reason, number in sorted(reasons.items()):
+        if number and reason not in NORMAL:
+            noun = "" if texts else " answer" if number == 1 else " answers"
+            texts.append(f"{number}{noun} {_TEXTS.get(reason, f'stopped with {reason!r:.40}')}")
+    return texts
+
+
+def _outputs(trial: Any) -> list[Any]:
+    output = _get(_get(trial, "solver"), "output")
+    several = _get(output, "solver_outputs")
+    if several is None:
+        return [] if output is None else [output]
+    return list(several.values() if isinstance(several, dict) else several)
+
+
+def _recorded(metadata: Any) -> str | None:
+    for notes in metadata.values() if isinstance(metadata, dict) else ():
+        reason = _get(notes, "stop_reason") or _get(notes, "finish_reason")
+        if isinstance(reason, str) and reason:
+            return _SAME.get(reason.lower(), reason.lower())
+    return None
+
+
+def _parts(item: Any) -> list[Any]:
+    content = _get(item, "content")
+    return content if isinstance(content, list) else []
+
+
+def _is_refusal(part: Any) -> bool:
+    return bool(_get(part, "type") == "refusal")
+
+
+def _get(value: Any, name: str) -> Any:
+    """Return a member of plain data, or of an object of AI GO's types."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
