@@ -26,6 +26,8 @@ class Raw:
     """Whether the connection is closed before the stream has ended."""
     delay: float = 0.0
     """Seconds before anything is sent."""
+    stall: float = 0.0
+    """Seconds of silence after the last chunk, before the stream ends."""
 
 
 Answer = Callable[[Any], tuple[int, dict[str, Any]] | Raw]
@@ -135,6 +137,7 @@ class Endpoint:
                 for chunk in filter(None, raw.chunks):
                     self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
                     self.wfile.flush()
+                time.sleep(raw.stall)
                 if raw.cut:
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)

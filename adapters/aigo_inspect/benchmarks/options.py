@@ -63,6 +63,7 @@ _TYPED: Mapping[str, str] = {
     "sample_id": "--sample-id",
     "max_connections": "--max-connections",
     "max_samples": "--max-samples",
+    "attempt_timeout": "--attempt-timeout",
     "time_limit": "--time-limit",
     "token_limit": "--token-limit",
     "cost_limit": "--cost-limit",

@@ -19,10 +19,12 @@ from weakref import WeakSet
 from zipfile import BadZipFile, ZipFile
 
 import httpx
+from inspect_ai.log._samples import sample_active  # there is no public form
 from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput, RetryDecision
 from pydantic_core import PydanticSerializationError, to_json
 
 from aigo_bridge.models.connections.calls import HINT, CallError, page_message, unreadable
+from aigo_bridge.models.gate import waiting
 from aigo_bridge.redaction.secrets import (
     KNOWN,
     address_secrets,
@@ -55,7 +57,8 @@ def guard(api: ModelAPI) -> None:
         watch_pages(api)
         _learn_key(api)  # some change it while they run
         try:
-            result: Generated = await generate(*args, **kwargs)
+            with waiting(api.model_name, _sample()):
+                result: Generated = await generate(*args, **kwargs)
         except Exception as error:
             cleaned = unreadable_error(api, error) or page_error(error)
             redact_error(cleaned)
@@ -74,6 +77,12 @@ def guard(api: ModelAPI) -> None:
     vars(api)["generate"] = guarded
     vars(api)["should_retry"] = should_retry
     vars(api)[_GUARDED] = True
+
+
+def _sample() -> str | None:
+    """Return the id of the sample that is running; `None` outside of a run."""
+    active = sample_active()
+    return None if active is None or active.sample.id is None else str(active.sample.id)
 
 
 def _learn_key(api: ModelAPI) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from inspect_ai._util import platform  # there is no public form
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSpec
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model import (
     _model as model_module,  # a hook would do, but each one makes Inspect print a banner
 )
@@ -121,7 +121,8 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     # What Inspect prints (hooks, while the first model is made) is for people; standard output may be read by
     # a program.
     with contextlib.redirect_stdout(sys.stderr):
-        models = make_models(jobs, native_model)
+        config = GenerateConfig(attempt_timeout=settings.attempt_timeout)
+        models = make_models(jobs, partial(native_model, config=config))
     make_folder(settings.out)
     for job, of_job in zip(jobs, models, strict=True):
         if of_job.evaluated is not None:

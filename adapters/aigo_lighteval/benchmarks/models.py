@@ -45,7 +45,7 @@ from aigo_lighteval.models.batches import (
 from aigo_lighteval.models.calling import ConnectionCaller
 from aigo_lighteval.models.loading import Loaded, quiet_logs
 from aigo_lighteval.models.messages import Caller
-from aigo_lighteval.models.models import RETRIES, HostedModel, Recording
+from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, HostedModel, Recording
 from aigo_lighteval.running.hosted import within
 from aigo_lighteval.running.pipeline import UncachedModel
 
@@ -80,6 +80,8 @@ class Limits:
     tokens: int | None = None
     in_flight: int = 20
     """Documents that are worked on at a time."""
+    attempt_timeout: int | None = None
+    """Seconds that one attempt at a call may take."""
 
 
 class CalledModel(UncachedModel):
@@ -118,6 +120,7 @@ class CalledModel(UncachedModel):
             remaining = iter(enumerate(docs))
             tolerance = self._told.progress.tolerance
             RETRIES.set(self._told.progress.retrying)
+            ATTEMPT_SECONDS.set(self._limits.attempt_timeout)
 
             async def worker() -> None:
                 for number, doc in remaining:

@@ -77,7 +77,7 @@ def run(request: BenchmarkRun) -> list[Outcome]:
         )
     learn_environment()
     with stdout_for_people():
-        caller = make_caller(request.model)
+        caller = make_caller(request.model, attempt_timeout=request.attempt_timeout)
         tasks = tasks_of(request)
         refuse_tasks(tasks, caller)
         splits = splits_of(tasks, request)
@@ -343,6 +343,7 @@ def model_of(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, note
         request.time_limit,
         request.token_limit,
         request.max_samples or max(DEFAULT_SAMPLES, 2 * (request.max_connections or 0)),
+        request.attempt_timeout,
     )
     return CalledModel(caller, limiter(caller, request.max_connections), portal, limits, notes)
 

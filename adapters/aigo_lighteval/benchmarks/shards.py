@@ -59,7 +59,7 @@ def run(
     refuse_options(request)
     learn_environment()
     with stdout_for_people():
-        caller = make_caller(request.model)
+        caller = make_caller(request.model, attempt_timeout=request.attempt_timeout)
         tasks = tasks_of(request)
         refuse_tasks(tasks, caller)
         pipelines = _pipelines(tasks, request)

@@ -66,6 +66,8 @@ class Backend:
     tells_likelihoods: bool = False
     takes_length: bool = True
     """Whether a document's length limit reaches the model as it is."""
+    takes_timeout: bool = False
+    """Whether its configuration has a `timeout` for a call, in seconds."""
     hides_failures: bool = False
     """Whether a failed call looks like an empty answer."""
 
@@ -132,6 +134,7 @@ BACKENDS: Mapping[str, Backend] = {
             batch="concurrent_requests",
             default_batch=10,
             takes_length=False,
+            takes_timeout=True,
             hides_failures=True,
         ),
         # It reads the length and the stop sequences of its configuration, and not those of documents.
@@ -144,6 +147,7 @@ BACKENDS: Mapping[str, Backend] = {
             batch="parallel_calls_count",
             default_batch=10,
             takes_length=False,
+            takes_timeout=True,
         ),
         # Likelihoods of both use a field that documents no longer have.
         Backend(

@@ -70,10 +70,10 @@ class BackendCaller:
         UsageError: the model string is not valid, or packages are missing.
     """
 
-    def __init__(self, asked: BackendModel):
+    def __init__(self, asked: BackendModel, attempt_timeout: int | None = None):
         self.asked = asked
         self.name = asked.name
-        self._prepared = prepare(asked)
+        self._prepared = prepare(asked, attempt_timeout)
         self._loaded: Loaded | None = None
         # While one batch is worked on, the next one gathers.
         self.max_concurrent = 2 * self._prepared.batch_size

@@ -228,7 +228,9 @@ PROVIDERS: Mapping[str, Provider] = {
 Any other server is `openai-api/<name>/<model>`."""
 
 
-def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) -> Caller:
+def make_caller(
+    name: str | None, arguments: Mapping[str, Any] | None = None, *, attempt_timeout: int | None = None
+) -> Caller:
     """A model by what a user calls it.
 
     Args:
@@ -237,6 +239,7 @@ def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) ->
             protocol, each with its settings (see `generation`), or a model of a backend of lighteval (see
             `backends`), which is not loaded yet.
         arguments: `base_url` and `api_key`, in place of the environment's.
+        attempt_timeout: seconds that one call of a backend may take; whoever calls other models limits them.
 
     Raises:
         UsageError: there is no such model, or it cannot be reached from here.
@@ -253,7 +256,7 @@ def make_caller(name: str | None, arguments: Mapping[str, Any] | None = None) ->
         _refuse(name, options)
         from aigo_lighteval.models.batches import BackendCaller
 
-        return BackendCaller(backend)
+        return BackendCaller(backend, attempt_timeout)
     named = named_model(name)
     settings = server_options(named)
     provider, _, rest = named.name.partition("/")

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,12 @@ class Loaded(Prepared):
         return bool(self.model.prompt_manager.use_chat_template)
 
 
-def prepare(model: BackendModel) -> Prepared:
+def prepare(model: BackendModel, attempt_timeout: int | None = None) -> Prepared:
     """Check a backend's model string; lighteval is imported, and nothing loaded.
+
+    Args:
+        model: the model string.
+        attempt_timeout: seconds that one call may take, of a backend that can limit that.
 
     Raises:
         UsageError: a setting is wrong, a package or the model's folder is missing.
@@ -59,7 +63,7 @@ def prepare(model: BackendModel) -> Prepared:
     check_packages(model)
     prepare_imports()
     backend = model.backend
-    config, max_tokens = _config(model, importlib.import_module(backend.module))
+    config, max_tokens = _config(_limited(model, attempt_timeout), importlib.import_module(backend.module))
     batch = getattr(config, backend.batch) if backend.batch is not None else backend.default_batch
     generation = {
         key: value
@@ -67,6 +71,19 @@ def prepare(model: BackendModel) -> Prepared:
         if value is not None and key != "max_new_tokens"
     }
     return Prepared(model, config, max(1, int(batch)), max_tokens, generation)
+
+
+def _limited(model: BackendModel, attempt_timeout: int | None) -> BackendModel:
+    """Return the model with the time limit as the setting that its class has for it."""
+    if attempt_timeout is None or "timeout" in model.settings:
+        return model
+    if not model.backend.takes_timeout:
+        raise UsageError(
+            f"--attempt-timeout: the class of lighteval behind {model.name!r} has no time limit for a call;"
+            " --time-limit limits a sample",
+            code=Code.OPTIONS_APART,
+        )
+    return replace(model, settings={**model.settings, "timeout": str(attempt_timeout)})
 
 
 def load(prepared: Prepared) -> Loaded:

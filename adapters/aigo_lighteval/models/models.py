@@ -25,13 +25,13 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine.protocol import Retry
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, Call
+from aigo_bridge.execution.journal import ASKER, Call, asked_for
 from aigo_bridge.execution.progress import ATTEMPTS, wait_after
 from aigo_bridge.models.connections import (
     Exchange,
     MLTask,
 )
-from aigo_bridge.models.gate import passing, paused
+from aigo_bridge.models.gate import passing, paused, waiting
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import redact
@@ -255,6 +255,10 @@ RETRIES: ContextVar[Callable[[Retry], None] | None] = ContextVar("retries", defa
 """Who is told of calls that will be made again; `None`: nobody."""
 
 
+ATTEMPT_SECONDS: ContextVar[int | None] = ContextVar("attempt_seconds", default=None)
+"""Seconds that one attempt at a call may take; `None`: as long as the model's client waits."""
+
+
 _Called = tuple[Any, ModelResponse, tuple[int, int] | None, Exchange]
 """What a call gives its caller, and what is kept of it: response, tokens, raw exchange."""
 
@@ -347,7 +351,8 @@ class HostedModel:
             started = steady_time()
             try:
                 async with passing(self.name, _own_limit(self._caller)):
-                    result, response, tokens, exchange = await call(request)
+                    with waiting(self.name, asked_for()):
+                        result, response, tokens, exchange = await self._in_time(call(request))
             except AttemptError as failed:
                 paused(self.name, failed.retry_after)
                 is_last = not failed.is_transient or attempt == ATTEMPTS
@@ -373,6 +378,15 @@ class HostedModel:
                 self._limiter.release()
             await anyio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
+
+    async def _in_time(self, attempt: Awaitable[_Called]) -> _Called:
+        seconds = ATTEMPT_SECONDS.get()
+        if seconds is None:
+            return await attempt
+        with anyio.move_on_after(seconds):
+            return await attempt
+        message = f"model {self.name!r}: no answer within {seconds} s (--attempt-timeout)"
+        raise AttemptError(SampleError(message, stage=self._stage, kind="ModelError"), is_transient=True)
 
 
 async def _take_place(limiter: anyio.CapacityLimiter) -> None:

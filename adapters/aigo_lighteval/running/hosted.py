@@ -50,7 +50,7 @@ from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.templates import SampleTemplate
 from aigo_lighteval.documents.turns import storable
 from aigo_lighteval.models.calling import SAMPLE_ROW
-from aigo_lighteval.models.models import RETRIES, HostedModel, Models, Recording
+from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, HostedModel, Models, Recording
 from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json
 
 
@@ -154,6 +154,7 @@ class TaskRun:
     portal: BlockingPortal
     progress: ProgressCounter
     max_samples: int = DEFAULT_SAMPLES
+    attempt_timeout: int | None = None
     time_limit: int | None = None
     token_limit: int | None = None
     finished: Mapping[Trial, tuple[Json, Json]] = field(default_factory=dict)
@@ -217,6 +218,7 @@ class TaskRun:
         remaining = iter(trials)
         tolerance = self.progress.tolerance
         RETRIES.set(self.progress.retrying)
+        ATTEMPT_SECONDS.set(self.attempt_timeout)
 
         async def worker() -> None:
             for trial in remaining:

@@ -113,7 +113,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
 
 def _shared_caller(settings: RunSettings, name: str, arguments: Mapping[str, Any]) -> SharedCaller:
     """A model with its places, which all jobs share."""
-    caller = make_caller(name, arguments)
+    caller = make_caller(name, arguments, attempt_timeout=settings.attempt_timeout)
     return caller, limiter(caller, settings.max_connections)
 
 
@@ -197,6 +197,7 @@ def _run_one(
             portal=portal,
             progress=progress,
             max_samples=settings.max_samples or _samples_in_flight(work, settings),
+            attempt_timeout=settings.attempt_timeout,
             time_limit=settings.time_limit,
             token_limit=settings.token_limit,
             finished=work.start.finished or {},

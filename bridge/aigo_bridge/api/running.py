@@ -112,6 +112,7 @@ def run(
     allow_approximate: bool = False,
     max_connections: int | None = None,
     max_samples: int | None = None,
+    attempt_timeout: int | None = None,
     time_limit: int | None = None,
     token_limit: int | None = None,
     cost_limit: float | None = None,
@@ -152,6 +153,8 @@ def run(
             `Outcome.gaps`.
         max_connections: model calls at a time, at least 1; `None` leaves it to the engine.
         max_samples: samples in flight at a time, at least 1; `None` leaves it to the engine.
+        attempt_timeout: seconds that one attempt at a model call may take, at least 1; the call is then made
+            again, as after a server error.
         time_limit: seconds that one sample may take, at least 1; its scorers have half of that again.
         token_limit: tokens that one sample may use, at least 1.
         cost_limit: cost that one sample may incur, in the currency of the engine's price table.
@@ -182,6 +185,7 @@ def run(
     limits: dict[str, Any] = {
         "max_connections": max_connections,
         "max_samples": max_samples,
+        "attempt_timeout": attempt_timeout,
         "time_limit": time_limit,
         "token_limit": token_limit,
     }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from aigo_bridge.cli.terminal import colour_of, is_quiet, is_verbose, name_of, one_line
 from aigo_bridge.engine.protocol import Progress, Retry, Totals
 from aigo_bridge.errors import error_kind
+from aigo_bridge.models.gate import waiting_calls
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -27,6 +28,10 @@ INTERVAL = 10.0
 STALL = 60.0
 """Seconds without a finished sample after which is said how to stop and to go on; said again after twice the
 time, and so on."""
+
+CALL_WAIT = 25.0
+"""Seconds without an answer to a model call after which the call is named; named again after twice the time,
+and so on."""
 
 ALL_FAILED = 5
 """Samples after which is said that all of them failed with the same error."""
@@ -84,6 +89,7 @@ class Monitor:
         """Calls that will be made again, with the time of that."""
         self._counted_at = self._retried_at = self._repeated_at = self._moved_at = clock()
         self._stall = STALL
+        self._call_wait = CALL_WAIT
         self._said_all_failed = False
 
     def report(self, state: Progress) -> None:
@@ -108,6 +114,7 @@ class Monitor:
             if now - self._repeated_at >= INTERVAL:
                 self._repeated_at = now
                 self._tell_repeated()
+            self._tell_waiting()
             state = self._state
             if state is not None and state.done < state.total and now - self._moved_at >= self._stall:
                 self._stalled(state, now)
@@ -192,6 +199,20 @@ class Monitor:
             so_far = totals_line(state.totals) if self._totals else ""
             more = f"; {so_far}" if so_far else ""
             self._write(f"{state.done}/{state.total} {counted(state)}{failed}{more}", None)
+
+    def _tell_waiting(self) -> None:
+        calls = waiting_calls()
+        if not calls or calls[0].seconds < self._call_wait:
+            return
+        call = calls[0]
+        self._call_wait = 2 * call.seconds
+        sample = "" if call.sample is None else f", sample {one_line(call.sample)}"
+        number = f" (and {len(calls) - 1} more)" if len(calls) > 1 else ""
+        self._write(
+            f"waiting {call.seconds:.0f} s for an answer of {one_line(call.model)}{sample}{number};"
+            " --attempt-timeout SECONDS limits each attempt at a model call",
+            "yellow",
+        )
 
     def _stalled(self, state: Progress, now: float) -> None:
         self._stall *= 2

@@ -60,7 +60,7 @@ PANELS = {
     "Output": ("out", "report", "as_json", "progress"),
     "Engine": ("engine", "max_connections", "max_samples"),
     "Resume and replay": ("resume", "cache", "record", "replay"),
-    "Limits": ("fail_on_error", "time_limit", "token_limit", "cost_limit"),
+    "Limits": ("fail_on_error", "attempt_timeout", "time_limit", "token_limit", "cost_limit"),
     "Security": ("root", "network", "allow_url", "allow_file", "env", "snippets", "allow"),
     "Distributed": (
         "shard",
@@ -251,6 +251,16 @@ class RunOptions(ClusterOptions):
         ),
     ] = None
     max_samples: SamplesAtATimeOption = None
+    attempt_timeout: Annotated[
+        int | None,
+        typer.Option(
+            "--attempt-timeout",
+            min=1,
+            metavar="SECONDS",
+            help="Time limit of one attempt at a model call. The call is then made again, as after a server "
+            "error.",
+        ),
+    ] = None
     time_limit: Annotated[
         int | None,
         typer.Option(

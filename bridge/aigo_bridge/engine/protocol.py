@@ -146,6 +146,9 @@ class RunSettings:
     """Concurrent model calls; `None` leaves it to the engine."""
     max_samples: int | None = None
     """Samples in flight at a time; `None` leaves it to the engine."""
+    attempt_timeout: int | None = None
+    """Seconds that one attempt at a model call may take before it counts as failed, and is made again; `None`
+    leaves it to the model's client."""
     time_limit: int | None = None
     """Seconds that one sample may take; `None` means no limit."""
     token_limit: int | None = None

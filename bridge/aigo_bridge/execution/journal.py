@@ -170,6 +170,7 @@ class Asker:
         self, journal: Journal | None, tape: TrialTape | None, sample_id: str | int, trial: int, who: str
     ):
         self._journal = journal
+        self.sample_id = str(sample_id)
         self._trial = _trial(sample_id, trial)
         self._who = who
         self._times: Counter[str] = Counter()
@@ -220,6 +221,12 @@ ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 """The call that is being made, for those who make it."""
+
+
+def asked_for() -> str | None:
+    """Return the id of the sample for which a model is asked; `None` outside of a run."""
+    asker = ASKER.get()
+    return None if asker is None else asker.sample_id
 
 
 @contextlib.contextmanager

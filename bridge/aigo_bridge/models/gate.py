@@ -10,9 +10,44 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from aigo_bridge.models.connections.connection import shared_pace
+
+
+@dataclass(frozen=True)
+class WaitingCall:
+    """A model call whose answer has not arrived."""
+
+    model: str
+    sample: str | None
+    """Id of the sample that it is made for; `None`: not known."""
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been waiting."""
+        return time.monotonic() - self.started
+
+
+_WAITING: dict[int, WaitingCall] = {}
+
+
+@contextmanager
+def waiting(model: str, sample: str | None = None) -> Iterator[None]:
+    """List a model call among those that wait for an answer, in this block."""
+    call = WaitingCall(model, sample)
+    _WAITING[id(call)] = call
+    try:
+        yield
+    finally:
+        del _WAITING[id(call)]
+
+
+def waiting_calls() -> list[WaitingCall]:
+    """Return the model calls of this process that wait for an answer, the longest first."""
+    return sorted(_WAITING.values(), key=lambda call: call.started)
 
 
 class Gate(Protocol):

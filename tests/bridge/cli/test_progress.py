@@ -10,6 +10,7 @@ import pytest
 from aigo_bridge.cli.progress import Display, Monitor, progress, totals_line
 from aigo_bridge.cli.terminal import set_verbosity
 from aigo_bridge.engine.protocol import Progress, Retry, Totals
+from aigo_bridge.models.gate import WaitingCall, waiting
 
 
 @dataclass
@@ -234,3 +235,25 @@ def test_who_wants_quiet_has_no_progress() -> None:
             assert report is not None
     finally:
         set_verbosity(quiet=False)
+
+
+def test_a_call_that_waits_is_named_again_after_twice_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(WaitingCall, "seconds", property(lambda _: now[0]))
+    watched = Watched()
+    watched.monitor.report(START)
+    with waiting("openai-api/local/m", "q\x1b3"):
+        now[0] += 24
+        assert watched.tick(1) == []
+        now[0] += 1
+        (line,) = watched.tick(1)
+        assert line == (
+            "waiting 25 s for an answer of openai-api/local/m, sample q\\x1b3;"
+            " --attempt-timeout SECONDS limits each attempt at a model call"
+        )
+        now[0] += 24
+        assert watched.tick(1) == []
+        with waiting("m"):
+            now[0] += 1
+            (line,) = watched.tick(1)
+            assert "(and 1 more)" in line

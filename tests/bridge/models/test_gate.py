@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import time
 
-from aigo_bridge.models.gate import Places, gated, pace, passing, paused
+import pytest
+
+from aigo_bridge.models.gate import Places, gated, pace, passing, paused, waiting, waiting_calls
 
 
 def test_as_many_calls_at_a_time_as_there_are_places() -> None:
@@ -84,3 +86,18 @@ def test_calls_go_through_the_gate_and_without_one_through_nothing() -> None:
     with gated(gate):
         assert asyncio.run(call()) == 7.0
     assert gate.told == [("enter", "m", 4), ("pause", "m", 2.0), ("leave", "m", "place")]
+
+
+def test_calls_that_wait_are_listed_the_longest_first() -> None:
+    assert waiting_calls() == []
+    with waiting("m", "s1"):
+        with waiting("n"):
+            assert [(call.model, call.sample) for call in waiting_calls()] == [("m", "s1"), ("n", None)]
+        assert [call.model for call in waiting_calls()] == ["m"]
+    assert waiting_calls() == []
+
+
+def test_a_call_that_fails_does_not_wait_any_more() -> None:
+    with pytest.raises(ZeroDivisionError), waiting("m"):
+        raise ZeroDivisionError
+    assert waiting_calls() == []

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LOCK = ".cluster.lock"
 
-_SETTINGS = ("max_connections", "max_samples", "time_limit", "token_limit", "cost_limit")
+_SETTINGS = ("max_connections", "max_samples", "attempt_timeout", "time_limit", "token_limit", "cost_limit")
 
 
 def run_on_ray(options: RunOptions) -> ExitCode:

@@ -647,3 +647,17 @@ def test_a_local_model_runs_without_a_network(
     assert "1 of 1 samples scored" in done.stdout
     assert "warning" not in done.stderr.lower()
     assert not list((tmp_path / "home").rglob("lighteval")) if (tmp_path / "home").exists() else True
+
+
+def test_a_time_limit_of_a_call_is_the_setting_of_the_backend_or_refused() -> None:
+    from aigo_lighteval.models.loading import prepare  # loads lighteval
+
+    def prepared(name: str) -> Any:
+        model = backend_model(name)
+        assert model is not None
+        return prepare(model, 5).config
+
+    assert prepared("inference-providers/org/m,provider=nebius").timeout == 5
+    assert prepared("inference-providers/org/m,provider=nebius,timeout=7").timeout == 7
+    with pytest.raises(UsageError, match=r"--attempt-timeout: .*'inference-endpoint/m' has no time limit"):
+        prepared("inference-endpoint/m")
