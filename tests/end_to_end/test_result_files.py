@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +258,43 @@ def test_a_fault_while_names_are_looked_for_costs_no_result(
     names = sorted(path.name for path in (folder / "out").glob("*.tasklog.json"))
     assert len(names) == 2
     assert names[0] == "t.tasklog.json"
+
+
+OTHER = '    - {type: string_equals, ground_truth: "no"}\n'
+
+
+def _rescore(aigo: Run, verb: str, engine: str) -> str:
+    options = ("--engine", engine, "--out", "out")
+    if verb == "score":
+        finished = aigo("score", "task.yaml", "out/t.tasklog.json", *options)
+    else:
+        reused = () if verb == "run" else ("--cache", "reuse")
+        finished = aigo("run", "task.yaml", "--model", "scripted/a.jsonl", *reused, *options)
+    assert finished.code == 0, finished.err
+    return finished.out + finished.err
+
+
+@ENGINES
+@pytest.mark.parametrize("verb", ["score", "run --cache reuse", "run"])
+def test_other_scorers_keep_the_earlier_evidence(aigo: Run, folder: Path, engine: str, verb: str) -> None:
+    aigo("run", "task.yaml", "--model", "scripted/a.jsonl", "--engine", engine)
+    before = (folder / "out/t.tasklog.json").read_bytes()
+    (folder / "task.yaml").write_text(TASK.replace('"yes"', '"no"'))
+    shown = _rescore(aigo, verb, engine)
+    assert (folder / "out/t.tasklog.json").read_bytes() == before
+    plain, other = sorted(results(folder).items())
+    assert (plain, other[1]) == (("t", 1.0), 0.0)
+    assert re.fullmatch(r"t@[0-9a-f]{8}", other[0])
+    assert f"{other[0]}.tasklog.json" in shown
+    _rescore(aigo, verb, engine)
+    assert list(results(folder)) == ["t", other[0]], "the same scorers again replace their own result"
+    assert len(list((folder / "out").glob("*.provenance.json"))) == 2
+
+
+def test_scorers_that_are_changed_back_are_the_first_result_again(aigo: Run, folder: Path) -> None:
+    aigo("run", "task.yaml", "--model", "scripted/a.jsonl")
+    (folder / "task.yaml").write_text(TASK + OTHER)
+    _rescore(aigo, "run --cache reuse", "inspect")
+    (folder / "task.yaml").write_text(TASK)
+    assert "evidence    out/t.tasklog.json" in _rescore(aigo, "run --cache reuse", "inspect")
+    assert len(results(folder)) == 2

@@ -5,12 +5,12 @@
 | `<key>.tasklog.json` | the first run of the task in the folder, and of whoever runs the same again |
 | `<key>@<model>.tasklog.json` | a run with another model |
 | `<key>@<engine>.tasklog.json` | a run on another engine |
-| `<key>@<8 digits>.tasklog.json` | a run with other config, judges or `--dataset`, in digits |
+| `<key>@<8 digits>.tasklog.json` | a run with other scorers, config, judges or `--dataset`, in digits |
 | `<key>@<model>@<8 digits>.tasklog.json` | both |
 
-The same is: task, evaluated model, engine, other models, config and the files that were named as data sets.
-How many samples or trials are run, and what has been written into the task or its rows since, makes no other
-run: it is repeated, and its result replaced.
+The same is: task, evaluated model, engine, other models, config, scorers and the files named as data
+sets. The number of samples or trials, and other changes of the task or its rows, make no other run: it is
+repeated, and its result replaced.
 """
 
 from __future__ import annotations
@@ -52,12 +52,15 @@ class RunIdentity:
     """Data set key → file, for those that were named."""
     engine: str | None = None
     """That asked the model; `None`: unknown, and equal to any."""
+    scorers: str = ""
+    """Digest of the scorers: the same answers with other scorers are another result."""
 
     def has_same_settings(self, run: RunIdentity) -> bool:
         """Whether two runs differ in nothing but what they evaluate."""
         return (
             self.task == run.task
             and dict(self.config) == dict(run.config)
+            and self.scorers == run.scorers
             and _equal(self.others, run.others)
             and _equal(self.datasets, run.datasets)
         )
@@ -73,9 +76,8 @@ class RunIdentity:
     @property
     def digits(self) -> str:
         """The settings in eight digits."""
-        return sha256_of([self.task, dict(self.config), dict(self.others or {}), dict(self.datasets or {})])[
-            :8
-        ]
+        names = dict(self.others or {}), dict(self.datasets or {})
+        return sha256_of([self.task, dict(self.config), *names, self.scorers])[:8]
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,13 @@ def identity_of(specification: TaskResultSpecification, models: Names, datasets:
         models,
         datasets,
         getattr(specification.evaluated_entity, "adapter_id", None),
+        _scorers_digest(specification),
     )
+
+
+def _scorers_digest(specification: TaskResultSpecification) -> str:
+    definition = specification.task.definition.model_dump(mode="json", exclude_none=True)
+    return sha256_of(definition.get("scorers") or [])
 
 
 def _entity_name(entity: StoredModel | StoredDataset | None) -> str | None:
