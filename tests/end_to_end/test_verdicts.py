@@ -175,7 +175,7 @@ def test_answers_are_not_compared_with_the_recording_of_another_task(aigo: Run, 
     aigo("run", "towns.yaml", "--model", f"scripted/{TASK}/answers.jsonl", "--out", "towns")
     finished = aigo("verify", "towns/towns.tasklog.json", "--recording", cassette)
     assert finished.code == 3
-    assert "has no run of this task; it has 'capitals'" in finished.out
+    assert "lacks a run of this task; its runs are of 'capitals'" in finished.out
 
 
 @pytest.mark.parametrize("verb", ["verify", "show"])

@@ -14,7 +14,7 @@ from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.result_files import LoggedRun
 
 F = TypeVar("F")
-"""What an adapter takes over of an earlier run: its finished trials, in a form of its own."""
+"""Finished trials of an earlier run, in the form of an adapter."""
 
 _MOST_CHANGES = 5
 """Changes of a task that are named."""
@@ -22,7 +22,7 @@ _MOST_CHANGES = 5
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """What the head of one of our native logs says."""
+    """The head of one of our native logs."""
 
     path: Path
     plan: Mapping[str, Any]
@@ -33,12 +33,12 @@ class EarlierRun:
     limits: tuple[Any, ...]
     """Limits on each sample: seconds, tokens, cost."""
     datasets: Mapping[str, str] = field(default_factory=dict)
-    """Data set key → file, for those that were named."""
+    """Dataset key → file given for it."""
     times: tuple[float, float] = (0.0, 0.0)
     """When it began and ended, in Unix seconds."""
 
     def logged(self) -> LoggedRun:
-        """The same for whoever names results."""
+        """Return the facts that decide the name of a result."""
         names = {key: name for key, name in self.models.items() if key and name is not None}
         task = str((self.plan.get("task") or {}).get("key"))
         return LoggedRun(self.path, task, self.times, names, self.datasets)
@@ -50,15 +50,15 @@ Count = Callable[[EarlierRun, TaskPlan], int]
 
 @dataclass(frozen=True)
 class EarlierLogs(Generic[F]):
-    """What an adapter knows of its logs."""
+    """Functions of an adapter that read its logs."""
 
     runs: Callable[[Path], Sequence[EarlierRun]]
     """Our runs in a folder, the newest first."""
     count: Count
-    """Finished trials of a run: solved, and scored by every scorer. Raises `EvidenceError` where that cannot
-    be read."""
+    """Finished trials of a run: solved, and scored by every scorer. Raises `EvidenceError` if the log
+    cannot be read."""
     finished: Callable[[EarlierRun, TaskPlan], tuple[F, int]]
-    """These trials, and how many they are. Raises `EvidenceError` where they cannot be taken over."""
+    """These trials and their number. Raises `EvidenceError` if they cannot be taken over."""
 
 
 def restart_reason(
@@ -66,7 +66,7 @@ def restart_reason(
 ) -> str | None:
     """Return why the newest run of a task cannot be resumed, and what starting again costs.
 
-    `None`: there is no earlier run of this task.
+    `None`: this task has not been run before.
     """
     run = next((run for run in runs if _task_of(run.plan) == _task_of(plan.header())), None)
     if run is None:
@@ -86,7 +86,7 @@ def restart_reason(
 
 
 def _task_of(header: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The task of a plan, whatever it contains."""
+    """The key of the task of a plan, also if the task has changed."""
     specification = header.get("specification") or {}
     names = [specification.get(name) for name in ("evaluation", "key", "run")]
     return (header["task"].get("key"), *names, header.get("shard"))

@@ -1,4 +1,4 @@
-"""The differences between a task as it is now and the plan that a log carries."""
+"""Differences between the current task and the plan that a log carries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LONGEST = 60
 
 
 def plan_differences(task_plan: TaskPlan, logged: LoggedPlan) -> Iterator[str]:
-    """Yield each place in which a task as it is now differs from the plan in a log, with both values."""
+    """Yield each place in which the current task differs from the plan in a log, with both values."""
     content: Any = deciding_content(
         task_plan.document, task_plan.config, task_plan.dataset, task_plan.num_trials
     )
     outline: Any = task_plan.outline.to_json()
     if has_mask(logged.content):
-        # The log was written without secrets; what is secret here is so there.
+        # The log was written without secrets, so secrets of this machine are removed here as well.
         learn_environment()
         content = redact_value(content)
     yield from _unequal(orjson.loads(orjson.dumps(content)), logged.content, ())

@@ -1,4 +1,4 @@
-"""Whether the answers of the evaluated model in a result are those of a recording that the auditor names.
+"""Compare the answers of the evaluated model in a result with a recording that the auditor names.
 
 Every text of the assistant in a trial must be a reply that was recorded in that trial, or a text of one of
 its requests (an example in a prompt, an earlier turn). The last one must be a reply.
@@ -44,7 +44,7 @@ class _Recording:
     trials: dict[tuple[str, Any, Any], _RecordedTrial] = field(default_factory=dict)
 
     def tasks(self, frame: TaskResultLog, record: Mapping[str, Any] | None) -> list[str]:
-        """The plans that a result may be of: those with its digest, else those with the key of its task."""
+        """The plans that a result may be of: with its digest, or else with the key of its task."""
         planned = {} if record is None else record.get("plan")
         digest = planned.get("sha256") if isinstance(planned, Mapping) else None
         same = [name for name, recorded in self.digests.items() if recorded == digest]
@@ -60,8 +60,8 @@ def check_answers(
     Args:
         reader: of the result.
         frame: the result without its samples.
-        recording: a cassette; `None`: there is none.
-        record: the provenance; `None`: there is none.
+        recording: a cassette; `None`: not given.
+        record: the provenance; `None`: not given.
     """
     if recording is None:
         return level("answers", [], unchecked=NO_RECORDING)
@@ -72,7 +72,9 @@ def check_answers(
     tasks = recorded.tasks(frame, record)
     if not tasks:
         names = ", ".join(map(repr, recorded.digests)) or "nothing"
-        return level("answers", [], unchecked=f"{recording.name} has no run of this task; it has {names}")
+        return level(
+            "answers", [], unchecked=f"{recording.name} lacks a run of this task; its runs are of {names}"
+        )
     if _has_postprocessor(frame):
         return level("answers", [], unchecked="a post-processor makes the samples of this task")
     return _compared(reader, recorded, tasks, recording.name, is_code=_has_code(frame))
@@ -150,7 +152,7 @@ def _compared(
     notes = [f"answers of {num_answers} trials are in {file}"]
     reasons = [f"{count} {reason}" for reason, count in unchecked.items()]
     if not num_answers and not findings and not reasons:
-        reasons = ["the result has no answers of a model"]
+        reasons = ["the result lacks answers of a model"]
     intact = notes if num_answers else []
     return level("answers", findings, notes=notes, unchecked="; ".join(reasons) or None, intact=intact)
 
@@ -158,7 +160,7 @@ def _compared(
 def _trial(
     recorded: _Recording, tasks: Sequence[str], part: SamplePart, trial: Json
 ) -> _RecordedTrial | None:
-    """The calls of a trial; of a repeated task those of its run."""
+    """The calls of a trial, in a repeated task the calls of its run."""
     sample = trial.get("sample_id", part.value.get("sample_id"))
     own = [name for name in tasks if part.run is None or name.endswith(f"#{part.run + 1}")]
     places = [(name, sample, trial.get("index", 0)) for name in own]
@@ -181,5 +183,5 @@ def _answers(trial: Json) -> Iterator[str]:
 def _finding(part: SamplePart, number: int, text: str, file: str) -> Finding:
     shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
     sample = json.dumps(part.value.get("sample_id"), ensure_ascii=False, default=str)
-    message = f"the result has the answer {shown!r}, which was not recorded for this trial"
+    message = f"the answer {shown!r} was not recorded for this trial"
     return Finding(message, (*part.path, "trials", number, "solver"), sample, field="solver", file=file)

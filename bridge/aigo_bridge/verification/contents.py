@@ -46,7 +46,7 @@ def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[F
 
 
 def unaltered_samples(texts: ResultTexts, record: Mapping[str, Any]) -> int:
-    """Return the number of samples that are as they were written."""
+    """Return the number of samples that were not altered."""
     stored = Counter(record["result"]["leaves"])
     leaves = Counter(leaf_digest(sample.text).hex() for sample in texts.samples)
     return (stored & leaves).total()
@@ -202,7 +202,7 @@ def compare_task(
         texts: the result.
         own: the user's own task.
         engine: its name, as the result has it.
-        record: the provenance; `None`: there is none.
+        record: the provenance; `None`: not given.
     """
     plan = own.plan
     specification = texts.frame.get("specification")

@@ -35,9 +35,9 @@ class Signer:
         """Why a signature that is asked for is not among attestations; `None`: each is."""
         are_bundles = [is_bundle(document) for document in documents]
         if self.key is not None and False not in are_bundles:
-            return "there is no attestation that a key has signed, and --key asks for one"
+            return "an attestation signed by a key was not found, and --key asks for one"
         if self.identity is not None and True not in are_bundles:
-            return "there is no attestation that an identity has signed, and --identity asks for one"
+            return "an attestation signed by an identity was not found, and --identity asks for one"
         return None
 
     def missing(self, document: Any) -> str | None:
