@@ -84,9 +84,8 @@ def verify(
         SpecError: the task cannot be planned.
         DatasetError: its rows cannot be used.
     """
-    from aigo_bridge.verification.materials import Materials
+    from aigo_bridge.verification.materials import Materials, identity_of
     from aigo_bridge.verification.opening import verify_any
-    from aigo_bridge.verification.signers import identity_of
 
     def path(file: StrPath | None) -> Path | None:
         return None if file is None else Path(file)

@@ -19,8 +19,7 @@ from aigo_bridge.evaluation.writing import WrittenRun
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportReport
 from aigo_bridge.jsonl_spec import is_record_file
-from aigo_bridge.plan.differences import plan_differences
-from aigo_bridge.plan.logged_plan import LoggedPlan
+from aigo_bridge.plan.logged_plan import LoggedPlan, plan_differences
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.reading import read
 from aigo_bridge.reading.locating import find_task

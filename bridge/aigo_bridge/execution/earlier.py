@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.plan.differences import plan_differences
-from aigo_bridge.plan.logged_plan import logged_plan
+from aigo_bridge.plan.logged_plan import logged_plan, plan_differences
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.result_files import LoggedRun
 

@@ -6,14 +6,15 @@ of its document, which goes into the evidence as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast, get_args
 
+import orjson
 from pydantic import TypeAdapter
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError
+from aigo_bridge.errors import EvidenceError, dotted
 from aigo_bridge.plan.outline import (
     EntityType,
     Outline,
@@ -33,7 +34,7 @@ from aigo_bridge.plan.plan import (
     deciding_content,
 )
 from aigo_bridge.plan.shards import ShardRows
-from aigo_bridge.redaction.secrets import MASK
+from aigo_bridge.redaction.secrets import MASK, learn_environment, redact_value
 
 _SPECIFICATION: TypeAdapter[Specification | None] = TypeAdapter(Specification | None)
 _DATASET: TypeAdapter[PlannedDataset | None] = TypeAdapter(PlannedDataset | None)
@@ -236,3 +237,46 @@ def _check_depth(value: Any) -> None:
     raise EvidenceError(
         f"the log's plan is damaged: it is nested more than {_DEEPEST} levels deep", code=Code.DAMAGED_LOG
     )
+
+
+# Compared with the current task
+
+_LONGEST = 60
+"""Characters of a value that is shown."""
+
+
+def plan_differences(task_plan: TaskPlan, logged: LoggedPlan) -> Iterator[str]:
+    """Yield each place in which the current task differs from the plan in a log, with both values."""
+    content: Any = deciding_content(
+        task_plan.document, task_plan.config, task_plan.dataset, task_plan.num_trials
+    )
+    outline: Any = task_plan.outline.to_json()
+    if has_mask(logged.content):
+        # The log was written without secrets, so secrets of this machine are removed here as well.
+        learn_environment()
+        content = redact_value(content)
+    yield from _unequal(orjson.loads(orjson.dumps(content)), logged.content, ())
+    yield from _unequal(outline, logged.outline.to_json(), ("outline",))
+
+
+def _unequal(task: Any, logged: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    """Where two plans differ, each with both values."""
+    if isinstance(task, Mapping) and isinstance(logged, Mapping):
+        for name in dict.fromkeys([*task, *logged]):
+            if name in task and name in logged:
+                yield from _unequal(task[name], logged[name], (*path, name))
+            else:
+                yield f"{dotted((*path, name))} is only in the {'task' if name in task else 'log'}"
+        return
+    if isinstance(task, list) and isinstance(logged, list | tuple) and len(task) == len(logged):
+        for number, pair in enumerate(zip(task, logged, strict=True)):
+            yield from _unequal(*pair, (*path, number))
+        return
+    if task != logged or isinstance(task, bool) is not isinstance(logged, bool):
+        where = "the rows" if path == ("dataset", "digest") else dotted(path)
+        yield f"{where}: the task has {_short(task)}, the log {_short(logged)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

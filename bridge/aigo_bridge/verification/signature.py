@@ -26,8 +26,8 @@ from aigo_bridge.provenance.texts import ResultTexts
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.verification.disclosures import sample_facts
 from aigo_bridge.verification.levels import Finding, Level, Verification, level
+from aigo_bridge.verification.materials import Signer
 from aigo_bridge.verification.numbers import same
-from aigo_bridge.verification.signers import Signer
 
 
 def check_signature(

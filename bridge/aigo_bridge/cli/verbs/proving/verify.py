@@ -113,9 +113,8 @@ def verify(
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.levels import show_verification
     from aigo_bridge.cli.options import pairs
-    from aigo_bridge.verification.materials import Materials
+    from aigo_bridge.verification.materials import Materials, identity_of
     from aigo_bridge.verification.opening import verify_any
-    from aigo_bridge.verification.signers import identity_of
 
     with reported():
         choose_confinement(snippets, allow)
