@@ -70,7 +70,7 @@ _SHOWN = 3
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?P<key>\s*+:)?|["{}\[\]]', re.DOTALL)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LM_EVAL_METRIC = re.compile(rb'"[^",\s]+,[^",\s]+"\s*:')
+_LM_EVAL_METRIC = re.compile(rb'"[^",\s]+(?:,[^",\s]+|_stderr)"\s*:')
 _LOG_MEMBERS = frozenset(
     {"eval", "samples", "version", "status", "results", "stats", "plan", "reductions", "config_general"}
 )
@@ -177,9 +177,10 @@ def is_lm_eval_results(head: Head) -> bool:
     names = head.members or []
     if "results" not in names or {"config_general", "eval", "evidence", "policies"} & set(names):
         return False
-    if {"configs", "versions"} <= set(names):
+    if "versions" in names:
+        # Releases before 0.4 have no `configs`.
         return True
-    # Results of many tasks are longer than what is looked at: metrics are named with their filters.
+    # Results of many tasks are longer than the head: metrics have filters in their names, or standard errors.
     return names == ["results"] and not head.whole and _LM_EVAL_METRIC.search(head.data) is not None
 
 

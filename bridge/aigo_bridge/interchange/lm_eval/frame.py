@@ -140,7 +140,12 @@ def _specification(
 
 
 def _shots(header: Header, task: str) -> int:
-    for value in (header.part("n-shot", task), header.config(task).get("num_fewshot")):
+    stated = (
+        header.part("n-shot", task),
+        header.config(task).get("num_fewshot"),
+        header.run_config.get("num_fewshot"),
+    )
+    for value in stated:
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
             return value
     return 0

@@ -79,6 +79,11 @@ class Header:
         return table if isinstance(table, dict) else {}
 
     @property
+    def is_old(self) -> bool:
+        """Whether a release before 0.4 wrote the file, which has no task configurations and no samples."""
+        return "results" in self.content and "configs" not in self.content
+
+    @property
     def tasks(self) -> list[str]:
         """The tasks of the run, in the order of the results; groups, which are averages, are none."""
         configs, results = self._table("configs"), self._table("results")

@@ -37,6 +37,7 @@ from aigo_bridge.text.json_text import dumps
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """What code that reads well-formed samples raises at others."""
+NO_SAMPLES = "metrics only: releases of the harness before 0.4 write no samples"
 _LONGEST_STEM = 150
 """Bytes of a file's name without its suffix."""
 _MANY = 64
@@ -176,6 +177,7 @@ def _write_task(
         damage=tuple(damage),
         loss=loss,
         redacted=redaction.found,
+        notes=(NO_SAMPLES,) if location is None and header.is_old else (),
     ).judged(options.max_loss)
     report.write_loss()
     return keep_provenance(report, ENGINE, [run.results, location], options)
@@ -193,6 +195,8 @@ def _samples(
 ) -> Iterator[bytes]:
     """The documents as JSON, several at a time; damage ends them or leaves out one."""
     where = f"{run.location}: {task}"
+    if location is None and header.is_old:
+        return
     if location is None:
         damage.append(Damage(where, None, "no samples: the harness writes them with --log_samples only"))
         return

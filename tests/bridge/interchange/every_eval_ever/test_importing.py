@@ -312,7 +312,7 @@ def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
     folder = foreign(tmp_path / "in", [instance(0)])
     done = aigo("import", folder, "--out", tmp_path / "out", "--provenance")
     assert done.code == 0, done.err
-    assert "1 samples in 1 trials" in done.out
+    assert "1 sample in 1 trial" in done.out
     assert aigo("import", folder, "--out", tmp_path / "out", "--format", "parquet").code == 2
 
 

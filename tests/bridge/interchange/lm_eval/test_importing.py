@@ -351,3 +351,45 @@ def test_files_of_releases_before_043(tmp_path: Path) -> None:
     code, (report,) = imported(folder, tmp_path / "cut")
     assert code == 3
     assert "the samples are no JSON" in report.damage[0].reason
+
+
+OLD: dict[str, Any] = {
+    "results": {
+        "arc_easy": {"acc": 0.7, "acc_stderr": 0.01, "acc_norm": 0.65, "acc_norm_stderr": 0.02},
+        "wikitext": {"word_perplexity": 12.5, "byte_perplexity": 1.5},
+    },
+    "versions": {"arc_easy": 0, "wikitext": 1},
+    "config": {"model": "gpt2", "model_args": "pretrained=org/m", "num_fewshot": 5, "limit": None},
+}
+
+
+@pytest.mark.parametrize("name", ["results.json", "m-arc.json"])
+@pytest.mark.parametrize("order", [("results", "versions", "config"), ("config", "results", "versions")])
+def test_results_before_04_are_read(name: str, order: tuple[str, ...], aigo: Run, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / name).write_text(json.dumps({part: OLD[part] for part in order}, indent=2))
+    done = aigo("import", "logs", "--out", "out", "--json")
+    assert done.code == 0, done.out + done.err
+    assert [report["samples"] for report in done.json] == [0, 0]
+    arc, wikitext = (json.loads((tmp_path / report["output"]).read_text()) for report in done.json)
+    assert validate_log(tmp_path / done.json[0]["output"]) == []
+    assert (arc["status"], arc["errors"]) == ("success", [])
+    assert [metric["values"] for metric in arc["evidence"]["metrics"]] == [
+        {"acc": 0.7, "acc_stderr": 0.01},
+        {"acc_norm": 0.65, "acc_norm_stderr": 0.02},
+    ]
+    assert arc["specification"]["config"]["num_fewshots"] == 5
+    assert arc["specification"]["evaluated_entity"]["display_name"] == "org/m"
+    assert "model_usage" not in arc["execution"]
+    assert [next(iter(metric["values"])) for metric in wikitext["evidence"]["metrics"]] == [
+        "word_perplexity",
+        "byte_perplexity",
+    ]
+    text = aigo("import", "logs", "--out", "again").out
+    assert "releases of the harness before 0.4 write no samples" in text
+
+
+def test_many_tasks_before_04_are_recognised(tmp_path: Path) -> None:
+    results = {f"hendrycksTest-{number}": {"acc": 0.5, "acc_stderr": 0.1} for number in range(3000)}
+    (tmp_path / "big.json").write_text(json.dumps({**OLD, "results": results}))
+    assert set(logs_at(str(tmp_path / "big.json"))) == {"lm-eval"}
