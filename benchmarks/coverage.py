@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from aigo_bridge.comparison.comparing import influences
 from aigo_bridge.comparison.labels import LabelPairs, class_ratio, macro_average
-from aigo_bridge.comparison.numbers import std_dev_of
+from aigo_bridge.comparison.sources import std_dev_of
 from aigo_bridge.statistics.intervals import Estimate, Interval, wilson
 from aigo_bridge.statistics.paired import linearised, mean_difference, right_or_wrong
 from aigo_bridge.statistics.prediction import corrected_interval
-from aigo_bridge.statistics.ratios import Ratio, ratio_interval
+from aigo_bridge.statistics.ratios import FRACTION, RIGHT_OR_WRONG, UNDECLARED, Ratio, Scale, ratio_interval
 from aigo_bridge.statistics.smooth import Smooth, smooth_interval
 
 Numbers = NDArray[np.float64]
@@ -92,7 +92,7 @@ def share(low: float, high: float, count: int) -> Scenario:
     def draw(random: Generator) -> Evaluation:
         truth = random.uniform(low, high)
         values = (random.random(count) < truth).astype(float)
-        return Evaluation(truth, ratio_interval(Ratio.mean(values)), naive_interval(values))
+        return Evaluation(truth, ratio_interval(Ratio.mean(values, RIGHT_OR_WRONG)), naive_interval(values))
 
     return Scenario(f"share {low} to {high}, {count} samples", draw)
 
@@ -103,13 +103,14 @@ def scores(
     truth: float,
     count: int,
     *,
+    scale: Scale = UNDECLARED,
     promised: bool = True,
 ) -> Scenario:
-    """Scores of a distribution."""
+    """Scores of a distribution; `scale`: the values that their scorer declares."""
 
     def draw(random: Generator) -> Evaluation:
         values = np.asarray(draw_scores(random, count), dtype=float)
-        return Evaluation(truth, ratio_interval(Ratio.mean(values)), naive_interval(values))
+        return Evaluation(truth, ratio_interval(Ratio.mean(values, scale)), naive_interval(values))
 
     return Scenario(f"{name}, {count} samples", draw, promised)
 
@@ -122,7 +123,9 @@ def clusters(name: str, alpha: float, beta: float, groups: int, *, promised: boo
         values = (random.random((groups, 10)) < shares[:, None]).astype(float).ravel()
         numbers = np.repeat(np.arange(groups), 10)
         return Evaluation(
-            alpha / (alpha + beta), ratio_interval(Ratio.mean(values), numbers), naive_interval(values)
+            alpha / (alpha + beta),
+            ratio_interval(Ratio.mean(values, RIGHT_OR_WRONG), numbers),
+            naive_interval(values),
         )
 
     return Scenario(f"{groups} groups of 10, {name}", draw, promised)
@@ -149,7 +152,7 @@ def trials(name: str, alpha: float, beta: float, count: int) -> Scenario:
         right = (random.random((count, 5)) < shares[:, None]).astype(float)
         return Evaluation(
             alpha / (alpha + beta),
-            ratio_interval(Ratio.mean(right.mean(axis=1))),
+            ratio_interval(Ratio.mean(right.mean(axis=1), RIGHT_OR_WRONG)),
             naive_interval(right.ravel()),
         )
 
@@ -208,7 +211,7 @@ def corrected(
         wrong = random.random(labels + count)
         judged = np.where(right, wrong >= errors[1], wrong < errors[0]).astype(float)
         truth = right[:labels].astype(float)
-        estimate = corrected_interval(judged[labels:], judged[:labels], truth)
+        estimate = corrected_interval(judged[labels:], judged[:labels], truth, scale=RIGHT_OR_WRONG)
         return Evaluation(share, estimate, naive_interval(judged))
 
     return Scenario(f"judge corrected by {labels} labels, {name}, {count} samples", draw, promised)
@@ -232,7 +235,9 @@ def corrected_marks(labels: int, count: int) -> Scenario:
     def draw(random: Generator) -> Evaluation:
         truth = 1 + random.choice(5, labels + count, p=[0.1, 0.2, 0.3, 0.25, 0.15]).astype(float)
         judged = np.clip(truth + random.choice([-1, 0, 1], labels + count, p=[0.05, 0.6, 0.35]), 1, 5)
-        estimate = corrected_interval(judged[labels:], judged[:labels], truth[:labels])
+        estimate = corrected_interval(
+            judged[labels:], judged[:labels], truth[:labels], scale=Scale((1.0, 5.0))
+        )
         return Evaluation(3.15, estimate, naive_interval(judged))
 
     return Scenario(f"judge's marks corrected by {labels} labels, {count} samples", draw)
@@ -253,15 +258,28 @@ def scenarios() -> Iterator[Scenario]:
         yield scores("normal scores", lambda random, n: random.normal(size=n), 0.0, count)
         yield scores("skewed scores (exponential)", lambda random, n: random.exponential(size=n), 1.0, count)
         yield scores(
-            "skewed scores in [0, 1] (beta 0.5, 5)", lambda random, n: random.beta(0.5, 5, n), 1 / 11, count
+            "skewed scores in [0, 1] (beta 0.5, 5)",
+            lambda random, n: random.beta(0.5, 5, n),
+            1 / 11,
+            count,
+            scale=FRACTION,
         )
         yield scores(
-            "scores mostly 1 (beta 2, 0.3)", lambda random, n: random.beta(2, 0.3, n), 2 / 2.3, count
+            "scores mostly 1 (beta 2, 0.3)",
+            lambda random, n: random.beta(2, 0.3, n),
+            2 / 2.3,
+            count,
+            scale=FRACTION,
         )
-        yield scores("scores mostly 0 (70 %)", _mostly_zero, 0.15, count)
+        yield scores("scores mostly 0 (70 %)", _mostly_zero, 0.15, count, scale=FRACTION)
         yield scores(
-            "marks 1 to 5, mostly 5", lambda random, n: 1 + random.choice(5, n, p=MARKS), 4.53, count
+            "marks 1 to 5, mostly 5",
+            lambda random, n: 1 + random.choice(5, n, p=MARKS),
+            4.53,
+            count,
+            scale=Scale((1.0, 5.0)),
         )
+    yield from counts()
     for groups in (30, 100):
         yield clusters("right half of the time", 0.25, 0.25, groups)
         yield clusters("right a quarter of the time", 0.1, 0.3, groups)
@@ -289,6 +307,40 @@ def scenarios() -> Iterator[Scenario]:
         "heavy tail (log-normal)", lambda random, n: random.lognormal(size=n), heavy, 30, promised=False
     )
     yield clusters("right once in eleven times", 0.05, 0.5, 30, promised=False)
+
+
+def counts() -> Iterator[Scenario]:
+    """Counts and marks whose largest value is seldom observed; only the last have a declared scale."""
+    for count in (20, 30):
+        yield scores(
+            "counts mostly 1, 2 in 4 %",
+            lambda random, n: 1 + (random.random(n) < 0.04),
+            1.04,
+            count,
+            promised=False,
+        )
+        yield scores(
+            "counts mostly 0 (Poisson 0.1)",
+            lambda random, n: random.poisson(0.1, n),
+            0.1,
+            count,
+            promised=False,
+        )
+    yield scores("counts mostly 0, others about 4", _rare_counts, 0.4, 30, promised=False)
+    yield scores("counts (Poisson 0.7)", lambda random, n: random.poisson(0.7, n), 0.7, 30)
+    yield scores(
+        "marks 1, 3, 5, 10, the top one in 3 %",
+        lambda random, n: random.choice([1, 3, 5, 10], n, p=[0.47, 0.3, 0.2, 0.03]),
+        2.67,
+        30,
+    )
+    yield scores(
+        "marks 1 to 5, the top one in 2 %",
+        lambda random, n: 1 + random.choice(5, n, p=[0.6, 0.25, 0.1, 0.03, 0.02]),
+        1.62,
+        30,
+        scale=Scale((1.0, 5.0)),
+    )
 
 
 def differences() -> Iterator[Scenario]:
@@ -382,6 +434,10 @@ def difference_of_f1(count: int) -> Scenario:
 
 def _mostly_zero(random: Generator, count: int) -> Numbers:
     return np.where(random.random(count) < 0.7, 0.0, random.beta(2, 2, count))
+
+
+def _rare_counts(random: Generator, count: int) -> Numbers:
+    return np.where(random.random(count) < 0.9, 0, 1 + random.poisson(3, count)).astype(float)
 
 
 def exact_coverage(truth: float, count: int) -> float:

@@ -50,7 +50,7 @@ function Flips({ metric, content }: { metric: Value; content: Value }) {
   const agreement = member(flips, "agreement"), kappa = member(flips, "kappa");
   return (
     <Wide label="samples that changed"><table>
-      <caption><Text>{shown(member(metric, "name"))}</Text>: {lost} right → wrong, {gained} wrong → right; the same verdict in {agreement instanceof Num ? `${(agreement.value * 100).toFixed(1)}%` : "–"}
+      <caption><Text>{shown(member(metric, "label"))}</Text>: {lost} right → wrong, {gained} wrong → right; the same verdict in {agreement instanceof Num ? `${(agreement.value * 100).toFixed(1)}%` : "–"}
         {kappa instanceof Num && ` (Cohen's kappa ${short(kappa)})`}</caption>
       {flipped.length > 0 && <thead><tr><th scope="col">change</th><th scope="col">base</th><th scope="col">new</th></tr></thead>}
       <tbody>{flipped.map((flip) => (
@@ -85,7 +85,7 @@ export function ComparisonView({ content }: { content: Value }) {
             const reason = member(metric, "reason"), test = member(metric, "test");
             const unpaired = member(metric, "unpaired");
             return (
-              <tr><th scope="row"><Text>{shown(member(metric, "name"))}</Text> <small><Text>{shown(member(metric, "scorer") ?? "")}</Text></small>
+              <tr><th scope="row"><Text>{shown(member(metric, "label"))}</Text> <small><Text>{shown(member(metric, "scorer") ?? "")}</Text></small>
                   {typeof reason === "string" && <div class="note"><Text>{reason}</Text></div>}
                   {typeof test === "string" && <div class="note"><Text>{test}</Text></div>}
                   {unpaired instanceof Num && unpaired.value > 0 && <div class="note">{unpaired.text} samples are in this number of one result alone, and left out</div>}</th>

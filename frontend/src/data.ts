@@ -3,7 +3,7 @@
 import { parse, type Value } from "./json";
 
 export interface MetricValue {
-  name: string; text: string; /** as the evaluation says */ scored?: number | null;
+  name: string; /** unique in the result */ label: string; text: string; /** standard error as the tool reports it */ reported_error?: string; /** as the evaluation says */ scored?: number | null;
   interval?: [string, string]; error?: string; method?: string; no_interval?: string;
   samples?: {
     scored: number; failed: number; excluded: number; unfinished: number; no_aggregate: number; no_value: number;
@@ -39,6 +39,8 @@ export interface Result {
   unfinished?: boolean;
   /** stage, samples, types of errors */
   stages?: [string, number, [string, number][]][]; rules?: [string, number][]; labels?: LabelScores[]; errors?: Failure[]; models?: ModelUse[];
+  /** text of a graded score, words in lower case → its number */
+  grades?: Record<string, number> | null;
   usage?: { num_samples: number; num_prompt_tokens: number | null; num_completion_tokens: number | null } | null;
   times?: Record<string, Times | null>;
 }
@@ -52,7 +54,8 @@ export interface Summary {
 /** A trial in the table; `rows.py` says what the letters stand for. */
 export interface Row {
   n: number; t: number; i: number; r?: number; id: string; q?: string; a?: string; g?: string; p?: string;
-  s?: Record<string, string | [string]>; d?: Record<string, string>; e?: [string, string][]; x?: string[]; w?: string;
+  /** scores; a text stands in a list, a graded one with its number */ s?: Record<string, string | [string] | [string, string]>;
+  d?: Record<string, string>; e?: [string, string][]; x?: string[]; w?: string;
   /** state of the trial, unless it was scored: failed, unscored, not finished */
   o?: string;
   /** stop reason of the last answer */
@@ -98,7 +101,16 @@ export async function readSummary(): Promise<Summary> {
 
 export async function readRows(result: Result, read: ReadBlock = block): Promise<Row[] | null> {
   const blocks = await Promise.all((result.rows ?? []).map(read));
-  return blocks.includes(null) ? null : blocks.flatMap((text) => JSON.parse(text!) as Row[]);
+  if (blocks.includes(null)) return null;
+  const rows = blocks.flatMap((text) => JSON.parse(text!) as Row[]);
+  if (result.grades) for (const row of rows) for (const score of Object.values(row.s ?? {})) addGrade(score, result.grades);
+  return rows;
+}
+
+function addGrade(score: string | string[], grades: Record<string, number>) {
+  if (!Array.isArray(score)) return;
+  const grade = own(grades, score[0]) ?? own(grades, score[0].toLowerCase());
+  if (grade !== undefined) score.push(String(grade));
 }
 
 /** Which block a sample stands in, and the place of it in there. */
@@ -141,6 +153,12 @@ export function columnName(column: string): string {
 export function scoreText(row: Row, column: string): string | undefined {
   const value = own(row.s, column);
   return Array.isArray(value) ? value[0] : value;
+}
+
+/** The number of a score for order and means; of a graded text its grade, of any other text the text. */
+export function scoreNumber(row: Row, column: string): string | undefined {
+  const value = own(row.s, column);
+  return Array.isArray(value) ? value[1] ?? value[0] : value;
 }
 
 export function rowStatus(row: Row): string {

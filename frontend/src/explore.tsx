@@ -1,14 +1,17 @@
 /** The table of samples, of which only what is in sight is made, with filters and a breakdown by any column. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { columnName, own, rowStatus, scoreColumns, scoreText, type Row } from "./data";
+import { columnName, own, rowStatus, scoreColumns, scoreNumber, scoreText, type Row } from "./data";
 import { distribution, isNumeric } from "./figures";
 import { Text, Wide } from "./text";
 
 const HEIGHT = 34;
 const MARGIN = 12;
 
-interface Column { name: string; title: string; get: (row: Row) => string | undefined; numeric: boolean; width: string }
+interface Column {
+  name: string; title: string; get: (row: Row) => string | undefined; numeric: boolean; width: string;
+  /** what sorts and is averaged, if that is not the text */ key?: (row: Row) => string | undefined;
+}
 
 function columns(rows: Row[]): Column[] {
   const some = (get: Column["get"]) => rows.some((row) => get(row) !== undefined);
@@ -23,8 +26,8 @@ function columns(rows: Row[]): Column[] {
     { name: "truth", title: "truth", get: (row) => row.g, numeric: false, width: "minmax(6rem, 1fr)" },
     { name: "prediction", title: "prediction", get: (row) => row.p, numeric: false, width: "minmax(6rem, 1fr)" },
     ...scoreColumns(rows).map((column): Column => {
-      const get = (row: Row) => scoreText(row, column);
-      return { name: `score:${column}`, title: columnName(column), get, numeric: isNumeric(rows.map(get).filter((text): text is string => text !== undefined)), width: "minmax(6rem, .8fr)" };
+      const get = (row: Row) => scoreText(row, column), key = (row: Row) => scoreNumber(row, column);
+      return { name: `score:${column}`, title: columnName(column), get, key, numeric: isNumeric(rows.map(key).filter((text): text is string => text !== undefined)), width: "minmax(6rem, .8fr)" };
     }),
     { name: "seconds", title: "seconds", get: (row) => row.w, numeric: true, width: "6rem" },
   ];
@@ -40,7 +43,7 @@ function dataColumns(rows: Row[]): Column[] {
 
 export function haystack(row: Row): string {
   return [row.id, row.q, row.a, row.g, row.p, ...(row.e ?? []).map(([, text]) => text), ...Object.values(row.d ?? {}),
-    ...Object.values(row.s ?? {}).flat()].filter((text) => text !== undefined).join("\n").toLowerCase();
+    ...Object.values(row.s ?? {}).map((score) => (Array.isArray(score) ? score[0] : score))].filter((text) => text !== undefined).join("\n").toLowerCase();
 }
 
 export interface Filter { text: string; status: string; column: string; value: string; sort: string; descending: boolean }
@@ -58,7 +61,7 @@ export function selected(rows: Row[], texts: string[], filter: Filter, all: Colu
   }
   const sort = all.find((one) => one.name === filter.sort);
   if (sort !== undefined) {
-    const keys = rows.map((row) => sort.get(row));
+    const keys = rows.map(sort.key ?? sort.get);
     const order = filter.descending ? -1 : 1;
     const compare = new Intl.Collator("en", { numeric: true }).compare;
     numbers.sort((a, b) => {
@@ -111,7 +114,7 @@ function Breakdown({ rows, all, pick }: { rows: Row[]; all: Column[]; pick: (col
           <tbody>{groups.slice(0, 100).map(([value, members]) => (
             <tr><th scope="row"><button class="link" onClick={() => pick(column.name, value)}><Text>{value === "" ? "(none)" : value}</Text></button></th>
               <td class="number">{members.length}</td><td class="number">{members.filter((row) => row.o === "failed").length}</td>
-              {scores.map((score) => <td class="number"><Summed texts={members.map(score.get).filter((text): text is string => text !== undefined)} numeric={score.numeric} /></td>)}</tr>
+              {scores.map((score) => <td class="number"><Summed texts={members.map(score.key ?? score.get).filter((text): text is string => text !== undefined)} numeric={score.numeric} /></td>)}</tr>
           ))}</tbody>
         </table>{groups.length > 100 && <p class="note">{groups.length - 100} more groups</p>}</Wide>
       )}

@@ -49,7 +49,7 @@ function Overview({ summary, open }: { summary: Summary; open: (number: number) 
           <td><a href={`#result=${number}`} onClick={(event) => { event.preventDefault(); open(number); }}><Text>{result.title}</Text></a></td>
           <td><Text>{result.model}</Text></td><td><Status status={result.status} /></td>
           <td>{numbersOf(result).slice(0, MOST_NUMBERS).map((value) => (
-            <div><Text>{value.name}</Text> <b>{value.text}</b>{value.interval && <small class="nowrap"> {value.interval[0]} to {value.interval[1]}</small>}</div>))}
+            <div><Text>{value.label}</Text> <b>{value.text}</b>{value.interval && <small class="nowrap"> {value.interval[0]} to {value.interval[1]}</small>}</div>))}
             {numbersOf(result).length > MOST_NUMBERS && <small>{numbersOf(result).length - MOST_NUMBERS} more below</small>}</td>
           <td class="number">{result.counts?.samples ?? "–"}</td><td class="number">{result.counts?.failed ?? "–"}</td>
           <td class="number">{result.counts ? `${result.counts.failed_trials} of ${result.counts.trials}` : "–"}</td>
@@ -60,8 +60,10 @@ function Overview({ summary, open }: { summary: Summary; open: (number: number) 
 }
 
 function Interval({ value }: { value: MetricValue }) {
-  if (value.interval === undefined) return <small>no interval: <Text>{value.no_interval ?? "not computed for a single run"}</Text></small>;
-  return <><span class="nowrap">{value.interval[0]} to {value.interval[1]}</span> <small class="nowrap">± {value.error}</small></>;
+  const error = value.reported_error ?? value.error;
+  const shown = error === undefined ? null : <small class="nowrap">± {error}</small>;
+  if (value.interval === undefined) return <>{shown} <small>no interval: <Text>{value.no_interval ?? "not computed for a single run"}</Text></small></>;
+  return <><span class="nowrap">{value.interval[0]} to {value.interval[1]}</span> {shown}</>;
 }
 
 function MetricRow({ metric, value }: { metric: Metric; value: MetricValue }) {
@@ -70,7 +72,7 @@ function MetricRow({ metric, value }: { metric: Metric; value: MetricValue }) {
     : [value.scored ?? counts?.scored, undefined, counts?.without, counts?.excluded];
   return (
     <tr>
-      <th scope="row"><Text>{value.name}</Text>{value.name !== metric.key && metric.key && <small> <Text>{metric.key}</Text></small>}
+      <th scope="row"><Text>{value.label}</Text>{value.label === value.name && value.name !== metric.key && metric.key && <small> <Text>{metric.key}</Text></small>}
         {metric.reason && <div class="note"><Text>{metric.reason}</Text></div>}
         {!samples && counts && " *"}</th>
       <td class="number value">{value.text}</td>

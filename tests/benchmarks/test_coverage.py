@@ -26,6 +26,19 @@ def test_coverage(scenario: Scenario) -> None:
     assert result.without < 0.01
 
 
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario for scenario in scenarios() if "counts mostly" in scenario.name],
+    ids=lambda scenario: scenario.name,
+)
+def test_counts_have_an_honest_interval_or_none(scenario: Scenario) -> None:
+    """A count that is the same in all samples has no interval; every other one is covered at least as often as promised."""
+    result = coverage(scenario, 400, seed=1)
+
+    assert result.ours >= 0.935 - 0.033
+    assert result.without < 0.5
+
+
 def test_the_naive_interval_is_wrong_where_it_matters() -> None:
     for scenario in SHORT:
         if "groups" in scenario.name:

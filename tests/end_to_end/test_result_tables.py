@@ -12,7 +12,7 @@ import pytest
 from tests.support.commands import REPOSITORY, Run
 from tests.support.loggers import heard
 
-from aigo_bridge.importing.tables import score_number
+from aigo_bridge.metrics.grades import graded_number
 
 INSPECT = REPOSITORY / "tests" / "golden" / "inspect"
 CAPITALS = REPOSITORY / "examples" / "capitals"
@@ -121,9 +121,9 @@ def test_a_score_is_the_number_that_inspect_takes_it_for(
     with heard("inspect_ai.scorer._metric", caplog, monkeypatch):
         expected = value_to_float()(value)
     unconverted = any("Unable to convert" in record.message for record in caplog.records)
-    assert score_number(value) == (None if unconverted else expected)
+    assert graded_number(value) == (None if unconverted else expected)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400])
 def test_what_is_no_finite_number_is_none(value: float) -> None:
-    assert score_number(value) is None
+    assert graded_number(value) is None

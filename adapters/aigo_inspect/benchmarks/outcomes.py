@@ -25,6 +25,7 @@ from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.importing.log_import import ImportOptions
+from aigo_bridge.metrics.names import identity_parts
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.counts import Counts, read_counts
@@ -32,6 +33,7 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
 from aigo_bridge.text.escapes import is_unseen
 from aigo_inspect.importing.importing import import_file
+from aigo_inspect.mapping.scores import metric_definition, metric_entries
 
 MAX_ERRORS = 5
 """Failed samples that are named in an outcome; all are in the evidence."""
@@ -226,14 +228,29 @@ def failures_of(log: Path) -> list[tuple[str | int, str]]:
 
 def metrics_of_log(log: EvalLog) -> tuple[MetricRow, ...]:
     """The numbers as Inspect computed them."""
+    if log.results is None:
+        return ()
+    header = {
+        "eval": log.eval.model_dump(include={"scorers", "metrics"}),
+        "results": log.results.model_dump(),
+    }
     rows = []
-    for score in log.results.scores if log.results is not None else ():
-        # The scorer says which numbers these are; of a score with several values, the name does, too.
-        parts = [score.name] if score.name != score.scorer else []
-        parts += [score.reducer] if score.reducer else []
-        for key, metric in score.metrics.items():
-            value = float(metric.value) if math.isfinite(metric.value) else None
-            rows.append(MetricRow(score.scorer, "_".join([*parts, key]), value, score.scored_samples))
+    for entry in metric_entries(header):
+        number = float(entry.metric["value"])
+        parts = identity_parts(metric_definition(entry, header), entry.scorer)
+        rows.append(
+            MetricRow(
+                entry.scorer,
+                entry.name,
+                number if math.isfinite(number) else None,
+                entry.score.get("scored_samples"),
+                metric_key=entry.key,
+                score=parts["score"],
+                reducer=parts["reducer"],
+                group=parts["group"],
+                kind=parts["kind"],
+            )
+        )
     return tuple(rows)
 
 

@@ -25,6 +25,7 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tolerance, tolerated
+from aigo_bridge.metrics.grades import graded_number
 from aigo_bridge.redaction.secrets import redact
 from aigo_inspect.benchmarks.convert import convert
 from aigo_inspect.benchmarks.options import EvalSettings, settings_of, with_roles
@@ -229,17 +230,12 @@ class ProgressHook(Hooks):
         part.finished(data.sample.id, data.sample.epoch - 1, failure, _spent(data.sample))
 
 
-_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Inspect's letters of a score → what its metrics make of them."""
-
-
 def _spent(sample: EvalSample) -> Spent:
     """What a sample came to, for people who watch."""
     usages = list((sample.model_usage or {}).values())
     costs = [usage.total_cost for usage in usages if usage.total_cost is not None]
-    scores: list[tuple[str, Mapping[str, Any]]] = [
-        (name, value if isinstance(value, dict) else {name: _GRADES.get(str(value), value)})
-        for name, score in (sample.scores or {}).items()
-        for value in [score.value]
-    ]
+    scores: list[tuple[str, Mapping[str, Any]]] = []
+    for name, score in (sample.scores or {}).items():
+        values = score.value if isinstance(score.value, dict) else {name: score.value}
+        scores.append((name, {key: graded_number(value) for key, value in values.items()}))
     return Spent(scores, sum(usage.total_tokens for usage in usages), sum(costs) if costs else None)

@@ -22,7 +22,7 @@ from aigo_inspect.logs.parsing import running_time, unix_seconds
 from aigo_inspect.logs.shapes import MALFORMED, STATUS_UNKNOWN, lift_header
 from aigo_inspect.mapping.model_calls import TOKEN_COUNTS, count_odd_usage, model_usage
 from aigo_inspect.mapping.samples import MappedTrial
-from aigo_inspect.mapping.scores import kind_of, metrics_of, odd_metrics, scored
+from aigo_inspect.mapping.scores import kind_of, metric_definition, metric_entries, metrics_of, odd_metrics
 
 _Part = TypeVar("_Part")
 _TAG_COLOR = "#808080"
@@ -352,11 +352,10 @@ def _parameters(arguments: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _scorers(header: dict[str, Any], totals: Totals) -> list[dict[str, Any]]:
     names: dict[str, None] = dict(totals.scorers)
-    metrics: dict[str, dict[str, None]] = {}
-    for _, score in scored(header):
-        name = str(score.get("scorer") or score.get("name") or "scorer")
-        names.setdefault(name)
-        metrics.setdefault(name, {}).update(dict.fromkeys(str(m) for m in score["metrics"]))
+    metrics: dict[str, list[dict[str, Any]]] = {}
+    for entry in metric_entries(header):
+        names.setdefault(entry.scorer)
+        metrics.setdefault(entry.scorer, []).append(metric_definition(entry, header))
     options = {
         str(entry.get("name")): entry.get("options")
         for entry in header["eval"].get("scorers") or []
@@ -368,7 +367,7 @@ def _scorers(header: dict[str, Any], totals: Totals) -> list[dict[str, Any]]:
     for name in names:
         scorer: dict[str, Any] = {"key": key_of(name), "type": name, "display_name": name}
         if metrics.get(name):
-            scorer["metrics"] = [{"key": key_of(metric), "type": metric} for metric in metrics[name]]
+            scorer["metrics"] = metrics[name]
         if options.get(name):
             scorer["options"] = options[name]
         scorers.append(scorer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.importing.log_import import LossReport
@@ -184,35 +185,106 @@ def metrics_of(
         return None, []
     metrics: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
+    for entry in metric_entries(header):
+        value = entry.metric.get("value")
+        if number(value) is None:
+            shown = repr(non_finite_text(value)) if isinstance(value, float) else _shown(value)
+            errors.append(
+                {
+                    "error_type": "MetricWithoutValue",
+                    "message": f"metric {entry.key!r} of scorer {entry.scorer!r} is {shown},"
+                    " not a finite number",
+                    "stage": "metric",
+                }
+            )
+            loss.changed["metric that is not a finite number: reported as an error"] += 1
+            continue
+        data: dict[str, Any] = {
+            "values": {entry.name: value},
+            "metric_key": entry.key,
+            "metric_type": entry.type,
+            "scorer_name": entry.scorer,
+            "scorer_key": key_of(entry.scorer),
+        }
+        if reason := _remarks(entry.score, entry.metric):
+            data["reason"] = reason
+        metrics.append(data)
+        loss.kept["metric"] += 1
+    return metrics, errors
+
+
+@dataclass(frozen=True)
+class MetricEntry:
+    """One number in a log's results."""
+
+    scorer: str
+    score: dict[str, Any]
+    """Entry of `results.scores` that it is in."""
+    name: str
+    metric: dict[str, Any]
+    key: str
+    """Its key in the evidence, which no other number of the scorer has."""
+
+    @property
+    def type(self) -> str:
+        """Name of the metric, of a metric with several numbers the name of the number."""
+        return str(self.metric.get("name") or self.name)
+
+
+def metric_entries(header: dict[str, Any]) -> Iterator[MetricEntry]:
+    """Yield every number in a log's results, in its order."""
     taken: set[tuple[str, str]] = set()
     for _, score in scored(header):
         scorer = str(score.get("scorer") or score.get("name") or "scorer")
         for name, metric in score["metrics"].items():
-            value = metric.get("value") if isinstance(metric, dict) else metric
             key = _unique(_metric_key(score, scorer, str(name)), key_of(scorer), taken)
-            if number(value) is None:
-                shown = repr(non_finite_text(value)) if isinstance(value, float) else _shown(value)
-                errors.append(
-                    {
-                        "error_type": "MetricWithoutValue",
-                        "message": f"metric {key!r} of scorer {scorer!r} is {shown}, not a finite number",
-                        "stage": "metric",
-                    }
-                )
-                loss.changed["metric that is not a finite number: reported as an error"] += 1
-                continue
-            data: dict[str, Any] = {
-                "values": {str(name): value},
-                "metric_key": key,
-                "metric_type": str(metric.get("name") or name) if isinstance(metric, dict) else str(name),
-                "scorer_name": scorer,
-                "scorer_key": key_of(scorer),
-            }
-            if reason := _remarks(score, metric):
-                data["reason"] = reason
-            metrics.append(data)
-            loss.kept["metric"] += 1
-    return metrics, errors
+            yield MetricEntry(
+                scorer, score, str(name), metric if isinstance(metric, dict) else {"value": metric}, key
+            )
+
+
+def metric_definition(entry: MetricEntry, header: dict[str, Any]) -> dict[str, Any]:
+    """Return how a number was computed, as far as the log says: the score, the reducer over epochs, the
+    metric's parameters and the package that defines it.
+    """
+    group = entry.metric.get("group")
+    parts = {
+        "score": str(entry.score.get("name") or entry.scorer),
+        "reducer": entry.score.get("reducer"),
+        "group": group,
+        "params": entry.metric.get("params") or entry.metric.get("options"),
+        "package": _package(header, entry.scorer, str(group or entry.type)),
+    }
+    definition = {"key": entry.key, "type": entry.type}
+    return definition | {name: part for name, part in parts.items() if part not in (None, {})}
+
+
+def _package(header: dict[str, Any], scorer: str, metric: str) -> str | None:
+    """Return the package of a metric, `""` for the evaluated task's own; `None`: the log lists none."""
+    spec = header["eval"]
+    listed = [
+        entry.get("metrics")
+        for entry in spec.get("scorers") or ()
+        if isinstance(entry, dict) and entry.get("name") == scorer
+    ]
+    names = {str(entry.get("name")) for entry in _listed([*listed, spec.get("metrics")])}
+    packages = {
+        package
+        for package, _, name in (text.rpartition("/") for text in names)
+        if name == metric.rpartition("/")[2]
+    }
+    return "inspect_ai" if "inspect_ai" in packages else min(packages, default=None)
+
+
+def _listed(metrics: Any) -> Iterator[dict[str, Any]]:
+    """Yield the metrics of a listing, which may have lists by the key of a dictionary score."""
+    if isinstance(metrics, dict) and isinstance(metrics.get("name"), str):
+        yield metrics
+        return
+    for part in (
+        metrics.values() if isinstance(metrics, dict) else metrics if isinstance(metrics, list) else ()
+    ):
+        yield from _listed(part)
 
 
 def _shown(value: object) -> str:

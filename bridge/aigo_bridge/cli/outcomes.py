@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.comparison.texts import bounds_text, interval_text, missing_trials_text
 from aigo_bridge.errors import code_of_kind
+from aigo_bridge.metrics.names import metric_labels, standard_errors
 from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
@@ -66,14 +66,18 @@ def _problem_lines(problems: Iterable[tuple[str, str, str, str]]) -> Iterator[st
         yield f"{engines}{name_of(metric)}{more}: {printable(problem)}"
 
 
-def metric_names(rows: Sequence[MetricRow]) -> list[str]:
-    """The names of metrics as shown; those that a scorer has twice with the metric's key behind them."""
-    count = Counter((row.scorer_key, row.name) for row in rows)
+def shown_rows(rows: Sequence[MetricRow]) -> list[tuple[str, MetricRow, str]]:
+    """Return the metrics that are shown, each with its name and its value; a standard error is part of the
+    value of its metric.
+    """
+    identities = [row.identity for row in rows]
+    errors = standard_errors(identities)
+    reported = {base: rows[error] for error, base in errors.items()}
+    kept = [place for place in range(len(rows)) if place not in errors]
+    labels = metric_labels([identities[place] for place in kept])
     return [
-        f"{row.name} ({row.metric_key})"
-        if count[row.scorer_key, row.name] > 1 and row.metric_key not in ("", row.name)
-        else row.name
-        for row in rows
+        (label, rows[place], _value(rows[place], reported.get(place)))
+        for place, label in zip(kept, labels, strict=True)
     ]
 
 
@@ -116,8 +120,9 @@ def _print_table(
         print_table(console, table)
 
 
-def _value(row: MetricRow) -> str:
-    return "–" if row.value is None else f"{row.value:.4g}"
+def _value(row: MetricRow, error: MetricRow | None = None) -> str:
+    value = "–" if row.value is None else f"{row.value:.4g}"
+    return value if error is None or error.value is None else f"{value} ± {error.value:.4g}"
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -131,12 +136,12 @@ def show_outcome(outcome: Outcome) -> None:
     )
     rows = [
         (
-            name_of(name),
-            _value(row),
+            name_of(label),
+            value,
             "" if row.num_scored is None else str(row.num_scored),
             name_of(row.scorer_key),
         )
-        for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True)
+        for label, row, value in shown_rows(outcome.metrics)
     ]
     estimates = result_estimates(outcome.result) if outcome.metrics else {}
     headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [(outcome, estimates)])
@@ -164,7 +169,7 @@ def _with_intervals(
     """
     intervals: list[str] = []
     for outcome, estimates in outcomes:
-        intervals += [_interval(estimates, row) for row in outcome.metrics] or [""]
+        intervals += [_interval(estimates, row) for _, row, _ in shown_rows(outcome.metrics)] or [""]
     if not any(intervals):
         return headers, list(rows)
     lines = [(*row, interval or "–") for row, interval in zip(rows, intervals, strict=True)]
@@ -217,7 +222,7 @@ def _has_trouble(outcome: Outcome) -> bool:
 
 def _missing_lines(outcome: Outcome, estimates: Estimates) -> Iterator[str]:
     """Lines about numbers in which trials are missing: how many, and the number at worst and at best."""
-    for row, name in zip(outcome.metrics, metric_names(outcome.metrics), strict=True):
+    for name, row, _ in shown_rows(outcome.metrics):
         metric = row_estimate(estimates, row)
         counts = None if metric is None else metric.denominator
         if metric is None or counts is None or not counts.is_partial:
@@ -319,10 +324,8 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
 def _rows(result: Outcome) -> list[tuple[str, ...]]:
     """The result's lines of the table; what all of them share stands in the first."""
     counts = (str(result.counts.scored), _failed_cell(result))
-    names = metric_names(result.metrics)
-    head, *more = [(name_of(name), _value(row)) for row, name in zip(result.metrics, names, strict=True)] or [
-        ("–", "–")
-    ]
+    shown = shown_rows(result.metrics)
+    head, *more = [(name_of(label), value) for label, _, value in shown] or [("–", "–")]
     return [
         (name_of(result.key), name_of(result.models.get("", "")), *head, *counts),
         *(("", "", *line, "", "") for line in more),

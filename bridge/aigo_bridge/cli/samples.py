@@ -22,7 +22,9 @@ from aigo_bridge.cli.terminal import name_of, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.comparison.texts import interval_text
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.errors import UsageError, code_of_kind
+from aigo_bridge.errors import EvidenceError, UsageError, code_of_kind
+from aigo_bridge.metrics.grades import is_graded
+from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.report.rows import items_of, outputs_of
 from aigo_bridge.report.values import Json, mappings, number_text, short_text
@@ -86,7 +88,7 @@ class Selection:
             parts = (part for part in parts if sample_facts(part.value).trials[State.FAILED])
         if self.stop_reason is not None:
             parts = self._stopped(parts, self.stop_reason)
-        return parts if self.worst is None else iter(self._worst(parts, self.worst))
+        return parts if self.worst is None else self._worst(parts, self.worst, graded=_is_graded(reader))
 
     def _stopped(self, parts: Iterable[SamplePart], wanted: str) -> Iterator[SamplePart]:
         found: Counter[str] = Counter()
@@ -117,7 +119,7 @@ class Selection:
                 code=Code.UNKNOWN_CHOICE,
             )
 
-    def _worst(self, parts: Iterable[SamplePart], count: int) -> Iterator[SamplePart]:
+    def _worst(self, parts: Iterable[SamplePart], count: int, *, graded: bool) -> Iterator[SamplePart]:
         score = self.score
         names: dict[str, None] = {}
 
@@ -126,9 +128,10 @@ class Selection:
             for order, part in enumerate(parts):
                 if not names or self.score is not None:
                     for trial in trials_of(part.value):
-                        names.update((name, None) for name, number in numbers_of(trial) if number is not None)
+                        numbers = numbers_of(trial, graded=graded)
+                        names.update((name, None) for name, number in numbers if number is not None)
                 score = score or next(iter(names), None)
-                mean = None if score is None else mean_score(part, score)
+                mean = None if score is None else mean_score(part, score, graded=graded)
                 if mean is not None:
                     yield mean, order, part
 
@@ -138,6 +141,14 @@ class Selection:
             which = "score that is a number" if score is None else f"number of the score {score!r}"
             raise UsageError(f"no sample has a {which}{known}", code=Code.UNKNOWN_CHOICE)
         return (part for _, _, part in worst)
+
+
+def _is_graded(reader: LogReader) -> bool:
+    """Return whether scores are Inspect's; a log whose end is damaged does not say."""
+    try:
+        return is_graded(reader.frame().specification.config)
+    except EvidenceError:
+        return False
 
 
 def _samples(reader: LogReader) -> Iterator[SamplePart]:
@@ -156,13 +167,20 @@ def show_head(screen: Console, reader: LogReader, log: TaskResultLog) -> None:
     numbers, counts = result_numbers(reader.path)
     if counts is not None:
         screen.print(Text(counts.text(), style="dim"), soft_wrap=True)
-    for metric in metrics:
-        scorer = f" ({name_of(metric.scorer_key)})" if metric.scorer_key else ""
-        for label, value in metric.values.items():
-            number = numbers.get((metric.scorer_key or "", metric.metric_key, label))
-            interval = "" if number is None else interval_text(number.estimate, "")
-            line = f"{name_of(label)}{scorer}: {number_text(value)} {interval}"
-            screen.print(Text(line.rstrip()), soft_wrap=True)
+    definition = specification.task.definition.model_dump(mode="json", exclude_unset=True)
+    identities = metric_identities(definition, metrics)
+    values = [value for metric in metrics for value in metric.values.values()]
+    errors_of_metrics = standard_errors(identities)
+    reported = {base: values[error] for error, base in errors_of_metrics.items()}
+    kept = [place for place in range(len(values)) if place not in errors_of_metrics]
+    for place, label in zip(kept, metric_labels([identities[place] for place in kept]), strict=True):
+        identity = identities[place]
+        scorer = f" ({name_of(identity.scorer)})" if identity.scorer and label == identity.name else ""
+        number = numbers.get((identity.scorer or "", identity.metric, identity.name))
+        interval = "" if number is None else interval_text(number.estimate, "")
+        error = f" ± {number_text(reported[place])}" if place in reported else ""
+        line = f"{name_of(label)}{scorer}: {number_text(values[place])}{error} {interval}"
+        screen.print(Text(line.rstrip()), soft_wrap=True)
     errors = [*log.errors, *(log.evidence.errors if log.evidence is not None else ())]
     for error in errors:
         screen.print(Text(f"error: {_shown(error.message, LENGTH)}", style="red"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.metrics.grades import is_grade, is_graded
 from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.process import no_collections
 from aigo_bridge.results import FramePart, LogReader
@@ -36,6 +36,11 @@ _ROW = re.compile(r"(?P<source>.+)#\d+")
 
 _NO_DATA = 0
 
+GRADE = "grade"
+
+METADATA = "metadata."
+"""Prefix of the name of a column in the metadata of a sample of Inspect."""
+
 USAGE = ("total_tokens", "total_time")
 """What a trace says of its cost."""
 
@@ -47,10 +52,10 @@ class Column:
     positions: array[int] = field(default_factory=lambda: array("q"))
     values: list[Any] = field(default_factory=list)
     """What metrics see: with several trials what they come to."""
-    trials: dict[int, list[float]] = field(default_factory=dict)
-    """Position of a sample with several trials → the numbers that they gave."""
-    trial_values: Counter[int] = field(default_factory=Counter)
-    """Position of a sample with several trials → how many of them gave a value, of whatever type."""
+    trials: dict[int, list[Any]] = field(default_factory=dict)
+    """Position of a sample with several trials → the values that they gave."""
+    types: set[object] = field(default_factory=set)
+    """Types of the values that scorers gave in single trials; `GRADE` for a text that Inspect counts."""
 
 
 @dataclass
@@ -96,6 +101,11 @@ class Columns:
         return len(self.ids)
 
     @property
+    def graded(self) -> bool:
+        """Whether scores are Inspect's, whose letters count as numbers."""
+        return is_graded(self.frame.specification.config)
+
+    @property
     def definition(self) -> Mapping[str, Any]:
         """The task's definition as it is written."""
         definition = (self.specification.get("task") or {}).get("definition")
@@ -129,7 +139,7 @@ def _hashable(value: Any) -> Any:
 
 
 def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
-    """Read a result.
+    """Read a result; columns that its metrics group samples by are read with it.
 
     Args:
         path: a result log.
@@ -139,6 +149,25 @@ def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
         EvidenceError: the file cannot be read, is cut off or malformed.
         UsageError: the suffix is not that of a result log.
     """
+    columns = _read(path, names)
+    missing = group_columns(columns.specification) - columns.values.keys()
+    return _read(path, [*names, *sorted(missing)]) if missing else columns
+
+
+def group_columns(specification: Mapping[str, Any]) -> set[str]:
+    """Return the columns of the dataset that metrics of Inspect group samples by."""
+    definition = (specification.get("task") or {}).get("definition") or {}
+    names: set[str] = set()
+    for scorer in definition.get("scorers") or ():
+        for metric in (scorer.get("metrics") if isinstance(scorer, dict) else None) or ():
+            parameters = metric.get("params") if isinstance(metric, dict) else None
+            given = parameters if isinstance(parameters, dict) else {}
+            columns = (given.get(name) for name in ("group_key", "cluster"))
+            names.update(f"{METADATA}{column}" for column in columns if isinstance(column, str))
+    return names
+
+
+def _read(path: Path, names: Collection[str]) -> Columns:
     reader = LogReader(path)
     columns = ColumnsReader(names)
     with no_collections():
@@ -193,17 +222,17 @@ class ColumnsReader:
         row = ((trials[0].get("sample") or sample.get("sample")) or {}).get("data")
         self._digests.append(_digest(row))
         for name, values in self._values.items():
-            values.append((row or {}).get(name))
+            values.append(_cell(row or {}, name))
         single = len(trials) == 1
         scores = (trials[0] if single else sample).get("scores") or ()
         self._add_usage(trials)
         for score in scores:
-            self._add_scores(position, score)
+            self._add_scores(position, score, single=single)
         if not single:
             self._num_trials = max(self._num_trials, len(trials))
             self._add_trials(position, trials)
 
-    def _add_scores(self, position: int, score: Mapping[str, Any]) -> None:
+    def _add_scores(self, position: int, score: Mapping[str, Any], *, single: bool) -> None:
         key = score["scorer_key"]
         scored = self._scored_by.get(key)
         if scored is None:
@@ -215,6 +244,8 @@ class ColumnsReader:
             column = self._scores.get((key, name))
             if column is None:
                 column = self._scores[key, name] = Column()
+            if single and value is not None:
+                column.types.add(GRADE if is_grade(value) else type(value))
             column.positions.append(position)
             column.values.append(float(infinite[name]) if name in infinite else value)
 
@@ -232,12 +263,10 @@ class ColumnsReader:
             for score in trial.get("scores") or ():
                 for name, value in (score.get("values") or {}).items():
                     column = self._scores.setdefault((score["scorer_key"], name), Column())
-                    numbers = column.trials.setdefault(position, [])
-                    if is_missing(value):
-                        continue
-                    column.trial_values[position] += 1
-                    if isinstance(value, bool | int | float):
-                        numbers.append(float(value))
+                    values = column.trials.setdefault(position, [])
+                    if not is_missing(value):
+                        column.types.add(GRADE if is_grade(value) else type(value))
+                        values.append(value)
 
     def finished(self, path: Path, frame: TaskResultLog, raw: Mapping[str, Any]) -> Columns:
         """The columns of all samples.
@@ -284,6 +313,14 @@ def _trace_metadata(trial: Mapping[str, Any]) -> Mapping[str, Any]:
     trace = output.get("trace") or {}
     metadata: Mapping[str, Any] = trace.get("metadata") or {}
     return metadata
+
+
+def _cell(row: Mapping[str, Any], name: str) -> Any:
+    """Return a value of a row; `metadata.NAME` also finds a name in the metadata of a sample of Inspect."""
+    metadata = row.get("metadata")
+    if name in row or not name.startswith(METADATA) or not isinstance(metadata, dict):
+        return row.get(name)
+    return metadata.get(name.removeprefix(METADATA))
 
 
 def _digest(row: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +13,10 @@ from aigo_bridge.codes import Code
 from aigo_bridge.comparison.circumstances import Divergence, divergences
 from aigo_bridge.comparison.columns import USAGE, Columns
 from aigo_bridge.comparison.estimates import estimate_json
-from aigo_bridge.comparison.numbers import Quantity, quantities
+from aigo_bridge.comparison.numbers import Quantity, identity_of, quantities
 from aigo_bridge.comparison.pairing import Pairing, pair
 from aigo_bridge.errors import UsageError
+from aigo_bridge.metrics.names import MetricIdentity, metric_labels
 from aigo_bridge.statistics.agreement import cohens_kappa, confusion
 from aigo_bridge.statistics.intervals import NoInterval, Numbers
 from aigo_bridge.statistics.multiplicity import holm
@@ -46,9 +47,7 @@ class Flips:
 class MetricComparison:
     """One number in both results."""
 
-    scorer: str | None
-    metric: str
-    name: str
+    identity: MetricIdentity
     values: tuple[float | None, float | None]
     """As they stand in the two results, over all their samples."""
     paired_values: tuple[float, float] | None
@@ -61,13 +60,24 @@ class MetricComparison:
     """Holm's, over all numbers of all tasks that are compared."""
     parts: tuple[tuple[Any, Difference], ...] = ()
     """Value of the column of a breakdown → the difference on its samples."""
+    label: str = ""
+    """Its name, unique in the comparison."""
+
+    @property
+    def name(self) -> str:
+        """Name of the number."""
+        return self.identity.name
+
+    @property
+    def scorer(self) -> str | None:
+        """Key of the scorer."""
+        return self.identity.scorer
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
         return {
-            "scorer": self.scorer,
-            "metric": self.metric,
-            "name": self.name,
+            **self.identity.to_json(),
+            "label": self.label,
             "base": self.values[0],
             "new": self.values[1],
             "paired": None if self.paired_values is None else list(self.paired_values),
@@ -142,19 +152,40 @@ def compare(
     """
     pairing = pair(base, new, by_id=by_id)
     groups = base.groups(cluster)
-    partners = {quantity.key: quantity for quantity in quantities(new)}
-    comparisons = []
-    for quantity in quantities(base):
-        partner = partners.pop(quantity.key, None)
-        comparisons.append(_metric(quantity, partner, base, new, pairing, groups, by, level))
-    comparisons += [_one_sided(quantity, "base") for quantity in partners.values()]
+    comparisons = [
+        _metric(*pair_of_numbers, base, new, pairing, groups, by, level)
+        for pair_of_numbers in _partners(quantities(base), quantities(new))
+    ]
     usage = [
         (name, of_scores(*both, level=level))
         for name in USAGE
         if len((both := _both(base.usage[name], new.usage[name], pairing))[0]) > 1
     ]
-    metrics = adjusted([tuple(comparisons)])[0]
+    metrics = adjusted([_labelled(comparisons)])[0]
     return Comparison(base, new, pairing, tuple(divergences(base, new)), metrics, tuple(usage), level, by)
+
+
+def _partners(
+    base: Sequence[Quantity], new: Sequence[Quantity]
+) -> Iterator[tuple[Quantity | None, Quantity | None]]:
+    """Yield the numbers of both results; only numbers of the same score, metric and reducer are partners."""
+    partners = {_identity_key(quantity): quantity for quantity in new}
+    for quantity in base:
+        yield quantity, partners.pop(_identity_key(quantity), None)
+    for quantity in partners.values():
+        yield None, quantity
+
+
+def _identity_key(quantity: Quantity) -> tuple[str | None, ...]:
+    identity = identity_of(quantity)
+    return (*quantity.key, identity.score, identity.reducer, identity.group)
+
+
+def _labelled(comparisons: Sequence[MetricComparison]) -> tuple[MetricComparison, ...]:
+    labels = metric_labels([comparison.identity for comparison in comparisons])
+    return tuple(
+        replace(comparison, label=label) for comparison, label in zip(comparisons, labels, strict=True)
+    )
 
 
 def adjusted_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -177,7 +208,7 @@ def adjusted(tasks: Sequence[tuple[MetricComparison, ...]]) -> list[tuple[Metric
 def _one_sided(quantity: Quantity, missing: str) -> MetricComparison:
     values = (None, quantity.value) if missing == "base" else (quantity.value, None)
     reason = NoInterval(f"{missing} has no such number")
-    return MetricComparison(quantity.scorer, quantity.metric, quantity.name, values, None, reason, 0)
+    return MetricComparison(identity_of(quantity), values, None, reason, 0)
 
 
 def _both(base: Numbers, new: Numbers, pairing: Pairing) -> tuple[Numbers, Numbers]:
@@ -187,7 +218,7 @@ def _both(base: Numbers, new: Numbers, pairing: Pairing) -> tuple[Numbers, Numbe
 
 
 def _metric(
-    base: Quantity,
+    base: Quantity | None,
     new: Quantity | None,
     base_columns: Columns,
     new_columns: Columns,
@@ -196,8 +227,8 @@ def _metric(
     by: str | None,
     level: float,
 ) -> MetricComparison:
-    if new is None:
-        return _one_sided(base, "new")
+    if base is None or new is None:
+        return _one_sided(base, "new") if base is not None else _one_sided(_known(new), "base")
     rows = (_rows(base, len(base_columns))[pairing.base], _rows(new, len(new_columns))[pairing.new])
     scored = (rows[0] >= 0) & (rows[1] >= 0)
     known = not any(isinstance(side.content, NoInterval) for side in (base, new))
@@ -211,9 +242,7 @@ def _metric(
         labels = [base_columns.values[by][position] for position in positions[:, 0].tolist()]
         parts = _parts(base, new, pairs, labels, level)
     return MetricComparison(
-        base.scorer,
-        base.metric,
-        base.name,
+        identity_of(base),
         (base.value, new.value),
         values,
         difference,
@@ -222,6 +251,11 @@ def _metric(
         None,
         parts,
     )
+
+
+def _known(quantity: Quantity | None) -> Quantity:
+    assert quantity is not None
+    return quantity
 
 
 def _rows(quantity: Quantity, count: int) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +27,16 @@ class ForeignMetric:
 
     key: str | None
     type: str
+    score: str | None = None
+    """Score that it is computed from, e.g. the key of a dictionary; `None`: not recorded."""
+    reducer: str | None = None
+    """Inspect's name of the function that made one score of several epochs."""
+    group: str | None = None
+    """Inspect's metric that gave this number and others, e.g. `grouped`."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the metric."""
+    package: str | None = None
+    """Package that the metric is defined in; `None`: not recorded."""
 
 
 def metric_definitions(columns: Columns) -> dict[MetricKey, MetricSpec | ForeignMetric]:
@@ -59,7 +69,14 @@ def _metric(written: Mapping[str, Any]) -> MetricSpec | ForeignMetric:
     if spec is not None:
         with contextlib.suppress(ValidationError):
             return spec.model_validate(written)
-    return ForeignMetric(written.get("key"), str(written.get("type")))
+    parameters = written.get("params")
+    parts = {name: written.get(name) for name in ("score", "reducer", "group", "package")}
+    return ForeignMetric(
+        written.get("key"),
+        str(written.get("type")),
+        **{name: part if isinstance(part, str) else None for name, part in parts.items()},
+        parameters=parameters if isinstance(parameters, dict) else {},
+    )
 
 
 def _example(columns: Columns, scorer_key: str) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aigo_bridge.comparison.columns import Columns
-from aigo_bridge.comparison.numbers import Quantity, quantities
+from aigo_bridge.comparison.numbers import Quantity, identity_of, quantities
+from aigo_bridge.metrics.grades import score_number
+from aigo_bridge.metrics.names import MetricIdentity, metric_labels
 from aigo_bridge.results.counts import State
 from aigo_bridge.statistics.intervals import Estimate, NoInterval
 from aigo_bridge.statistics.quantiles import LEVEL, MissingScipyError
@@ -51,24 +53,50 @@ class Denominator:
 class MetricEstimate:
     """One number of a result."""
 
-    scorer: str | None
-    metric: str
-    name: str
+    identity: MetricIdentity
+    label: str
+    """Its name, unique in the result."""
     value: float | int
     estimate: Estimate
     denominator: Denominator | None
     """`None`: it is not known which samples are in the number."""
     bounds: tuple[float, float] | None
     """The number if every missing sample and trial had scored worst, and best; `None`: not known."""
+    reported_error: tuple[str, float] | None = None
+    """Name and value of the standard error that another tool reports with it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the number."""
+        return self.identity.name
+
+    @property
+    def scorer(self) -> str | None:
+        """Key of the scorer."""
+        return self.identity.scorer
+
+    @property
+    def metric(self) -> str:
+        """Key of the metric."""
+        return self.identity.metric
+
+    @property
+    def shown_error(self) -> float | None:
+        """The standard error to show: the reported one, otherwise the interval's."""
+        if self.reported_error is not None:
+            return self.reported_error[1]
+        return None if isinstance(self.estimate, NoInterval) else self.estimate.standard_error
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
+        name, error = self.reported_error or (None, None)
         return {
-            "scorer": self.scorer,
-            "metric": self.metric,
-            "name": self.name,
+            **self.identity.to_json(),
+            "label": self.label,
             "value": self.value,
             **estimate_json(self.estimate),
+            "reported_standard_error": error,
+            "reported_as": name,
             **missing_json(self),
         }
 
@@ -138,23 +166,25 @@ def estimates(columns: Columns, *, cluster: str | None = None, level: float = LE
         level: of confidence.
     """
     groups = columns.groups(cluster)
+    numbers = quantities(columns)
+    labels = metric_labels([identity_of(quantity) for quantity in numbers])
     return [
-        _metric_estimate(columns, quantity, _interval(quantity, groups, level))
-        for quantity in quantities(columns)
+        _metric_estimate(columns, quantity, _interval(quantity, groups, level), label)
+        for quantity, label in zip(numbers, labels, strict=True)
     ]
 
 
-def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate) -> MetricEstimate:
+def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate, label: str) -> MetricEstimate:
     """A number with its interval, its denominator and its bounds."""
     denominator = denominator_of(columns, quantity) if len(quantity.positions) else None
     return MetricEstimate(
-        quantity.scorer,
-        quantity.metric,
-        quantity.name,
+        identity_of(quantity),
+        label,
         quantity.value,
         estimate,
         denominator,
         None if denominator is None else _bounds(columns, quantity, denominator),
+        quantity.reported_error,
     )
 
 
@@ -216,9 +246,9 @@ def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
         return np.zeros_like(missing)
     for field in quantity.fields:
         column = columns.scores.get((quantity.scorer or "", field))
-        if column is None or not column.trial_values:
+        if column is None or not any(column.trials.values()):
             continue  # an aggregate over trials, or an engine that scores all trials of a sample together
-        values = np.array([column.trial_values[position] for position in positions.tolist()])
+        values = np.array([len(column.trials.get(position, ())) for position in positions.tolist()])
         missing = np.where(values > 0, np.maximum(missing, columns.trials[positions] - values), missing)
     return missing
 
@@ -253,7 +283,8 @@ def _are_means_of_trials(columns: Columns, quantity: Quantity, content: Ratio) -
         return False
     column = columns.scores[quantity.scorer or "", quantity.fields[0]]
     for position, value in zip(quantity.positions.tolist(), content.numerator.tolist(), strict=True):
-        numbers = column.trials.get(position)
+        scores = (score_number(score, graded=columns.graded) for score in column.trials.get(position, ()))
+        numbers = [number for number in scores if number is not None]
         if columns.trials[position] == 1:
             continue
         if not numbers or not math.isclose(math.fsum(numbers) / len(numbers), value, abs_tol=1e-9):

@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from aigo_bridge.comparison.columns import Columns
 from aigo_bridge.comparison.estimates import estimate_json
-from aigo_bridge.comparison.numbers import as_floats, present
+from aigo_bridge.comparison.scales import score_scale
+from aigo_bridge.comparison.sources import as_floats, present
 from aigo_bridge.metrics.compute import label_text
+from aigo_bridge.metrics.grades import graded_number, is_grade
 from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.statistics.agreement import cohens_kappa, confusion, krippendorffs_alpha
 from aigo_bridge.statistics.intervals import FEWEST, Estimate, NoInterval, Numbers
 from aigo_bridge.statistics.prediction import corrected_interval, corrected_mean
 from aigo_bridge.statistics.quantiles import LEVEL
+from aigo_bridge.statistics.ratios import Scale
 
 MOST_CLASSES = 20
 """Different labels and scores up to which there is a confusion of them, and Cohen's kappa."""
@@ -123,13 +126,13 @@ def _quality(
     labelled = has_label[positions]
     targets = [columns.values[labels][position] for position in positions[labelled].tolist()]
     counts = (int(labelled.sum()), int((~labelled).sum()), int(has_label.sum()) - int(labelled.sum()))
-    numbers, marks = as_floats(scores), _numbers(targets)
+    numbers, marks = _floats(scores, graded=columns.graded), _numbers(targets)
     if isinstance(numbers, NoInterval) or marks is None:
         agreement = _of_texts(targets, list(compress(scores, labelled.tolist())), marks)
         return JudgeQuality(*score, *counts, agreement, None, None, None, _TEXTS)
-    return _of_means(
-        score, counts, labelled, numbers, marks, groups[positions] if groups is not None else None, level
-    )
+    of_samples = groups[positions] if groups is not None else None
+    scale = score_scale(columns, *score)
+    return _of_means(score, counts, labelled, numbers, marks, of_samples, level, scale)
 
 
 def _of_means(
@@ -140,6 +143,7 @@ def _of_means(
     targets: Numbers,
     groups: NDArray[np.int64] | None,
     level: float,
+    scale: Scale,
 ) -> JudgeQuality:
     """Of scores and labels that have a mean."""
     if not len(targets):
@@ -151,11 +155,16 @@ def _of_means(
     corrected: float | None = mean
     if len(unlabelled):
         parts = None if groups is None else _split(groups, labelled)
-        estimate = corrected_interval(unlabelled, judged, targets, parts, level)
-        corrected = None if len(targets) < FEWEST else corrected_mean(unlabelled, judged, targets)
+        estimate = corrected_interval(unlabelled, judged, targets, parts, level, scale)
+        corrected = None if len(targets) < FEWEST else corrected_mean(unlabelled, judged, targets, scale)
     return JudgeQuality(
         *score, *counts, _of_numbers(targets, judged), float(numbers.mean()), mean, corrected, estimate
     )
+
+
+def _floats(scores: list[Any], *, graded: bool) -> Numbers | NoInterval:
+    """Return scores as numbers, grades of Inspect among them."""
+    return as_floats([graded_number(score) if graded and is_grade(score) else score for score in scores])
 
 
 _TEXTS = NoInterval("labels or scores are text, which has no mean")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aigo_bridge.metrics.compute import answer_of, label_text
 from aigo_bridge.spec.metrics import BinaryClassificationMetric, MulticlassClassificationMetric
 from aigo_bridge.statistics.intervals import NoInterval, Numbers
-from aigo_bridge.statistics.ratios import Ratio
+from aigo_bridge.statistics.ratios import RIGHT_OR_WRONG, Ratio
 from aigo_bridge.statistics.smooth import Smooth
 
 FEWEST_FOR_AVERAGES = 50
@@ -65,7 +65,7 @@ def label_pairs(
 
 def accuracy(pairs: LabelPairs) -> Ratio:
     """Share of the samples whose labels agree."""
-    return Ratio.mean((pairs.truth == pairs.predicted).astype(float))
+    return Ratio.mean((pairs.truth == pairs.predicted).astype(float), RIGHT_OR_WRONG)
 
 
 def class_ratio(pairs: LabelPairs, label: str, kind: str) -> Ratio | NoInterval:
@@ -80,7 +80,8 @@ def class_ratio(pairs: LabelPairs, label: str, kind: str) -> Ratio | NoInterval:
         return NoInterval(f"how {kind!r} is computed is not known here")
     if not denominators[kind].any():
         return UNDEFINED
-    return Ratio(hits, denominators[kind].astype(float), transformed=kind == "f1_score")
+    counted = denominators[kind].astype(float)
+    return Ratio(hits, counted, transformed=kind == "f1_score", scale=RIGHT_OR_WRONG)
 
 
 def macro_average(pairs: LabelPairs, kind: str) -> Smooth | NoInterval:

@@ -9,32 +9,34 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import compress
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aigo_bridge.comparison.columns import Column, Columns
+from aigo_bridge.comparison.columns import Columns
 from aigo_bridge.comparison.definitions import ForeignMetric, metric_definitions
+from aigo_bridge.comparison.foreign import foreign_source
 from aigo_bridge.comparison.labels import UNDEFINED, accuracy, class_ratio, label_pairs, macro_average
+from aigo_bridge.comparison.scales import score_scale
+from aigo_bridge.comparison.sources import (
+    Contradicted,
+    Recomputed,
+    Source,
+    as_floats,
+    not_known,
+    present,
+    std_dev_of,
+)
 from aigo_bridge.dtypes import MetricData
-from aigo_bridge.metrics.metric import is_missing, short
+from aigo_bridge.metrics.names import MetricIdentity, metric_identities, standard_errors
 from aigo_bridge.spec import metrics as spec
 from aigo_bridge.spec.metric import MetricSpec
-from aigo_bridge.statistics.intervals import NoInterval, Numbers
-from aigo_bridge.statistics.ratios import Ratio
+from aigo_bridge.statistics.intervals import NoInterval
+from aigo_bridge.statistics.ratios import FRACTION, RIGHT_OR_WRONG, Ratio, Scale
 from aigo_bridge.statistics.smooth import Smooth
-
-FEWEST_FOR_STD_DEV = 100
-"""Samples that a standard deviation needs for an interval."""
-
-
-_MARKS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Inspect's marks (correct, partial, incorrect, no answer) as the numbers that its `accuracy` is the mean of.
-"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Quantity:
     """The number as a function of these samples, or why that is not known."""
     fields: tuple[str, ...] = ()
     """Scores that are read."""
+    identity: MetricIdentity | None = None
+    """Its parts, by which numbers of two results are one number and names are unique."""
+    reported_error: tuple[str, float] | None = None
+    """Name and value of the standard error that another tool reports with it."""
 
     @property
     def key(self) -> tuple[str | None, str, str]:
@@ -59,8 +65,35 @@ class Quantity:
         return (self.scorer, self.metric, self.name)
 
 
+def identity_of(quantity: Quantity) -> MetricIdentity:
+    """Return the identity of a number; of one that was made by hand its key."""
+    return quantity.identity or MetricIdentity(*quantity.key)
+
+
 def quantities(columns: Columns) -> list[Quantity]:
-    """The numbers of a result, in its order."""
+    """Return the numbers of a result in its order, each with the standard error reported with it."""
+    numbers = stored_numbers(columns)
+    errors = standard_errors([number.identity for number in numbers if number.identity is not None])
+    reported = {base: (numbers[error].name, float(numbers[error].value)) for error, base in errors.items()}
+    return [
+        replace(number, reported_error=reported.get(place))
+        for place, number in enumerate(numbers)
+        if place not in errors
+    ]
+
+
+def stored_numbers(columns: Columns) -> list[Quantity]:
+    """Return every number of a result in its order, standard errors of other numbers among them."""
+    evidence = columns.frame.evidence
+    metrics = (evidence.metrics if evidence is not None else None) or []
+    identities = metric_identities(columns.definition, metrics)
+    return [
+        replace(number, identity=identity)
+        for number, identity in zip(_numbers(columns), identities, strict=True)
+    ]
+
+
+def _numbers(columns: Columns) -> list[Quantity]:
     evidence = columns.frame.evidence
     stored = (evidence.metrics if evidence is not None else None) or []
     if not len(columns):
@@ -98,16 +131,17 @@ def _quantity(
             metric, name, "the author's code computes it, and reading a result runs no code of it"
         )
     if definition is None or isinstance(definition, ForeignMetric):
-        source: _Source = _mean_of_that_value(columns, scorer, value, metric.metric_type or metric.metric_key)
+        source = foreign_source(columns, scorer, definition, metric, name)
     else:
         source = _source(columns, scorer, definition, name)
     if isinstance(source, NoInterval):
         return _unknown(metric, name, source.reason)
     positions, content, fields = source
-    recomputed = content.value if isinstance(content, Ratio | Smooth) else value
+    recomputed = content.value if isinstance(content, Ratio | Smooth | Recomputed) else value
     if recomputed is None or not _is_close(recomputed, value):
         number = "no number" if recomputed is None else f"{recomputed:.6g}"
-        return _unknown(metric, name, f"the samples' scores give {number}, not the number in the result")
+        reason = f"the samples' scores give {number}, not the number in the result"
+        return replace(_unknown(metric, name, reason), content=Contradicted(reason, recomputed))
     return Quantity(scorer, metric.metric_key, name, value, positions, content, fields)
 
 
@@ -118,14 +152,11 @@ def _is_close(one: float, other: float) -> bool:
         return one == other
 
 
-_Source = tuple[NDArray[np.int64], Ratio | Smooth | NoInterval, tuple[str, ...]] | NoInterval
-"""Samples, the number as a function of them, and the scores that are read; or why it is not known."""
-
-
-def _source(columns: Columns, scorer: str, metric: MetricSpec, name: str) -> _Source:
+def _source(columns: Columns, scorer: str, metric: MetricSpec, name: str) -> Source:
     match metric:
         case spec.MeanMetric():
-            return _over_numbers(columns, scorer, metric.field, Ratio.mean)
+            scale = score_scale(columns, scorer, metric.field)
+            return _over_numbers(columns, scorer, metric.field, lambda numbers: Ratio.mean(numbers, scale))
         case spec.StdDevMetric():
             return _over_numbers(columns, scorer, metric.field, std_dev_of)
         case spec.MinMetric() | spec.MaxMetric():
@@ -151,39 +182,10 @@ def _source(columns: Columns, scorer: str, metric: MetricSpec, name: str) -> _So
         case spec.BinaryClassificationMetric() | spec.MulticlassClassificationMetric():
             return _of_labels(columns, scorer, metric, name)
         case _:  # types can be registered; what is not known of one is its interval alone
-            return _not_known(metric.type)
+            return not_known(metric.type)
 
 
-def _not_known(kind: str) -> NoInterval:
-    return NoInterval(f"how {kind!r} is computed is not known here")
-
-
-def present(columns: Columns, column: Column | None) -> tuple[NDArray[np.int64], list[Any]]:
-    """Positions and values of the samples that count and have a value."""
-    if column is None:
-        return np.array([], dtype=np.int64), []
-    counted = columns.counted
-    positions = np.array(column.positions, dtype=np.int64)
-    takes_part = counted[positions] & np.array([not is_missing(value) for value in column.values], dtype=bool)
-    if takes_part.all():
-        return positions, column.values
-    return positions[takes_part], list(compress(column.values, takes_part.tolist()))
-
-
-def as_floats(values: list[Any]) -> Numbers | NoInterval:
-    """Scores as numbers; text among them is a reason."""
-    kinds = set(map(type, values))
-    if not kinds <= {bool, int, float}:
-        wrong = next(value for value in values if type(value) not in (bool, int, float))
-        return NoInterval(f"the score {short(wrong)} is no number")
-    try:
-        numbers = np.array(values, dtype=float)
-    except OverflowError:
-        return NoInterval("a score is larger than any floating-point number")
-    return numbers if np.isfinite(numbers).all() else NoInterval("a score is not finite")
-
-
-def _over_numbers(columns: Columns, scorer: str, field: str, content: Any) -> _Source:
+def _over_numbers(columns: Columns, scorer: str, field: str, content: Any) -> Source:
     positions, values = present(columns, columns.scores.get((scorer, field)))
     if not values:
         return NoInterval(f"no sample has a value for {field!r}")
@@ -191,36 +193,23 @@ def _over_numbers(columns: Columns, scorer: str, field: str, content: Any) -> _S
     return numbers if isinstance(numbers, NoInterval) else (positions, content(numbers), (field,))
 
 
-def std_dev_of(values: Numbers) -> Smooth | NoInterval:
-    """The standard deviation (n - 1) as a function of sums."""
-    if len(values) < 2:
-        return NoInterval("one sample has no spread")
-    # Around the mean, so that squares do not lose digits.
-    centred = values - values.mean()
-    table = np.stack([centred, centred**2, np.ones(len(values))], axis=1)
-
-    def function(sums: Numbers) -> Numbers:
-        squares = sums[:, 1] - sums[:, 0] ** 2 / sums[:, 2]
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (sums[:, 2] - 1)))
-
-    return Smooth(table, np.arange(len(values)), function, None, FEWEST_FOR_STD_DEV)
-
-
-def _frequency(columns: Columns, scorer: str, metric: spec.FrequencyMetric, name: str) -> _Source:
+def _frequency(columns: Columns, scorer: str, metric: spec.FrequencyMetric, name: str) -> Source:
     positions, values = present(columns, columns.scores.get((scorer, metric.field)))
     hits = np.array([f"{metric.field}_{value}" == name for value in values], dtype=float)
-    return positions, Ratio.mean(hits), (metric.field,)
+    return positions, Ratio.mean(hits, RIGHT_OR_WRONG), (metric.field,)
 
 
-def _weighted(columns: Columns, scorer: str, metric: spec.WeightedAverageMetric) -> _Source:
+def _weighted(columns: Columns, scorer: str, metric: spec.WeightedAverageMetric) -> Source:
     positions, values = present(columns, columns.scores.get((scorer, metric.field)))
     weights = metric.weights
     if not isinstance(weights, Mapping) or any(str(value) not in weights for value in values):
         return NoInterval("the weights of its labels are not known")
-    return positions, Ratio.mean(np.array([float(weights[str(value)]) for value in values])), (metric.field,)
+    numbers = np.array([float(weights[str(value)]) for value in values])
+    scale = Scale((min(map(float, weights.values())), max(map(float, weights.values()))))
+    return positions, Ratio.mean(numbers, scale), (metric.field,)
 
 
-def _of_counts(columns: Columns, scorer: str, fields: tuple[str, ...], *, transformed: bool) -> _Source:
+def _of_counts(columns: Columns, scorer: str, fields: tuple[str, ...], *, transformed: bool) -> Source:
     """TP over TP and the others, of samples that have all the counts."""
     parts = [present(columns, columns.scores.get((scorer, field))) for field in fields]
     positions = parts[0][0]
@@ -232,7 +221,7 @@ def _of_counts(columns: Columns, scorer: str, fields: tuple[str, ...], *, transf
         if isinstance(numbers, NoInterval):
             return numbers
         counts.append(numbers[np.isin(samples, positions)])
-    ratio = Ratio(counts[0], np.sum(counts, axis=0), transformed)
+    ratio = Ratio(counts[0], np.sum(counts, axis=0), transformed, FRACTION)
     return UNDEFINED if ratio.value is None else (positions, ratio, fields)
 
 
@@ -241,7 +230,7 @@ def _of_labels(
     scorer: str,
     metric: spec.BinaryClassificationMetric | spec.MulticlassClassificationMetric,
     name: str,
-) -> _Source:
+) -> Source:
     fields = (metric.field_gt, metric.field_pred)
     pairs = label_pairs(metric, *(present(columns, columns.scores.get((scorer, field))) for field in fields))
     if name == "accuracy":
@@ -256,30 +245,6 @@ def _of_labels(
     if isinstance(metric, spec.MulticlassClassificationMetric) and name.endswith("_f1_score"):
         kind = "f1_score"
     return pairs.positions, class_ratio(pairs, label, kind), fields
-
-
-def _mean_of_that_value(columns: Columns, scorer: str, value: float, kind: str) -> _Source:
-    """A metric of another tool: the mean of the only score whose mean it is, or not known."""
-    candidates = list(_means(columns, scorer, value))
-    if kind.rpartition("/")[2] not in ("accuracy", "mean") or len(candidates) != 1:
-        return _not_known(kind)
-    return candidates[0]
-
-
-def _means(
-    columns: Columns, scorer: str, value: float
-) -> Iterator[tuple[NDArray[np.int64], Ratio, tuple[str, ...]]]:
-    for owner, field in columns.scores:
-        if owner != scorer:
-            continue
-        positions, values = present(columns, columns.scores[owner, field])
-        numbers = as_floats(
-            [_MARKS.get(value, value) if isinstance(value, str) else value for value in values]
-        )
-        if isinstance(numbers, NoInterval) or not len(numbers):
-            continue
-        if _is_close(float(numbers.mean()), value):
-            yield positions, Ratio.mean(numbers), (field,)
 
 
 def duplicates(columns: Columns) -> dict[Any, int]:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from aigo_bridge.comparison.comparing import Comparison, MetricComparison, adjusted
+from aigo_bridge.metrics.names import MetricIdentity, metric_labels
 from aigo_bridge.statistics.intervals import NoInterval
 from aigo_bridge.statistics.multiplicity import rank_bounds
 from aigo_bridge.statistics.paired import Difference
@@ -20,8 +21,9 @@ ALPHA = 0.05
 class Ranking:
     """One number of all results; higher is taken to be better."""
 
-    scorer: str | None
-    name: str
+    identity: MetricIdentity
+    label: str
+    """Its name, unique among the rankings."""
     values: Mapping[str, float | None]
     """Result → its number over all its samples."""
     ranks: Mapping[str, tuple[int, int]]
@@ -34,8 +36,8 @@ class Ranking:
     def to_json(self) -> dict[str, Any]:
         """For programs."""
         return {
-            "scorer": self.scorer,
-            "name": self.name,
+            **self.identity.to_json(),
+            "label": self.label,
             "reason": self.reason,
             "values": dict(self.values),
             "ranks": {name: list(bounds) for name, bounds in self.ranks.items()},
@@ -53,14 +55,23 @@ def rankings(names: Sequence[str], comparisons: Mapping[tuple[str, str], Compari
         names: of the results.
         comparisons: every pair of names, in their order, and its comparison.
     """
-    by_key: dict[tuple[str | None, str, str], dict[tuple[str, str], MetricComparison]] = {}
+    by_identity: dict[MetricIdentity, dict[tuple[str, str], MetricComparison]] = {}
     for pair in combinations(names, 2):
         for metric in comparisons[pair].metrics:
-            by_key.setdefault((metric.scorer, metric.metric, metric.name), {})[pair] = metric
-    return [_ranking(names, cells) for cells in by_key.values()]
+            by_identity.setdefault(metric.identity, {})[pair] = metric
+    labels = metric_labels(list(by_identity))
+    return [
+        _ranking(names, identity, label, cells)
+        for (identity, cells), label in zip(by_identity.items(), labels, strict=True)
+    ]
 
 
-def _ranking(names: Sequence[str], cells: Mapping[tuple[str, str], MetricComparison]) -> Ranking:
+def _ranking(
+    names: Sequence[str],
+    identity: MetricIdentity,
+    label: str,
+    cells: Mapping[tuple[str, str], MetricComparison],
+) -> Ranking:
     values: dict[str, float | None] = dict.fromkeys(names)
     for (base, new), cell in cells.items():
         values |= {
@@ -68,10 +79,9 @@ def _ranking(names: Sequence[str], cells: Mapping[tuple[str, str], MetricCompari
             for name, value in ((base, cell.values[0]), (new, cell.values[1]))
             if value is not None
         }
-    first = next(iter(cells.values()))
     reason = _reason(names, cells)
     if reason is not None:
-        return Ranking(first.scorer, first.name, values, {}, {}, reason)
+        return Ranking(identity, label, values, {}, {}, reason)
     cells = dict(zip(cells, adjusted([tuple(cells.values())])[0], strict=True))
     better: dict[tuple[str, str], bool] = {}
     for (base, new), cell in cells.items():
@@ -79,7 +89,7 @@ def _ranking(names: Sequence[str], cells: Mapping[tuple[str, str], MetricCompari
         sure = cell.adjusted_p is not None and cell.adjusted_p <= ALPHA
         better[new, base] = sure and cell.difference.value > 0
         better[base, new] = sure and cell.difference.value < 0
-    return Ranking(first.scorer, first.name, values, rank_bounds(names, better), cells)
+    return Ranking(identity, label, values, rank_bounds(names, better), cells)
 
 
 def _reason(names: Sequence[str], cells: Mapping[tuple[str, str], MetricComparison]) -> str | None:

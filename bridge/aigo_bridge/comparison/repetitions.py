@@ -16,6 +16,7 @@ import orjson
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.metrics.grades import graded_number, is_graded
 from aigo_bridge.metrics.metric import is_missing, short
 from aigo_bridge.process import no_collections
 from aigo_bridge.results import FramePart, LogReader
@@ -107,6 +108,8 @@ class _Reading:
         self.odd: set[Key] = set()
         """Samples whose id stands for several rows, or that one repetition has twice."""
         self.problems: dict[Score, str] = {}
+        self.letters: dict[Score, Any] = {}
+        """Scores with a text that Inspect counts as a number, and such a text."""
 
     def add(self, number: int, part: SamplePart) -> None:
         sample = part.value if part.value.get("trials") else one_trial(part.value)
@@ -129,12 +132,15 @@ class _Reading:
             place = (score["scorer_key"], name)
             if is_missing(value):
                 continue
-            if not isinstance(value, bool | int | float) or not math.isfinite(value):
-                self.problems[place] = f"the score {short(value)} is no number"
+            number = graded_number(value)
+            if number is None:
+                self.problems[place] = f"the score {short(value)} is not a number"
                 continue
+            if isinstance(value, str):
+                self.letters[place] = value
             times = self.scores.setdefault(place, {}).setdefault(key, _Times())
             times.times.append(time)
-            times.values.append(float(value))
+            times.values.append(number)
 
 
 def _answer(trial: Mapping[str, Any]) -> int:
@@ -179,7 +185,11 @@ def _read(reading: _Reading, number: int, path: Path) -> Any:
     """Take in a result; its task's definition."""
     for part in LogReader(path).parts():
         if isinstance(part, FramePart):
-            return ((part.value.get("specification") or {}).get("task") or {}).get("definition")
+            specification = part.value.get("specification") or {}
+            if not is_graded(specification.get("config")):
+                for place, value in reading.letters.items():
+                    reading.problems[place] = f"the score {short(value)} is not a number"
+            return (specification.get("task") or {}).get("definition")
         try:
             reading.add(number, part)
         except (AttributeError, LookupError, TypeError, ValueError) as error:

@@ -177,25 +177,32 @@ def _is(name: str | None, shown: str) -> bool:
 
 
 def _named(rule: Rule, numbers: Sequence[Number]) -> list[Number]:
-    """The numbers that a rule reads, by `name` or `scorer.name`; case does not matter."""
+    """Return the number that a rule reads, by its label, its name, or `scorer.name`; case does not matter.
+
+    Raises:
+        UsageError: The result does not have such a number, or has several of this name.
+    """
     if rule.name is None:
         return list(numbers)
-    matches = [
+    matches = [number for number in numbers if _is(rule.name, number.label)] or [
         number
         for number in numbers
         if _is(rule.name, number.name) or _is(rule.name, f"{number.scorer}.{number.name}")
     ]
-    if not matches:
-        names = ", ".join(dict.fromkeys(number.name for number in numbers)) or "none"
+    if len(matches) == 1:
+        return matches
+    if matches:
+        names = ", ".join(repr(number.label) for number in matches)
         raise UsageError(
-            f"the rule {rule.text!r} reads {rule.name!r}, which the result has not; it has: {names}",
+            f"the rule {rule.text!r} reads {rule.name!r}, but the result has {len(matches)} metrics of this"
+            f" name; expected one of: {names}",
             code=Code.WRONG_RULE,
         )
-    return matches
-
-
-def _subject(number: MetricEstimate | MetricComparison) -> str:
-    return number.name if number.scorer is None else f"{number.scorer}.{number.name}"
+    names = ", ".join(dict.fromkeys(number.label for number in numbers)) or "none"
+    raise UsageError(
+        f"the rule {rule.text!r} reads {rule.name!r}, which is not a metric of the result; it has: {names}",
+        code=Code.WRONG_RULE,
+    )
 
 
 def _of_counts(rule: Rule, name: str, columns: Columns) -> Verdict:
@@ -231,7 +238,7 @@ def _interval_of_count(
 
 def _threshold(rule: Rule, metric: MetricEstimate) -> Verdict:
     scored = None if metric.denominator is None else metric.denominator.scored
-    return _decided(rule, _subject(metric), metric.value, metric.estimate, scored)
+    return _decided(rule, metric.label, metric.value, metric.estimate, scored)
 
 
 def _decided(rule: Rule, subject: str, value: float, estimate: Estimate, samples: int | None) -> Verdict:
@@ -285,7 +292,7 @@ def _regression(rule: Rule, metric: MetricComparison) -> Verdict:
     """Whether the new number is no further below the old one than the margin (non-inferiority); higher is
     taken to be better.
     """
-    subject, difference = _subject(metric), metric.difference
+    subject, difference = metric.label, metric.difference
     if not isinstance(difference, Difference):
         return Verdict(rule, subject, Decision.UNDECIDED, f"not compared: {difference.reason}")
     if isinstance(difference.estimate, NoInterval):

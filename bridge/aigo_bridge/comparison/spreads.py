@@ -7,6 +7,7 @@ import numpy as np
 from aigo_bridge.comparison.columns import Columns
 from aigo_bridge.comparison.comparing import compare
 from aigo_bridge.comparison.numbers import Quantity, quantities
+from aigo_bridge.metrics.grades import score_number
 from aigo_bridge.statistics.intervals import NoInterval, same
 from aigo_bridge.statistics.planning import Spread, variance_within
 from aigo_bridge.statistics.ratios import Ratio
@@ -25,7 +26,9 @@ def spread_of_two(
     base: Columns, new: Columns, key: tuple[str | None, str, str]
 ) -> tuple[Spread, int] | NoInterval:
     """The spread of the difference of two results, and the pairs that it was seen on, or why it is not."""
-    metrics = {(metric.scorer, metric.metric, metric.name): metric for metric in compare(base, new).metrics}
+    metrics = {
+        (metric.scorer, metric.identity.metric, metric.name): metric for metric in compare(base, new).metrics
+    }
     metric = metrics.get(key)
     if metric is None:
         return NoInterval("it is not in both results")
@@ -74,10 +77,12 @@ def _within(columns: Columns, key: tuple[str | None, str, str]) -> float | None:
 def _is_right_or_wrong(columns: Columns, key: tuple[str | None, str, str]) -> bool:
     """Whether one trial of a sample is either; the mean of several is not."""
     quantity = _quantity(columns, key)
+    if quantity is None or not isinstance(quantity.content, Ratio):
+        return False
     trials = _trials(columns, quantity)
-    if trials:
+    if trials and quantity.content.scale.right_or_wrong:
         return all(number in (0.0, 1.0) for numbers in trials for number in numbers)
-    return quantity is not None and isinstance(quantity.content, Ratio) and quantity.content.is_share
+    return quantity.content.is_share
 
 
 def _quantity(columns: Columns, key: tuple[str | None, str, str]) -> Quantity | None:
@@ -89,4 +94,9 @@ def _trials(columns: Columns, quantity: Quantity | None) -> list[list[float]]:
     if quantity is None or not quantity.fields:
         return []
     column = columns.scores.get((quantity.scorer or "", quantity.fields[0]))
-    return [] if column is None else list(column.trials.values())
+    if column is None:
+        return []
+    numbers = (
+        [score_number(value, graded=columns.graded) for value in values] for values in column.trials.values()
+    )
+    return [[number for number in of_sample if number is not None] for of_sample in numbers]

@@ -15,6 +15,7 @@ import orjson
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.evaluation.running import EvaluationOutcome
 from aigo_bridge.evaluation.writing import APP_VERSION
+from aigo_bridge.metrics.names import metric_labels
 from aigo_bridge.results.log_files import open_for_replacing
 
 FORMAT = 1
@@ -155,16 +156,20 @@ def _counts(outcome: Outcome) -> dict[str, int]:
 
 
 def _metrics(outcome: Outcome) -> list[dict[str, Any]]:
+    labels = metric_labels([row.identity for row in outcome.metrics])
     return [
         {
             "scorer": row.scorer_key,
             "key": row.metric_key,
             "name": row.name,
+            "label": label,
+            "score": row.score,
+            "reducer": row.reducer,
             "value": row.value,
             "num_scored": row.num_scored,
             "problem": row.problem,
         }
-        for row in outcome.metrics
+        for row, label in zip(outcome.metrics, labels, strict=True)
     ]
 
 

@@ -11,7 +11,6 @@ of no trial.
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import Any, Self
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import LossReport
+from aigo_bridge.metrics.grades import graded_number, plain_number
 from aigo_bridge.process import install_command
 from aigo_bridge.text.json_text import json_text
 
@@ -69,11 +69,6 @@ _BATCH_BYTES = 16 << 20
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 
 
-_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Correct, partially correct, incorrect, no answer."""
-_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-
-
 @dataclass(frozen=True)
 class TrialParts:
     """One trial of one sample, as JSON-ready parts."""
@@ -93,20 +88,6 @@ class TrialParts:
     """What has no column."""
     prompt_tokens: int | None
     completion_tokens: int | None
-
-
-def score_number(value: Any) -> float | None:
-    """A score as a number, as Inspect's metrics take it: "C" is 1, "P" a half, "I" and "N" 0, and so on.
-
-    `None` for what they warn of and take for 0.
-    """
-    if isinstance(value, str):
-        if value in _GRADES:
-            return _GRADES[value]
-        value = _WORDS.get(value.lower(), value)
-    elif not isinstance(value, (int, float)):
-        return None
-    return _number(value, "double")
 
 
 @contextmanager
@@ -217,11 +198,7 @@ def _key(trial: TrialParts) -> dict[str, Any]:
 def _number(value: Any, kind: str) -> float | int | None:
     """A finite number for a column of this type; `None` for what does not fit it."""
     if kind == "double":
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            return None
-        return number if math.isfinite(number) else None
+        return plain_number(value)
     return value if isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind] else None
 
 
@@ -269,7 +246,7 @@ def _score_rows(trial: TrialParts) -> Iterator[dict[str, Any]]:
                 "scorer": score.get("scorer_name") or score.get("scorer_key"),
                 "name": name,
                 "value": value if isinstance(value, (int, float)) else None,
-                "number": score_number(value),
+                "number": graded_number(value),
                 "text": _text(value),
                 "answer": _text(metadata.get("answer")),
                 "explanation": _text(metadata.get("explanation")),

@@ -200,20 +200,33 @@ class _Groups:
     """Batches of many small files, written together."""
 
     def __init__(self, writer: Writer, table: str):
-        self._writer, self._schema = writer, arrow_schema(table)
+        self._writer = writer
+        self._schema: Any = arrow_schema(table)
         self._batches: list[Any] = []
         self._rows = self._bytes = 0
 
     def add(self, batch: Any) -> None:
-        self._batches.append(batch)
+        self._batches.append(self._whole(batch))
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
         if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
             self.end()
 
+    def _whole(self, batch: Any) -> Any:
+        """Return a batch with all columns; a column that an earlier release did not write is null."""
+        import pyarrow as pa  # type: ignore[import-untyped]  # has no types
+
+        arrays = [
+            batch.column(field.name)
+            if field.name in batch.schema.names
+            else pa.nulls(batch.num_rows, field.type)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
     def end(self) -> None:
         if self._batches:
-            import pyarrow as pa  # type: ignore[import-untyped]  # has no types
+            import pyarrow as pa
 
             self._writer.add_batch(pa.Table.from_batches(self._batches, schema=self._schema))
             self._batches, self._rows, self._bytes = [], 0, 0

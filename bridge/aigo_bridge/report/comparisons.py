@@ -179,7 +179,7 @@ def _metric_name(metric: MetricComparison) -> Html:
     if metric.paired_values is not None and metric.paired_values != metric.values:
         notes.append(f"on the pairs: {' → '.join(map(number_text, metric.paired_values))}")
     scorer = NOTHING if metric.scorer is None else element("small", Html(" "), text(metric.scorer))
-    return joined((text(metric.name), scorer, *(element("div", text(note), kind="note") for note in notes)))
+    return joined((text(metric.label), scorer, *(element("div", text(note), kind="note") for note in notes)))
 
 
 def _difference_columns(comparison: Comparison) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def _drawn(difference: Difference) -> Html:
 
 def _parts(metric: MetricComparison, comparison: Comparison) -> Html:
     rows = ((text(value), *_difference(part)) for value, part in metric.parts)
-    caption = f"{metric.name} for each value of {comparison.by}"
+    caption = f"{metric.label} for each value of {comparison.by}"
     return table(caption, ("value", *_difference_columns(comparison)), rows)
 
 
@@ -241,7 +241,7 @@ def _usage(comparison: Comparison) -> Html:
 
 def _flips(comparison: Comparison, metric: MetricComparison, flips: Flips, count: int) -> Iterator[Html]:
     kappa = "" if flips.kappa is None else f" (Cohen's kappa {flips.kappa:.3g})"
-    yield element("h3", text(f"{metric.name}: samples that changed"))
+    yield element("h3", text(f"{metric.label}: samples that changed"))
     yield note(
         f"{len(flips.lost)} right → wrong, {len(flips.gained)} wrong → right; "
         f"the same verdict in {flips.agreement:.1%}{kappa}."
@@ -249,7 +249,7 @@ def _flips(comparison: Comparison, metric: MetricComparison, flips: Flips, count
     samples = flipped_samples(comparison, flips, count)
     if samples:
         yield table(
-            f"{metric.name}: answers that changed",
+            f"{metric.label}: answers that changed",
             ("sample", "change", "answer in base", "answer in new"),
             map(_flipped, samples),
         )
@@ -279,7 +279,7 @@ def _answer(answer: str | None) -> Html:
 
 def _ranking(ranking: Ranking) -> Iterator[Html]:
     """Value, rank and the difference to every other, and all pairs with their intervals."""
-    yield element("h2", Html("<small>ranks</small> "), text(ranking.name))
+    yield element("h2", Html("<small>ranks</small> "), text(ranking.label))
     if ranking.reason is not None:
         yield note(f"Not ranked: {ranking.reason}.")
         return
@@ -295,10 +295,10 @@ def _ranking(ranking: Ranking) -> Iterator[Html]:
         for name in names
     )
     columns = ("result", "#value", "#rank", *(f"#over {letters[name]}" for name in names))
-    yield table(f"{ranking.name}: ranks, 1 is the highest number", columns, rows)
+    yield table(f"{ranking.label}: ranks, 1 is the highest number", columns, rows)
     pairs = [pair if pair in ranking.cells else pair[::-1] for pair in combinations(names, 2)]
     yield table(
-        f"{ranking.name}: every pair",
+        f"{ranking.label}: every pair",
         ("pair", "#difference", "#interval", "", "#pairs", "#p", "#p (Holm, all pairs)"),
         (_pair(letters, pair, ranking.cells[pair]) for pair in pairs),
     )

@@ -4,15 +4,16 @@ of every sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.comparison.columns import Columns, ColumnsReader
+from aigo_bridge.comparison.columns import Columns, ColumnsReader, group_columns, read_columns
 from aigo_bridge.comparison.definitions import metric_definitions
 from aigo_bridge.comparison.estimates import MetricEstimate, estimates
 from aigo_bridge.dtypes import MetricData, TaskResultLog
+from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
 from aigo_bridge.report.values import Json, mappings, member, number_text
 from aigo_bridge.results.reading import FramePart, SamplePart
 from aigo_bridge.spec.metrics import BinaryClassificationMetric, MulticlassClassificationMetric
@@ -43,7 +44,9 @@ class MetricReader:
         """The scores; `None`: they cannot be made sense of."""
         if self._columns is None or path is None:
             return None
-        return self._columns.finished(path, log, self._frame)
+        columns = self._columns.finished(path, log, self._frame)
+        # Metrics over groups name their columns at the end of a log.
+        return read_columns(path) if group_columns(columns.specification) else columns
 
 
 def metric_rows(
@@ -63,8 +66,9 @@ def metric_rows(
         (row.get("scorer"), row.get("key"), row.get("name")): row for row in mappings(entry.get("metrics"))
     }
     numbers = {} if columns is None else _estimates(columns)
-    for metric in metrics:
-        row = _row(metric)
+    for metric, row in zip(metrics, _rows(log, metrics), strict=True):
+        if metric.values and not row["values"]:
+            continue
         for value in row["values"]:
             key = (metric.scorer_key, metric.metric_key, value["name"])
             value["scored"] = member(entries.get((key[0] or "", *key[1:])), "num_scored")
@@ -80,7 +84,7 @@ def metric_rows(
 def run_rows(log: TaskResultLog) -> list[list[Json]]:
     """The metrics of each run of a repeatability result."""
     runs = (log.evidence.runs if log.evidence is not None else None) or ()
-    return [[_row(metric) for metric in run.metrics or ()] for run in runs]
+    return [_rows(log, run.metrics or ()) for run in runs]
 
 
 def label_scores(columns: Columns | None) -> list[Json]:
@@ -97,6 +101,32 @@ def label_scores(columns: Columns | None) -> list[Json]:
     ]
 
 
+def _rows(log: TaskResultLog, metrics: Sequence[MetricData]) -> list[Json]:
+    """Return a row of each metric, its numbers with their names; a standard error is part of its number."""
+    definition = log.specification.task.definition.model_dump(mode="json", exclude_unset=True)
+    identities = metric_identities(definition, metrics)
+    values = [value for metric in metrics for value in metric.values.values()]
+    errors = standard_errors(identities)
+    reported = {base: number_text(values[error]) for error, base in errors.items()}
+    kept = [place for place in range(len(values)) if place not in errors]
+    labels = dict(zip(kept, metric_labels([identities[place] for place in kept]), strict=True))
+    rows, places = [], iter(range(len(values)))
+    for metric in metrics:
+        of_metric = [next(places) for _ in metric.values]
+        shown = [
+            {
+                "name": identities[place].name,
+                "label": labels[place],
+                "text": number_text(values[place]),
+                **({"reported_error": reported[place]} if place in reported else {}),
+            }
+            for place in of_metric
+            if place in labels
+        ]
+        rows.append({**_row(metric), "values": shown})
+    return rows
+
+
 def _row(metric: MetricData) -> Json:
     return {
         "scorer": metric.scorer_key or "",
@@ -105,7 +135,6 @@ def _row(metric: MetricData) -> Json:
         "key": metric.metric_key,
         "type": metric.metric_type,
         "reason": metric.reason,
-        "values": [{"name": name, "text": number_text(value)} for name, value in metric.values.items()],
     }
 
 

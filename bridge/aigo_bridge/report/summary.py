@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aigo_bridge.dtypes import TaskResultError, TaskResultLog
+from aigo_bridge.metrics.grades import GRADES, WORDS, is_graded
 from aigo_bridge.report.metrics import MetricReader, label_scores, metric_rows, run_rows
 from aigo_bridge.report.rows import TrialRow
 from aigo_bridge.report.sources import ResultSource
@@ -145,6 +146,7 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
         "metrics": list(metric_rows(log, entry, columns, scorer_counts(totals))),
         "runs": run_rows(log),
         "labels": label_scores(columns),
+        "grades": GRADES | WORDS if is_graded(specification.config) else None,
         "counts": {
             **counts.to_json(),
             "missing": member(entry, "samples", "missing"),

@@ -42,6 +42,7 @@ from aigo_bridge.metrics import (
     metric_keys,
     metrics_of,
 )
+from aigo_bridge.metrics.names import MetricIdentity
 from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.plan.outline import CodeMetric, Outline, OutlineMetric
 from aigo_bridge.plan.plan import TaskPlan
@@ -71,10 +72,28 @@ class MetricRow:
     """The metric's key: values of several metrics of a scorer may have the same name. Numbers of an engine's
     own have none.
     """
+    score: str | None = None
+    """Score that the metric reads, if the scorer gives several."""
+    reducer: str | None = None
+    """Inspect's function that made one score of several epochs."""
+    group: str | None = None
+    """Metric and column of a number over groups of samples."""
+    kind: str | None = None
+    """Type of the metric."""
+
+    @property
+    def identity(self) -> MetricIdentity:
+        """Parts of its name."""
+        parts = (self.score, self.reducer, self.group, self.kind)
+        return MetricIdentity(self.scorer_key, self.metric_key, self.name, *parts)
 
 
 MOST_SHARED = 1_000
 """Different scores that are kept once."""
+
+
+def _score_of(metric: OutlineMetric) -> str | None:
+    return metric.scores[0] if not isinstance(metric, CodeMetric) and len(metric.scores) == 1 else None
 
 
 @dataclass
@@ -440,11 +459,21 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
                     )
                 )
             rows += [
-                MetricRow(scorer_key, name, value, result.num_used, result.problem, key)
+                MetricRow(scorer_key, name, value, result.num_used, result.problem, key, _score_of(metric))
                 for name, value in result.values.items()
             ]
             if not result.values:
-                rows.append(MetricRow(scorer_key, metric.value_name or key, None, 0, result.problem, key))
+                rows.append(
+                    MetricRow(
+                        scorer_key,
+                        metric.value_name or key,
+                        None,
+                        0,
+                        result.problem,
+                        key,
+                        _score_of(metric),
+                    )
+                )
                 continue
             data.append(
                 MetricData(

@@ -36,6 +36,10 @@ class ScorerSpec(TypedSpec):
     """Whether an answer is right only if it equals that character for character."""
     answer: ClassVar[Literal["unread", "unless_value", "needed"]] = "unread"
     """Whether it looks at the model's answer by itself: never, where `value` is missing, or always."""
+    right_or_wrong: ClassVar[frozenset[str]] = frozenset()
+    """Scores that are 1 (right) or 0 (wrong) in every trial, so that their mean is a proportion."""
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Other scores with a lowest and a highest value."""
     labels: ClassVar[Mapping[str, str]] = {}
     """Scores that are labels → the field with those that are allowed."""
     takes_group: ClassVar[bool] = True

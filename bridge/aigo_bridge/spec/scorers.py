@@ -51,6 +51,7 @@ class StringEqualsScorer(ScorerSpec):
     """`is_correct`: 1.0 when the text equals the ground truth exactly, else 0.0."""
 
     scores = frozenset({"is_correct"})
+    right_or_wrong = scores
     usual_metrics = _ACCURACY
     templates = ("ground_truth", "value")
     previewed = ("ground_truth", "value")
@@ -74,6 +75,7 @@ class StringEqualsMCQAScorer(ScorerSpec):
     """
 
     scores = frozenset({"is_correct"})
+    right_or_wrong = scores
     usual_metrics = _ACCURACY
     templates = ("ground_truth_choice", "choices", "continuations")
     previewed = ("ground_truth_choice", "choices")
@@ -156,6 +158,7 @@ class BleuScorer(ScorerSpec):
     """`bleu_score` in [0, 1]."""
 
     scores = frozenset({"bleu_score"})
+    ranges: ClassVar = {"bleu_score": (0.0, 1.0)}
     usual_metrics = (MeanMetric(type="mean", field="bleu_score"),)
     templates = ("ground_truth", "value")
     previewed = ("ground_truth", "value")
@@ -192,6 +195,7 @@ class ModelAsAJudgeClassifierScorer(_Judge):
     """`is_correct`: 1.0 when the judge gives one of the correct labels, else 0.0."""
 
     scores = frozenset({"is_correct"})
+    right_or_wrong = scores
     usual_metrics = _ACCURACY
 
     type: Literal["model_as_a_judge_classifier"]
@@ -243,6 +247,7 @@ class ModelAsAJudgeScorer(_Judge):
     """`score`: the judge's number, moved from [`score_min`, `score_max`] to [0, 1]."""
 
     scores = frozenset({"score"})
+    ranges: ClassVar = {"score": (0.0, 1.0)}
     usual_metrics = (MeanMetric(type="mean", field="score"),)
 
     type: Literal["model_as_a_judge_scorer"]
@@ -311,6 +316,7 @@ class RagCheckerScorer(ScorerSpec):
     """RAGChecker scores, all in [0, 1], by claims that a judge extracts and checks."""
 
     scores = frozenset(get_args(RagScore))
+    ranges: ClassVar = dict.fromkeys(get_args(RagScore), (0.0, 1.0))
     answer = "needed"
 
     type: Literal["rag_checker"]
@@ -372,6 +378,8 @@ class FunctionCallCoverageScorer(ScorerSpec):
             "num_unrequired_calls",
         }
     )
+    right_or_wrong = frozenset({"all_required_calls_made"})
+    ranges: ClassVar = {"required_calls_coverage": (0.0, 1.0)}
     templates = ("function_calls",)
     previewed = ("function_calls",)
     answer = "needed"
@@ -392,6 +400,7 @@ class CodeExecScorer(ScorerSpec):
     """
 
     scores = frozenset({"code_exec"})
+    right_or_wrong = scores
     usual_metrics = (MeanMetric(type="mean", field="code_exec"),)
     templates = ("code", "tests", "post_process", "when")
     answer = "needed"

@@ -24,25 +24,26 @@ from numpy.typing import NDArray
 from aigo_bridge.statistics.intervals import FEWEST, Estimate, Interval, NoInterval, Numbers
 from aigo_bridge.statistics.paired import of_scores
 from aigo_bridge.statistics.quantiles import LEVEL, special_functions
-from aigo_bridge.statistics.ratios import Ratio, ratio_interval
+from aigo_bridge.statistics.ratios import UNDECLARED, Ratio, Scale, ratio_interval
 
 Groups = NDArray[np.int64]
 
 
-def corrected_mean(unlabelled: Numbers, judged: Numbers, labels: Numbers) -> float:
+def corrected_mean(unlabelled: Numbers, judged: Numbers, labels: Numbers, scale: Scale = UNDECLARED) -> float:
     """The corrected mean; that of right and wrong, which may come out beyond 0 or 1, is the end of its scale.
 
     Args:
         unlabelled: scores that the judge gave to samples without a label.
         judged: its scores of the samples with one.
         labels: of these; in the same order.
+        scale: declared values of the score.
     """
     mean = float(unlabelled.mean() - (judged - labels).mean())
-    return min(1.0, max(0.0, mean)) if _is_binary(unlabelled, judged, labels) else mean
+    return min(1.0, max(0.0, mean)) if _is_binary(scale, unlabelled, judged, labels) else mean
 
 
-def _is_binary(*scores: Numbers) -> bool:
-    return all(bool(np.isin(values, (0.0, 1.0)).all()) for values in scores)
+def _is_binary(scale: Scale, *scores: Numbers) -> bool:
+    return scale.right_or_wrong and all(bool(np.isin(values, (0.0, 1.0)).all()) for values in scores)
 
 
 def corrected_interval(
@@ -51,6 +52,7 @@ def corrected_interval(
     labels: Numbers,
     groups: tuple[Groups, Groups] | None = None,
     level: float = LEVEL,
+    scale: Scale = UNDECLARED,
 ) -> Estimate:
     """The interval of the corrected mean, or why there is none.
 
@@ -61,15 +63,16 @@ def corrected_interval(
         groups: of the samples without a label, and of those with one, each numbered from 0; `None`: every
             sample stands for itself.
         level: of confidence.
+        scale: as in `corrected_mean`.
     """
     of_unlabelled, of_labelled = groups or (None, None)
     if len(labels) < FEWEST:
         return NoInterval(f"{len(labels)} samples with a label are too few; {FEWEST} are needed")
-    judges = ratio_interval(Ratio.mean(unlabelled), of_unlabelled, level)
+    judges = ratio_interval(Ratio.mean(unlabelled, scale), of_unlabelled, level)
     mean_error = float((judged - labels).mean())
     error = (
         _error_of_verdicts(labels, judged, level)
-        if of_labelled is None and _is_binary(judged, labels)
+        if of_labelled is None and _is_binary(scale, judged, labels)
         else of_scores(labels, judged, of_labelled, level).estimate
     )
     if isinstance(judges, NoInterval):
@@ -80,7 +83,7 @@ def corrected_interval(
     value = centre - mean_error
     low = value - math.hypot(centre - judges.low, error.high - mean_error)
     high = value + math.hypot(judges.high - centre, mean_error - error.low)
-    bounds = (0.0, 1.0) if _is_binary(unlabelled, judged, labels) else (-math.inf, math.inf)
+    bounds = (0.0, 1.0) if _is_binary(scale, unlabelled, judged, labels) else (-math.inf, math.inf)
     return Interval(
         max(low, bounds[0]),
         min(high, bounds[1]),

@@ -30,8 +30,23 @@ from aigo_bridge.statistics.intervals import (
 )
 from aigo_bridge.statistics.quantiles import LEVEL
 
-MOST_MARKS = 11
-"""Different whole marks up to which a score is taken for a scale with a lowest and a highest mark."""
+SHARE = (0.0, 1.0)
+"""Ends of the scale of a proportion."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The values that a score can have, as its scorer, its metric or its type declares them."""
+
+    ends: tuple[float, float] | None = None
+    """Lowest and highest value; `None`: not declared."""
+    right_or_wrong: bool = False
+    """Whether every value is 1 (right) or 0 (wrong)."""
+
+
+UNDECLARED = Scale()
+RIGHT_OR_WRONG = Scale(SHARE, right_or_wrong=True)
+FRACTION = Scale(SHARE)
 
 
 @dataclass(frozen=True)
@@ -44,11 +59,13 @@ class Ratio:
     """Per sample; a sample with 0 in both takes no part."""
     transformed: bool = False
     """Whether the number is F1: the ratio is F* = TP / (TP + FP + FN) then, and F1 = 2 F* / (1 + F*)."""
+    scale: Scale = UNDECLARED
+    """Declared values of the score. Observed values never declare a scale; values outside of it refute it."""
 
     @staticmethod
-    def mean(values: Numbers) -> Ratio:
-        """The mean of a score."""
-        return Ratio(values, np.ones(len(values)))
+    def mean(values: Numbers, scale: Scale = UNDECLARED) -> Ratio:
+        """Return the mean of a score."""
+        return Ratio(values, np.ones(len(values)), scale=scale)
 
     @property
     def value(self) -> float | None:
@@ -61,8 +78,10 @@ class Ratio:
 
     @property
     def is_share(self) -> bool:
-        """Whether every sample that takes part is right or wrong."""
-        return bool(np.isin(self.denominator, (0.0, 1.0)).all() and np.isin(self.numerator, (0.0, 1.0)).all())
+        """Return whether every sample that takes part is right or wrong, by declaration."""
+        return self.scale.right_or_wrong and bool(
+            np.isin(self.denominator, SHARE).all() and np.isin(self.numerator, SHARE).all()
+        )
 
     @property
     def is_mean(self) -> bool:
@@ -70,19 +89,12 @@ class Ratio:
         return bool((self.denominator == 1.0).all())
 
     def bounds(self) -> tuple[float, float] | None:
-        """The lowest and highest value that the number can have; `None`: not known.
-
-        Scores between 0 and 1 are taken to be able to reach both; a few different whole numbers for marks,
-        from 1 (from 0, or less, where one was given) to the highest that was given.
-        """
-        if not self.is_mean:
-            return (0.0, 1.0) if bool((self.numerator <= self.denominator).all()) else None
-        low, high = float(self.numerator.min()), float(self.numerator.max())
-        if low >= 0.0 and high <= 1.0:
-            return 0.0, 1.0
-        marks = np.unique(self.numerator)
-        are_marks = len(marks) <= MOST_MARKS and bool((marks == np.round(marks)).all())
-        return (min(low, 1.0), high) if are_marks and low < high else None
+        """Return the lowest and highest value that the number can have, by declaration; `None`: not known."""
+        if self.scale.ends is None:
+            return None
+        low, high = self.scale.ends
+        top, bottom = self.numerator, self.denominator
+        return self.scale.ends if bool(((low * bottom <= top) & (top <= high * bottom)).all()) else None
 
 
 def f1_of(ratio: float) -> float:

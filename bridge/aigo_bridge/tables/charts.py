@@ -17,13 +17,13 @@ from typing import Any, Literal, get_args
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
+from aigo_bridge.metrics.grades import plain_number
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.report.values import number_text
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.tables.extras import package
 from aigo_bridge.tables.results import Results
 from aigo_bridge.tables.rows import Row
-from aigo_bridge.tables.trials import number
 from aigo_bridge.text.escapes import visible
 
 ChartName = Literal["metrics", "scores", "stages", "tokens"]
@@ -203,8 +203,8 @@ def _estimated(results: Results) -> Iterator[Row]:
                 "model": None if entity is None else entity.display_name,
                 "scorer": metric.scorer,
                 "metric": metric.metric,
-                "name": f"{specification.task.key}: {metric.name}",
-                "value": number(metric.value),
+                "name": f"{specification.task.key}: {metric.label}",
+                "value": plain_number(metric.value),
                 "low": None if interval is None else interval.low,
                 "high": None if interval is None else interval.high,
                 "scored": None if metric.denominator is None else metric.denominator.scored,

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from aigo_bridge.dtypes import MetricData, TaskResultLog
 from aigo_bridge.importing.tables import total_of
+from aigo_bridge.metrics.grades import is_graded, plain_number, score_number
 from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.metrics.names import MetricIdentity, metric_identities, metric_labels
 from aigo_bridge.report.rows import PREDICTIONS, TRUTHS, outputs_of
 from aigo_bridge.report.values import Json, mappings, member, number_text
 from aigo_bridge.results import FramePart, LogReader
@@ -32,7 +35,7 @@ from aigo_bridge.results.reading import SamplePart
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.superseded import superseded_by
 from aigo_bridge.tables.schema import SCHEMAS, Kind, TableName
-from aigo_bridge.tables.trials import data_of, last_text, number, value_text, values_of
+from aigo_bridge.tables.trials import data_of, last_text, value_text, values_of
 
 Row = dict[str, Any]
 """Column → value, of the column's type; every column is there, in the table's order."""
@@ -79,7 +82,8 @@ def rows_of_all(
     def fitting(table: TableName, row: Row) -> tuple[TableName, Row]:
         return table, {column: _fitting(row.get(column), kind) for column, kind in kinds[table].items()}
 
-    head, num_scorers = _head(reader.frame(), name), scorers_of(reader.frame())
+    frame = reader.frame()
+    head, num_scorers, by_sample = _head(frame, name), scorers_of(frame), _by_sample(frame)
     counts = {} if counts is None else counts
     for part in reader.parts():
         if isinstance(part, FramePart):
@@ -90,7 +94,7 @@ def rows_of_all(
             continue
         counts.setdefault(part.run, SampleCounts()).add(part.value)
         key = {**head, **_key(part), "sample": first + part.position}
-        for table, rows in _BY_SAMPLE.items():
+        for table, rows in by_sample.items():
             for row in rows(part.value, num_scorers):
                 yield fitting(table, {**key, **row})
 
@@ -113,7 +117,7 @@ def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
     if table == "results":
         yield {**head, **_result(log, read_counts(reader)[0])}
         return
-    rows = _BY_SAMPLE[table]
+    rows = _by_sample(log)[table]
     for part in reader.parts():
         if isinstance(part, SamplePart):
             key = {**head, **_key(part)}
@@ -129,7 +133,7 @@ def _fitting(value: Any, kind: Kind) -> Any:
         case "string":
             return _plain(value if isinstance(value, str) else value_text(value))
         case "double":
-            return number(value)
+            return plain_number(value)
         case "bool":
             return bool(value)
         case _:
@@ -201,7 +205,9 @@ class SampleCounts:
         self.samples += 1
         self.tally.add(sample_facts(sample))
         self.excluded += bool(rules_of(sample))
-        self.scored.update({str(score["scorer"]) for score in _scores(sample) if score["counted"]})
+        self.scored.update(
+            {str(score["scorer"]) for score in _scores(sample, graded=False) if score["counted"]}
+        )
 
     def merge(self, counts: SampleCounts) -> None:
         """Add what stands behind the same metrics in other samples."""
@@ -246,21 +252,33 @@ def _metrics_of(log: TaskResultLog, name: str, counts: Mapping[int | None, Sampl
     head, evidence = _head(log, name), log.evidence
     if evidence is None:
         return
-    for metric in evidence.metrics or ():
-        yield from _values({**head, "run": None}, metric, counts.get(None))
-    for run, of_run in enumerate(evidence.runs or ()):
-        for metric in of_run.metrics or ():
-            yield from _values({**head, "run": run + 1}, metric, counts.get(run))
+    definition = log.specification.task.definition.model_dump(mode="json", exclude_unset=True)
+    runs = [(None, evidence.metrics), *((run, each.metrics) for run, each in enumerate(evidence.runs or ()))]
+    for run, metrics in runs:
+        identities = metric_identities(definition, metrics or ())
+        named = iter(zip(identities, metric_labels(identities), strict=True))
+        shown = {**head, "run": None if run is None else run + 1}
+        for metric in metrics or ():
+            yield from _values(shown, metric, counts.get(run), named)
     for error in evidence.errors:
         if error.stage is not None and error.stage.value == "metric":
             yield {**head, "reason": error.message}
 
 
-def _values(head: Row, metric: MetricData, counts: SampleCounts | None) -> Iterator[Row]:
+def _values(
+    head: Row,
+    metric: MetricData,
+    counts: SampleCounts | None,
+    named: Iterator[tuple[MetricIdentity, str]],
+) -> Iterator[Row]:
     behind = {} if counts is None else counts.of(metric.scorer_key)
     for name, value in metric.values.items():
+        identity, label = next(named)
         yield {
             **head,
+            "label": label,
+            "score": identity.score,
+            "reducer": identity.reducer,
             "scorer": metric.scorer_key,
             "metric": metric.metric_key,
             "name": name,
@@ -304,7 +322,7 @@ def _trials(sample: Json, _: int) -> Iterator[Row]:
     for position, trial in enumerate(trials_of(sample)):
         outputs = list(outputs_of(trial))
         calls = [event for event in _events_of(outputs) if event.get("type") == "model_call_event"]
-        seconds = [number(member(output, "trace", "metadata", "total_time")) for output in outputs]
+        seconds = [plain_number(member(output, "trace", "metadata", "total_time")) for output in outputs]
         state = trial_state(sample, trial)
         scores = {
             f"{score.get('scorer_key')}.{name}": value
@@ -335,29 +353,31 @@ def _tokens(calls: Sequence[Json], name: str) -> int | None:
     return total_of(count if isinstance(count, int) else None for count in counts) if counts else None
 
 
-def _scores(sample: Json, _: int = 0) -> Iterator[Row]:
+def _scores(sample: Json, _: int = 0, *, graded: bool) -> Iterator[Row]:
     """The scores of the trials, then those over the trials. Metrics take the latter, or of a lone trial the
-    former; of samples that are excluded, or of which a rule could not say whether they are, none.
+    former; of samples that are excluded, or of which a rule could not say whether they are, none. If the
+    scores are graded, letters also have their number.
     """
     trials = trials_of(sample)
     is_legacy = not sample.get("trials")
     takes_part = not rules_of(sample) and (is_legacy or not list(mappings(sample.get("errors"))))
     for position, trial in enumerate(trials):
         for score in mappings(trial.get("scores")):
-            yield from _score(score, trial_number(trial, position), counted=takes_part and len(trials) == 1)
+            is_counted = takes_part and len(trials) == 1
+            yield from _score(score, trial_number(trial, position), counted=is_counted, graded=graded)
     if not is_legacy:
         for score in mappings(sample.get("scores")):
-            yield from _score(score, None, counted=takes_part and len(trials) > 1)
+            yield from _score(score, None, counted=takes_part and len(trials) > 1, graded=graded)
 
 
-def _score(score: Json, trial: Any, *, counted: bool) -> Iterator[Row]:
+def _score(score: Json, trial: Any, *, counted: bool, graded: bool) -> Iterator[Row]:
     metadata = score.get("metadata")
     for name, value in values_of(score):
         yield {
             "trial": trial,
             "scorer": score.get("scorer_key"),
             "name": name,
-            "value": value if isinstance(value, (int, float)) else None,
+            "value": score_number(value, graded=graded),
             "text": None if value is None else value_text(value),
             "counted": counted and not is_missing(value),
             "truth": _first(metadata, TRUTHS),
@@ -407,9 +427,10 @@ def _message(event: Json) -> Any:
     return event.get("message") if event.get("type") == "error" else None
 
 
-_BY_SAMPLE: dict[TableName, Callable[[Json, int], Iterator[Row]]] = {
-    "samples": _samples,
-    "trials": _trials,
-    "scores": _scores,
-    "events": _events,
-}
+def _by_sample(log: TaskResultLog) -> dict[TableName, Callable[[Json, int], Iterator[Row]]]:
+    return {
+        "samples": _samples,
+        "trials": _trials,
+        "scores": partial(_scores, graded=is_graded(log.specification.config)),
+        "events": _events,
+    }

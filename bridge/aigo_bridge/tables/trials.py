@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aigo_bridge.metrics.grades import score_number
 from aigo_bridge.report.rows import items_of
 from aigo_bridge.report.values import Json, mappings, member
 from aigo_bridge.report.values import value_text as cut_text
@@ -30,38 +31,28 @@ def values_of(score: Json) -> Iterator[tuple[str, Any]]:
     yield from values.items() if isinstance(values, dict) else ()
 
 
-def number(value: Any) -> float | None:
-    """A finite number, the nearest double; booleans count as 0 and 1, all else is none."""
-    if not isinstance(value, (int, float)):
-        return None
-    try:
-        double = float(value)
-    except OverflowError:
-        return None
-    return double if math.isfinite(double) else None
-
-
-def mean_score(part: SamplePart, score: str) -> float | None:
+def mean_score(part: SamplePart, score: str, *, graded: bool) -> float | None:
     """The mean of a score over the trials of a sample that have it as a number; `None`: none of them has.
 
     Args:
         part: the sample.
         score: `scorer.score`.
+        graded: whether the scores are Inspect's, whose letters count as numbers.
     """
     numbers = [
         double
         for trial in trials_of(part.value)
-        for name, double in numbers_of(trial)
+        for name, double in numbers_of(trial, graded=graded)
         if name == score and double is not None
     ]
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def numbers_of(trial: Json) -> Iterator[tuple[str, float | None]]:
-    """`scorer.score` and its number, for each score of a trial."""
+def numbers_of(trial: Json, *, graded: bool) -> Iterator[tuple[str, float | None]]:
+    """Yield `scorer.score` and its number for each score of a trial; `graded` as in `mean_score`."""
     for score in mappings(trial.get("scores")):
         for name, value in values_of(score):
-            yield f"{score.get('scorer_key')}.{name}", number(value)
+            yield f"{score.get('scorer_key')}.{name}", score_number(value, graded=graded)
 
 
 _CUSTOM = {"custom_task_input_message": "user", "custom_task_output_message": "assistant"}

@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from aigo_bridge.comparison.columns import Columns, read_columns
-from aigo_bridge.comparison.numbers import quantities
+from aigo_bridge.comparison.numbers import Quantity, identity_of, stored_numbers
+from aigo_bridge.comparison.sources import Contradicted, Recomputed
 from aigo_bridge.dtypes import (
     MetricData,
     SampleEvidence,
@@ -25,6 +26,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import EvidenceError, TemplateError
 from aigo_bridge.evaluation.repeating import RunSamples, agreements, metrics_over
 from aigo_bridge.metrics import Exclusion
+from aigo_bridge.metrics.names import MEANS, metric_labels
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.outline import Outline, outline_from_json, outline_json
 from aigo_bridge.plan.plan import TaskPlan
@@ -36,8 +38,8 @@ from aigo_bridge.statistics.intervals import NoInterval
 from aigo_bridge.templates import bind_config
 from aigo_bridge.verification.levels import Finding, Level, level
 
-FOREIGN = ("inspect", "lighteval")
-"""Keys in the config of a result that was imported from an engine's own log: they hold the log's header."""
+FOREIGN = ("inspect", "lighteval", "lm_eval", "every_eval_ever")
+"""Keys in the config of a result that was imported from another tool's log: they hold the log's header."""
 
 
 @dataclass
@@ -381,22 +383,35 @@ def _unchecked(evidence: TaskResultEvidence, one: _Pass) -> str | None:
 
 def _foreign(columns: Columns) -> Level:
     """Numbers of another tool: those whose formula is known are proved."""
-    numbers = quantities(columns)
-    unknown = [number for number in numbers if isinstance(number.content, NoInterval)]
+    numbers = stored_numbers(columns)
+    labels = metric_labels([identity_of(number) for number in numbers])
+    unknown = [
+        (number, label, number.content.reason)
+        for number, label in zip(numbers, labels, strict=True)
+        if isinstance(number.content, NoInterval) and not isinstance(number.content, Recomputed)
+    ]
     proved = len(numbers) - len(unknown)
-    notes = [f"{proved} of {len(numbers)} numbers are the mean of their samples' scores"]
-    for number in unknown[:10]:
-        assert isinstance(number.content, NoInterval)
-        notes.append(f"not computed: {number.name!r} of {number.scorer!r}: {number.content.reason}")
+    notes = [f"{proved} of {len(numbers)} metrics follow from their samples' scores"]
+    notes += [
+        f"not computed: {label!r} of {number.scorer!r}: {reason}" for number, label, reason in unknown[:10]
+    ]
     evidence = columns.frame.evidence
-    findings: list[Finding] = []
+    findings = [
+        Finding(reason, ("evidence", "metrics"), scorer=number.scorer, field=label)
+        for number, label, reason in unknown
+        if isinstance(number.content, Contradicted) and columns.graded and _is_settled(number)
+    ]
     failures = None if evidence is None else evidence.failures
     if failures is not None and not columns.runs and failures.num_total != len(columns):
         message = f"the result has {failures.num_total}, there are {len(columns)} samples"
         findings.append(Finding(message, ("evidence", "failures", "num_total"), field="num_total"))
     unchecked = None
     if unknown:
-        unchecked = (
-            f"{len(unknown)} of {len(numbers)} numbers are another tool's, whose formula is not known here"
-        )
+        unchecked = f"{len(unknown)} of {len(numbers)} metrics cannot be computed from the samples' scores"
     return level("metrics", findings, notes=notes, unchecked=unchecked)
+
+
+def _is_settled(number: Quantity) -> bool:
+    """Return whether a metric has had one formula in all releases of Inspect: another value is wrong."""
+    identity = identity_of(number)
+    return identity.package == "inspect_ai" and (identity.kind or "").rpartition("/")[2] in MEANS

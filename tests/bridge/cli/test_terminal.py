@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.cli.failing import reported
-from aigo_bridge.cli.outcomes import metric_names, metric_problems
+from aigo_bridge.cli.outcomes import metric_problems, shown_rows
 from aigo_bridge.cli.progress import failure_line, progress
 from aigo_bridge.cli.terminal import one_line, printable
 from aigo_bridge.engine.protocol import Progress
@@ -156,4 +156,9 @@ def test_metrics_of_one_name_are_told_apart() -> None:
         MetricRow("b", "accuracy", 0.5, 6, metric_key="mean"),
         MetricRow("b", "recall", 0.5, 6, metric_key="recall"),
     ]
-    assert metric_names(rows) == ["accuracy (binary_classification)", "accuracy (mean)", "accuracy", "recall"]
+    assert [label for label, _, _ in shown_rows(rows)] == [
+        "accuracy (a, binary_classification)",
+        "accuracy (a, mean)",
+        "accuracy (b, mean)",
+        "recall",
+    ]

@@ -31,9 +31,15 @@ def trial(
         "sample_id": name,
         "sample": {"data": row},
         "solver": None if values is None else {"output": output},
-        "scores": None if values is None else [{"scorer_key": "judge", "values": values}],
+        "scores": None if values is None else [{"scorer_key": "judge", "values": _declared(values)}],
         "errors": failed if values is None else [],
     }
+
+
+def _declared(values: dict[str, Any]) -> dict[str, Any]:
+    """The score `right` is true or false, as its scorer returns it: that declares a proportion."""
+    right = values.get("right")
+    return {**values, "right": bool(right)} if isinstance(right, float) and right in (0.0, 1.0) else values
 
 
 def sample(

@@ -190,7 +190,7 @@ def test_text_scores_are_not_compared_and_say_why(tmp_path: Path) -> None:
 
     (metric,) = compared(*files).metrics
 
-    assert metric.difference == NoInterval("the score 'yes' is no number")
+    assert metric.difference == NoInterval("the score 'yes' is not a number")
     assert metric.num_unpaired == 0
 
 

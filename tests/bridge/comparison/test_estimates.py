@@ -165,7 +165,7 @@ def test_a_number_that_the_samples_do_not_give_has_no_interval(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (["yes", "no"], "the score 'yes' is no number"),
+        (["yes", "no"], "the score 'yes' is not a number"),
         ([None, None], "no sample has a value for 'right'"),
         ([0.25], "1 sample is too few"),
         ([0.25] * 12, "all samples have the same score"),
@@ -203,9 +203,20 @@ def test_marks_of_inspect_are_read_as_its_accuracy_reads_them(tmp_path: Path) ->
     samples = [sample(number, {"includes": mark}) for number, mark in enumerate("CCCI" * 5)]
     metric = {"type": "accuracy", "key": "accuracy"}
 
-    (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(metric, {"accuracy": 0.75})]))
+    inspect: dict[str, Any] = {"config": {"inspect": {}}}
+    path = log(tmp_path / "a.json", samples, [(metric, {"accuracy": 0.75})], specification=inspect)
+    (accuracy,) = estimated(path)
 
     assert accuracy.estimate == wilson(15, 20)
+
+
+def test_letters_of_another_tool_are_labels(tmp_path: Path) -> None:
+    samples = [sample(number, {"includes": mark}) for number, mark in enumerate("CCCI" * 5)]
+    metric = {"type": "accuracy", "key": "accuracy"}
+
+    (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(metric, {"accuracy": 0.75})]))
+
+    assert reason(accuracy) == "the score 'C' is not a number"
 
 
 def test_without_scipy_shares_have_their_interval_and_means_say_what_is_missing(

@@ -149,7 +149,7 @@ def several(path: Path, human: Any = "x") -> Columns:
 def test_a_list_of_labels_is_one_label_and_no_number(tmp_path: Path) -> None:
     metrics = by_name(several(tmp_path / "a.json"))
 
-    assert metrics["said_mean"].estimate == NoInterval("the score ['x'] is no number")
+    assert metrics["said_mean"].estimate == NoInterval("the score ['x'] is not a number")
     assert isinstance(metrics["accuracy"].estimate, Interval)
 
 

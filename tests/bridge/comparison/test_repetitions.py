@@ -105,7 +105,7 @@ def test_ids_that_stand_for_several_rows_are_left_out_and_counted(tmp_path: Path
 def test_text_and_infinite_scores_say_why_they_are_not_split(tmp_path: Path) -> None:
     results = [log(tmp_path / f"{name}.json", [sample(0, {"right": "C"})], []) for name in "ab"]
 
-    assert only(results).reason == "the score 'C' is no number"
+    assert only(results).reason == "the score 'C' is not a number"
 
 
 def test_different_tasks_are_refused(tmp_path: Path) -> None:

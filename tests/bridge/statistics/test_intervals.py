@@ -19,7 +19,7 @@ from aigo_bridge.statistics.intervals import (
     t_interval,
     wilson,
 )
-from aigo_bridge.statistics.ratios import Ratio, f1_of, ratio_interval
+from aigo_bridge.statistics.ratios import RIGHT_OR_WRONG, Ratio, f1_of, ratio_interval
 
 
 def near(expected: Any) -> Any:
@@ -155,13 +155,13 @@ def test_what_has_no_interval_says_why(values: list[float], groups: list[int] | 
 
 
 def test_one_right_sample_has_a_wide_interval_and_no_false_certainty() -> None:
-    estimate = ratio_interval(Ratio.mean(np.array([1.0])))
+    estimate = ratio_interval(Ratio.mean(np.array([1.0]), RIGHT_OR_WRONG))
 
     assert isinstance(estimate, Interval)
     assert (round(estimate.low, 3), estimate.high) == (0.207, 1.0)
 
 
 def test_groups_that_agree_in_everything_count_as_one_sample_each() -> None:
-    estimate = ratio_interval(Ratio.mean(np.ones(200)), np.repeat(np.arange(20), 10))
+    estimate = ratio_interval(Ratio.mean(np.ones(200), RIGHT_OR_WRONG), np.repeat(np.arange(20), 10))
 
     assert estimate == wilson(20, 20)

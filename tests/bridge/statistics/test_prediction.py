@@ -10,6 +10,7 @@ from scipy import stats
 
 from aigo_bridge.statistics.intervals import Interval, NoInterval, wilson
 from aigo_bridge.statistics.prediction import corrected_interval, corrected_mean, error_limits
+from aigo_bridge.statistics.ratios import RIGHT_OR_WRONG
 
 
 def test_value_and_standard_error_are_those_of_the_paper() -> None:
@@ -19,7 +20,7 @@ def test_value_and_standard_error_are_those_of_the_paper() -> None:
     labels = (random.random(4000) < 0.7).astype(float)
     judged = np.where(random.random(4000) < 0.15, 1.0, labels)
 
-    interval = corrected_interval(unlabelled, judged, labels)
+    interval = corrected_interval(unlabelled, judged, labels, scale=RIGHT_OR_WRONG)
 
     value = corrected_mean(unlabelled, judged, labels)
     error = math.sqrt(unlabelled.var() / 20_000 + (judged - labels).var() / 4000)
@@ -37,7 +38,7 @@ def test_the_ends_by_hand() -> None:
     judged, labels = np.array([1.0] * 15 + [0.0] * 5), np.array([1.0] * 13 + [0.0] * 7)
     share, (low, high) = wilson(80, 100), error_limits(2, 0, 20)
 
-    interval = corrected_interval(unlabelled, judged, labels)
+    interval = corrected_interval(unlabelled, judged, labels, scale=RIGHT_OR_WRONG)
 
     assert isinstance(interval, Interval)
     assert interval.low == pytest.approx(0.7 - math.hypot(0.8 - share.low, high - 0.1), rel=1e-12)
@@ -48,7 +49,7 @@ def test_a_judge_without_a_known_error_is_not_taken_for_perfect() -> None:
     """None of 20 labels differs; up to 10 points of error to either side are as likely."""
     labels = np.array([1.0, 0.0] * 10)
 
-    interval = corrected_interval(np.array([1.0, 0.0] * 1000), labels, labels)
+    interval = corrected_interval(np.array([1.0, 0.0] * 1000), labels, labels, scale=RIGHT_OR_WRONG)
 
     assert isinstance(interval, Interval)
     assert interval.low < 0.5 - 0.09

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aigo_bridge.comparison.numbers import std_dev_of
+from aigo_bridge.comparison.sources import std_dev_of
 from aigo_bridge.statistics.intervals import Interval, NoInterval
 from aigo_bridge.statistics.smooth import Smooth, smooth_interval
 

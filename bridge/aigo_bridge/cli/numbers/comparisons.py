@@ -249,14 +249,14 @@ def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: f
         table.add_column(name, no_wrap=True, justify="left" if name == "metric" else "right")
     for metric in metrics:
         table.add_row(
-            Text(name_of(metric.name)), *_cells(metric.values, metric.difference, metric.adjusted_p)
+            Text(name_of(metric.label)), *_cells(metric.values, metric.difference, metric.adjusted_p)
         )
         for value, part in metric.parts:
             table.add_row(Text(f"  {name_of(str(value))}"), *_cells((None, None), part, None))
     print_table(screen, table)
     for metric in metrics:
         for reason in metric_notes(metric):
-            screen.print(Text(f"  {name_of(metric.name)}: {reason}", style="yellow"))
+            screen.print(Text(f"  {name_of(metric.label)}: {reason}", style="yellow"))
 
 
 def _cells(
@@ -281,7 +281,7 @@ def _show_flips(
 
     kappa = "" if flips.kappa is None else f" (Cohen's kappa {flips.kappa:.3g})"
     text = (
-        f"{name_of(metric.name)}: {len(flips.lost)} right → wrong, {len(flips.gained)} wrong → right; "
+        f"{name_of(metric.label)}: {len(flips.lost)} right → wrong, {len(flips.gained)} wrong → right; "
         f"the same verdict in {flips.agreement:.1%}{kappa}"
     )
     screen.print(Text(text, style="bold"))
@@ -305,7 +305,7 @@ def show_rankings(rankings: Sequence[Ranking]) -> None:
 
     screen = console()
     for ranking in rankings:
-        screen.print(Text(f"\n{name_of(ranking.name)}: ranks, 1 is the highest number", style="bold"))
+        screen.print(Text(f"\n{name_of(ranking.label)}: ranks, 1 is the highest number", style="bold"))
         if ranking.reason is not None:
             screen.print(Text(f"  not ranked: {name_of(ranking.reason)}", style="yellow"))
             continue

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.evaluation.summary import benchmark_summary, summary, task_summary
+from aigo_bridge.text.json_text import key_of
 
 if TYPE_CHECKING:
     from aigo_bridge.comparison.estimates import MetricEstimate
@@ -48,7 +49,8 @@ def row_estimate(estimates: Estimates, row: MetricRow) -> MetricEstimate | None:
         return None
     if row.metric_key:
         # Numbers of a system task have no scorer in the evidence.
-        keys = ((scorer, row.metric_key, row.name) for scorer in (row.scorer_key, ""))
+        scorers = (row.scorer_key, key_of(row.scorer_key), "")
+        keys = ((scorer, row.metric_key, row.name) for scorer in scorers)
         return next((estimates[key] for key in keys if key in estimates), None)
     candidates = [
         estimate

@@ -126,8 +126,10 @@ def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
 
 def _from_results(results: list[Path]) -> _Spreads:
     from aigo_bridge.cli.numbers.statistics import read_result
+    from aigo_bridge.comparison.numbers import identity_of
     from aigo_bridge.comparison.spreads import means, spread_of_one, spread_of_two
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.metrics.names import metric_labels
 
     if len(results) > 2:
         raise UsageError(
@@ -141,10 +143,17 @@ def _from_results(results: list[Path]) -> _Spreads:
             f"{results[0]}: no number is a mean over samples; power is known for these alone",
             code=Code.INCOMPARABLE_RESULTS,
         )
+    labels = metric_labels([identity_of(mean) for mean in quantities])
     from_trials = all(columns.num_trials > 1 for columns in read)
     if len(read) == 1:
-        return [(mean.name, spread_of_one(read[0], mean), from_trials) for mean in quantities]
-    return [(mean.name, spread_of_two(read[0], read[1], mean.key), from_trials) for mean in quantities]
+        return [
+            (label, spread_of_one(read[0], mean), from_trials)
+            for label, mean in zip(labels, quantities, strict=True)
+        ]
+    return [
+        (label, spread_of_two(read[0], read[1], mean.key), from_trials)
+        for label, mean in zip(labels, quantities, strict=True)
+    ]
 
 
 def _plan(
@@ -155,12 +164,19 @@ def _plan(
     alpha: float,
     from_trials: bool,
 ) -> dict[str, Any]:
+    from aigo_bridge.errors import UsageError
     from aigo_bridge.statistics.intervals import NoInterval
     from aigo_bridge.statistics.planning import power_of, samples_needed, smallest_difference
 
     if isinstance(known, NoInterval):
         return {"metric": name, "difference": difference, "reason": known.reason, "plan": []}
     spread, count = known
+    if spread.is_share and difference > 1:
+        raise UsageError(
+            f"--difference: found {difference:g}, but {name_of(name)} is a proportion; expected a difference"
+            " between 0 and 1, e.g. 0.05",
+            code=Code.WRONG_OPTION,
+        )
     rows = [
         {
             "trials": trials,

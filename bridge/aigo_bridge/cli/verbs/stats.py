@@ -138,7 +138,6 @@ def _show(
 
     from aigo_bridge.cli.numbers.statistics import console, heading
     from aigo_bridge.comparison.texts import interval_text, level_text, number_text
-    from aigo_bridge.statistics.intervals import NoInterval
 
     screen = console()
     heading(screen, columns)
@@ -146,14 +145,18 @@ def _show(
     for name in ("metric", "value", "std. error", f"{level_text(level)} interval", "samples", "scorer"):
         table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "scorer") else "right")
     for metric in metrics:
-        error = None if isinstance(metric.estimate, NoInterval) else metric.estimate.standard_error
         scored = "–" if metric.denominator is None else str(metric.denominator.scored)
-        numbers = (number_text(metric.value), number_text(error), interval_text(metric.estimate), scored)
-        table.add_row(Text(name_of(metric.name)), *numbers, Text(name_of(metric.scorer or "–")))
+        numbers = (
+            number_text(metric.value),
+            number_text(metric.shown_error),
+            interval_text(metric.estimate),
+            scored,
+        )
+        table.add_row(Text(name_of(metric.label)), *numbers, Text(name_of(metric.scorer or "–")))
     print_table(screen, table)
     for metric in metrics:
         for note in _notes(metric):
-            screen.print(Text(f"  {name_of(metric.name)}: {printable(note)}", style="yellow"))
+            screen.print(Text(f"  {name_of(metric.label)}: {printable(note)}", style="yellow"))
     for number in missing:
         text = f"  {name_of(number.metric)}: no value: {printable(number.reason)}"
         screen.print(Text(text, style="yellow"))

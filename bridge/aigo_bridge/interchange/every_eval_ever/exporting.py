@@ -26,6 +26,7 @@ from aigo_bridge.dtypes import MetricData, ModelProviderConnectionConfig, Stored
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.interchange.every_eval_ever.instances import SCHEMA_VERSION, Instances, Result
+from aigo_bridge.metrics.grades import is_graded
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.reading import LogReader
@@ -103,7 +104,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
         log.specification.display_name,
         [number for number, _ in numbers],
         loss,
-        graded="inspect" in (log.specification.config or {}),
+        graded=is_graded(log.specification.config),
     )
     samples_name = f"{identifier}_samples.jsonl"
     digest, count = hashlib.sha256(), 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.importing.log_import import LossReport
-from aigo_bridge.importing.tables import score_number
+from aigo_bridge.metrics.grades import score_number
 from aigo_bridge.report.rows import PREDICTIONS, TRUTHS, items_of
 from aigo_bridge.report.values import mappings, member
 from aigo_bridge.results.counts import errors_of, trials_of
@@ -20,7 +20,6 @@ from aigo_bridge.tables.trials import (
     data_of,
     last_text,
     message_text,
-    number,
     role_of,
     value_text,
     values_of,
@@ -116,11 +115,9 @@ class Instances:
                 yield {**self._common, **linked, **instance, "evaluation": evaluation, "metadata": metadata}
 
     def _points(self, value: Any) -> float | None:
-        points = number(value)
-        if points is None and self._graded and isinstance(value, str):
-            points = score_number(value)
-            if points is not None:
-                self._loss.changed["grade of Inspect as a number: C is 1, P a half, I and N 0"] += 1
+        points = score_number(value, graded=self._graded)
+        if points is not None and isinstance(value, str):
+            self._loss.changed["grade of Inspect as a number: C is 1, P a half, I and N 0"] += 1
         return points
 
     def _results_of(self, score: Json, name: str) -> Sequence[Result | None]:

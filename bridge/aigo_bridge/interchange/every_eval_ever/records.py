@@ -214,6 +214,7 @@ def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Js
             },
         )
         scorer["metrics"].append({"key": number.metric, "type": number.kind})
+        scorer["options"] |= _scale(config)
         if isinstance(config.get("lower_is_better"), bool):
             scorer["options"]["higher_is_better"] = not config["lower_is_better"]
     source = next((_object(number.entry.get("source_data")) for number in numbers), {})
@@ -244,6 +245,13 @@ def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Js
     if isinstance(name, str) and name:
         specification["evaluated_entity"] = _model(record, name).model_dump(mode="json")
     return specification
+
+
+def _scale(config: Json) -> Json:
+    """Return the declared values of a score: whether they are right or wrong, and the ends of their scale."""
+    ends = [finite_number(config.get(name)) for name in ("min_score", "max_score")]
+    scale: Json = {} if None in ends else {"scale": ends}
+    return scale | ({"score_type": "binary"} if config.get("score_type") == "binary" else {})
 
 
 def _model(record: Record, name: str) -> StoredModel:

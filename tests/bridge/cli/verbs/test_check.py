@@ -103,7 +103,7 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
     for arguments, message in (
         ([], "there is no rule"),
         (["--rule", "accuracy is fine"], "cannot read the rule 'accuracy is fine'; expected one like"),
-        (["--rule", "f1 >= 0.5"], "reads 'f1', which the result has not; it has: accuracy"),
+        (["--rule", "f1 >= 0.5"], "reads 'f1', which is not a metric of the result; it has: accuracy"),
         (["--rule", "no regression"], "has no margin"),
         (["--rule", "no regression beyond 1%"], "give it with --baseline"),
         (["--rules", rules], "rules.yaml:2"),

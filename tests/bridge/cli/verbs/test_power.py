@@ -77,3 +77,24 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
     ):
         done = aigo("power", *arguments)
         assert (done.code, message in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize("difference", ["5", "1.5"])
+def test_a_difference_of_proportions_is_at_most_one(aigo: Run, tmp_path: Path, difference: str) -> None:
+    file = result(tmp_path / "a.tasklog.json", [[1.0], [0.0]] * 20)
+
+    assumed = aigo("power", "--rates", "0.8,0.9", "-d", difference)
+    from_result = aigo("power", file, "-d", difference)
+
+    assert (assumed.code, from_result.code) == (2, 2)
+    expected = "is a proportion; expected a difference between 0 and 1"
+    assert f"--difference: found {difference}, but assumed shares {expected}" in assumed.err
+    assert f"--difference: found {difference}, but accuracy {expected}" in from_result.err
+
+
+def test_a_difference_of_counts_may_be_more_than_one(aigo: Run, tmp_path: Path) -> None:
+    samples = [sample(number, {"words": float(number)}) for number in range(20)]
+    metric = {"type": "mean", "field": "words", "name": "words"}
+    file = log(tmp_path / "a.tasklog.json", samples, [(metric, {"words": 9.5})])
+
+    assert aigo("power", file, "-d", "5").code == 0

@@ -1,0 +1,175 @@
+"""Names of metrics as every surface shows them: the name of the number, and as much of its identity as makes
+it unique among the numbers that are shown together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from aigo_bridge.dtypes import MetricData
+from aigo_bridge.spec.scorer import default_keys
+
+STDERR = "_stderr"
+"""Suffix of a standard error in lighteval, in lm-evaluation-harness and in Every Eval Ever."""
+ERRORS = ("stderr", "bootstrap_stderr")
+"""Inspect's metrics that are a standard error of the mean."""
+MEANS = ("accuracy", "mean")
+"""Inspect's metrics that these are the standard error of."""
+
+_PARTS = ("score", "scorer", "reducer", "group")
+"""Parts of an identity that users know, those first that say most."""
+_SHOWN = ("scorer", "score", "reducer", "group", "metric")
+"""Their order in a name."""
+
+
+@dataclass(frozen=True)
+class MetricIdentity:
+    """Parts by which numbers of a result differ."""
+
+    scorer: str | None
+    metric: str
+    """Key of the metric."""
+    name: str
+    """Of the number."""
+    score: str | None = None
+    """Score that the metric reads; `None`: not recorded, or the only score of the scorer."""
+    reducer: str | None = None
+    """Function that made one score of several trials, if the log names it."""
+    group: str | None = None
+    """Metric and column of a number over groups of samples."""
+    kind: str | None = field(default=None, compare=False)
+    """Type of the metric."""
+    package: str | None = field(default=None, compare=False)
+    """Package that defines the metric, if the log lists it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serializable dictionary."""
+        return {
+            "scorer": self.scorer,
+            "score": self.score,
+            "metric": self.metric,
+            "reducer": self.reducer,
+            "name": self.name,
+        }
+
+
+def metric_labels(identities: Sequence[MetricIdentity]) -> list[str]:
+    """Return a unique name of each number: `accuracy`, or `accuracy (match)`, `mean (relevance, max)`.
+
+    The same numbers in the same order always have the same names; numbers with equal identities are one.
+    """
+    by_name: dict[str, dict[MetricIdentity, None]] = {}
+    for identity in identities:
+        by_name.setdefault(identity.name, {})[identity] = None
+    parts = {name: _distinguishing(list(same)) for name, same in by_name.items()}
+    return [_label(identity, parts[identity.name]) for identity in identities]
+
+
+def _distinguishing(identities: list[MetricIdentity]) -> tuple[str, ...]:
+    """Return the fewest parts that tell numbers of one name apart."""
+    some = [parts for count in range(len(_PARTS) + 1) for parts in combinations(_PARTS, count)]
+    for parts in [*some, *((*parts, "metric") for parts in some)]:
+        if len({tuple(getattr(each, part) for part in parts) for each in identities}) == len(identities):
+            return parts
+    return (*_PARTS, "metric")
+
+
+def _label(identity: MetricIdentity, parts: Sequence[str]) -> str:
+    shown = [getattr(identity, part) for part in _SHOWN if part in parts]
+    texts = [text for text in shown if text is not None]
+    return f"{identity.name} ({', '.join(texts)})" if texts else identity.name
+
+
+def metric_identities(definition: Mapping[str, Any], metrics: Sequence[MetricData]) -> list[MetricIdentity]:
+    """Return the identity of every number of a result, in its order.
+
+    Args:
+        definition: of the task, in the result.
+        metrics: of the result.
+    """
+    written = dict(_written(definition))
+    return [
+        _identity(metric, name, written.get((metric.scorer_key or "", metric.metric_key), {}))
+        for metric in metrics
+        for name in metric.values
+    ]
+
+
+def _written(definition: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """Yield scorer and metric with the metric's definition."""
+    scorers = [scorer for scorer in definition.get("scorers") or () if isinstance(scorer, dict)]
+    keys = default_keys([(scorer.get("key"), str(scorer.get("type"))) for scorer in scorers])
+    for scorer, scorer_key in zip(scorers, keys, strict=True):
+        listed = scorer.get("metrics")
+        metrics = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        names = default_keys([(metric.get("key"), str(metric.get("type"))) for metric in metrics])
+        for metric, key in zip(metrics, names, strict=True):
+            yield (scorer_key, key), metric
+
+
+def _identity(data: MetricData, name: str, written: Mapping[str, Any]) -> MetricIdentity:
+    parts = identity_parts(written, data.scorer_name, data.scorer_key)
+    return MetricIdentity(
+        data.scorer_key, data.metric_key, name, **{**parts, "kind": parts["kind"] or data.metric_type}
+    )
+
+
+def identity_parts(written: Mapping[str, Any], *scorer: str | None) -> dict[str, str | None]:
+    """Return the parts of an identity that the definition of a metric has.
+
+    Args:
+        written: the definition.
+        scorer: names of the scorer; the only score of a scorer is called as the scorer is.
+    """
+    score = _text(written.get("score")) or _text(written.get("field"))
+    group = _text(written.get("group"))
+    return {
+        "score": score if score not in scorer else None,
+        "reducer": _text(written.get("reducer")),
+        "group": group and _group(group, written.get("params")),
+        "kind": group or _text(written.get("type")),
+        "package": _text(written.get("package")),
+    }
+
+
+def _group(metric: str, parameters: Any) -> str:
+    """Return the text of a metric with several numbers: `accuracy by category`, or the metric's name."""
+    inner = parameters.get("metric") if isinstance(parameters, dict) else None
+    if not isinstance(inner, dict) or "group_key" not in parameters:
+        return metric
+    return f"{str(inner.get('name')).rpartition('/')[2]} by {parameters['group_key']}"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def standard_errors(identities: Sequence[MetricIdentity]) -> dict[int, int]:
+    """Return which numbers are the standard error of another one: position of the error → position of its
+    number.
+
+    A standard error whose number is not among them stays a number.
+    """
+    by_name = {(each.scorer, each.metric, each.name): place for place, each in enumerate(identities)}
+    means: dict[tuple[str | None, str | None, str | None], int] = {}
+    for place, each in enumerate(identities):
+        if _base(each.kind) in MEANS:
+            means.setdefault((each.scorer, each.score, each.reducer), place)
+    errors: dict[int, int] = {}
+    for place, each in enumerate(identities):
+        if each.name.endswith(STDERR):
+            found = by_name.get((each.scorer, each.metric, each.name.removesuffix(STDERR)))
+        else:
+            found = None
+        if found is None and _base(each.kind) in ERRORS:
+            found = means.get((each.scorer, each.score, each.reducer))
+        if found is not None:
+            errors[place] = found
+    return errors
+
+
+def _base(kind: str | None) -> str:
+    return (kind or "").rpartition("/")[2]
