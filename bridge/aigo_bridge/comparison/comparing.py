@@ -60,6 +60,8 @@ class MetricComparison:
     """Holm's, over all numbers of all tasks that are compared."""
     parts: tuple[tuple[Any, Difference], ...] = ()
     """Value of the column of a breakdown → the difference on its samples."""
+    part_values: tuple[tuple[float, float], ...] = ()
+    """The number in both results, on the samples of each part."""
     label: str = ""
     """Its name, unique in the comparison."""
 
@@ -92,7 +94,10 @@ class MetricComparison:
                 "agreement": self.flips.agreement,
                 "kappa": self.flips.kappa,
             },
-            "breakdown": [{"value": value, **difference_json(part)} for value, part in self.parts],
+            "breakdown": [
+                {"value": value, "base": numbers[0], "new": numbers[1], **difference_json(part)}
+                for (value, part), numbers in zip(self.parts, self.part_values, strict=True)
+            ],
         }
 
 
@@ -237,7 +242,7 @@ def _metric(
     numbers = None if groups is None else np.unique(groups[pairing.base][scored], return_inverse=True)[1]
     difference, values = _difference(base, new, pairs, numbers, level)
     positions = np.stack([pairing.base[scored], pairing.new[scored]], axis=1)
-    parts: tuple[tuple[Any, Difference], ...] = ()
+    parts: list[tuple[tuple[Any, Difference], tuple[float, float]]] = []
     if by is not None and isinstance(difference, Difference):
         labels = [base_columns.values[by][position] for position in positions[:, 0].tolist()]
         parts = _parts(base, new, pairs, labels, level)
@@ -249,7 +254,8 @@ def _metric(
         unpaired,
         _flips(base, new, pairs, positions),
         None,
-        parts,
+        tuple(part for part, _ in parts),
+        tuple(numbers for _, numbers in parts),
     )
 
 
@@ -339,7 +345,8 @@ def _flips(base: Quantity, new: Quantity, pairs: _Rows, positions: NDArray[np.in
 
 def _parts(
     base: Quantity, new: Quantity, pairs: _Rows, labels: list[Any], level: float
-) -> tuple[tuple[Any, Difference], ...]:
+) -> list[tuple[tuple[Any, Difference], tuple[float, float]]]:
+    """Each value of a column, with the difference and both numbers on its samples."""
     texts = np.array([str(label) for label in labels])
     different = np.unique(texts).tolist()
     if len(different) > MOST_PARTS:
@@ -348,10 +355,10 @@ def _parts(
             "be shown; samples that belong together are named by --cluster",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    parts: list[tuple[Any, Difference]] = []
+    parts: list[tuple[tuple[Any, Difference], tuple[float, float]]] = []
     for text in different:
         rows = texts == text
-        difference, _ = _difference(base, new, (pairs[0][rows], pairs[1][rows]), None, level)
-        if isinstance(difference, Difference):
-            parts.append((text, difference))
-    return tuple(parts)
+        difference, values = _difference(base, new, (pairs[0][rows], pairs[1][rows]), None, level)
+        if isinstance(difference, Difference) and values is not None:
+            parts.append(((text, difference), values))
+    return parts

@@ -44,12 +44,15 @@ class Pairing:
     num_renumbered: int
     """Pairs that were found by their rows, under other ids."""
     lost: tuple[Lost, ...]
+    num_changed: int = 0
+    """Samples that are not paired because their rows differ although their ids are equal."""
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
         return {
             "paired": len(self.base),
             "renumbered": self.num_renumbered,
+            "same_id_other_row": self.num_changed,
             "lost": [reason.to_json() for reason in self.lost],
         }
 
@@ -124,6 +127,7 @@ def _paired(base: _Side, new: _Side) -> Pairing:
         np.array([partner for _, partner in ordered], dtype=np.int64),
         renumbered,
         lost,
+        len(changed - set(partners)),
     )
 
 

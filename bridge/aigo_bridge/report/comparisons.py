@@ -156,7 +156,9 @@ def _pairs(comparison: Comparison) -> Html:
         )
         for lost in pairing.lost
     )
-    return joined((counted, table("Samples without a partner", ("reason", "#samples", "ids"), rows)))
+    lost = table("Samples without a partner", ("reason", "#samples", "ids"), rows)
+    hint = note(f"{pairing.num_changed} have the same id and another row: --by-id pairs them by their ids.")
+    return joined((counted, lost, hint if pairing.num_changed else NOTHING))
 
 
 def _metrics(comparison: Comparison) -> Html:
@@ -229,9 +231,12 @@ def _drawn(difference: Difference) -> Html:
 
 
 def _parts(metric: MetricComparison, comparison: Comparison) -> Html:
-    rows = ((text(value), *_difference(part)) for value, part in metric.parts)
+    rows = (
+        (text(value), *(text(number_text(number)) for number in numbers), *_difference(part))
+        for (value, part), numbers in zip(metric.parts, metric.part_values, strict=True)
+    )
     caption = f"{metric.label} for each value of {comparison.by}"
-    return table(caption, ("value", *_difference_columns(comparison)), rows)
+    return table(caption, ("value", "#base", "#new", *_difference_columns(comparison)), rows)
 
 
 def _usage(comparison: Comparison) -> Html:

@@ -273,6 +273,8 @@ def test_a_breakdown_has_each_value_and_refuses_too_many(tmp_path: Path) -> None
         ("0", 1.0, 40),
         ("1", 0.0, 40),
     ]
+    assert metric.part_values == ((0.0, 1.0), (0.0, 0.0)), "the numbers of both results, for each group"
+    assert [(part["base"], part["new"]) for part in metric.to_json()["breakdown"]] == [(0.0, 1.0), (0.0, 0.0)]
     with pytest.raises(UsageError, match="has 80 values"):
         compared(*files, kept=("n",), by="n")
 

@@ -227,6 +227,10 @@ def _show_pairing(comparison: Comparison, screen: Console) -> None:
     for lost in pairing.lost:
         examples = ", ".join(map(str, lost.examples)) + (", …" if lost.count > len(lost.examples) else "")
         screen.print(Text(f"  {lost.count} {lost.reason}: {name_of(examples)}", style="yellow"))
+    if pairing.num_changed:
+        samples = "sample has" if pairing.num_changed == 1 else "samples have"
+        hint = f"  {pairing.num_changed} {samples} the same id and another row; --by-id pairs them by id"
+        screen.print(Text(hint, style="yellow"))
 
 
 def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: float) -> None:
@@ -251,8 +255,8 @@ def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: f
         table.add_row(
             Text(name_of(metric.label)), *_cells(metric.values, metric.difference, metric.adjusted_p)
         )
-        for value, part in metric.parts:
-            table.add_row(Text(f"  {name_of(str(value))}"), *_cells((None, None), part, None))
+        for (value, part), numbers in zip(metric.parts, metric.part_values, strict=True):
+            table.add_row(Text(f"  {name_of(str(value))}"), *_cells(numbers, part, None))
     print_table(screen, table)
     for metric in metrics:
         for reason in metric_notes(metric):
