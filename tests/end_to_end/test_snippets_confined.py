@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ from tests.support.containers import command as in_container
 
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan
-from aigo_bridge.execution.permissions import allow, confined, is_allowed
+from aigo_bridge.execution.permissions import SharedHosts, allow, confined, is_allowed
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.plan import SNIPPET_LEVELS, PlanOrigin
 from aigo_bridge.snippets.process import LEVELS
@@ -299,3 +300,19 @@ def test_what_a_task_needs_is_told_before_it_runs_and_allowed_for_recomputing_to
     refused = aigo(*again)
     assert (refused.code, "--allow network" in refused.out) == (3, True)
     assert aigo(*again, "--allow", "network").code == 0
+
+
+def test_plans_of_equal_code_and_permissions_share_their_workers(tmp_path: Path, configuration: Path) -> None:
+    write(tmp_path, "x", "needs: network\n")
+    first, second = (plan(PlanOrigin(str(tmp_path / "task.yaml"))) for _ in range(2))
+    with contextlib.closing(SharedHosts()) as hosts:
+        confined_host = hosts.of_plan(first)
+        assert hosts.of_plan(second) is confined_host
+        allow(["network"])
+        allowed_host = hosts.of_plan(first)
+        assert allowed_host is not confined_host
+        assert allowed_host.limits.network
+        file = tmp_path / "task.yaml"
+        file.write_text(file.read_text().replace("import urllib.request", "import math, urllib.request"))
+        assert hosts.of_plan(plan(PlanOrigin(str(tmp_path / "task.yaml")))) is not allowed_host
+    allow([])

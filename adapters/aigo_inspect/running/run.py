@@ -53,7 +53,7 @@ from aigo_bridge.execution.jobs import (
     start_jobs,
 )
 from aigo_bridge.execution.journal import Journal
-from aigo_bridge.execution.permissions import snippet_host
+from aigo_bridge.execution.permissions import SharedHosts
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Tolerance
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.process import fewer_collections
@@ -176,7 +176,7 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
         logs_without_secrets(),
         retries_told(progress),
         order_kept(),
-        contextlib.ExitStack() as hosts,
+        contextlib.closing(SharedHosts()) as hosts,
     ):
         tasks = [
             _native(
@@ -184,7 +184,7 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
                 work.start.counter(
                     progress, work.journal, work.start.tape("inspect", work.models.names(str), settings.tape)
                 ),
-                hosts.enter_context(contextlib.closing(snippet_host(work.plan))),
+                hosts.of_plan(work.plan),
             )
             for work in works
         ]

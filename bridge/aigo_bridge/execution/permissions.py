@@ -55,6 +55,23 @@ def snippet_host(plan: TaskPlan) -> SnippetHost:
     return SnippetHost(SnippetLimits(network=plan.task.needs == "network" and is_allowed(plan)))
 
 
+class SharedHosts:
+    """Hosts of the plans of a run; plans whose code and permissions are equal share one."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[tuple[str, bool], SnippetHost] = {}
+
+    def of_plan(self, plan: TaskPlan) -> SnippetHost:
+        """Return where the code of a plan runs."""
+        host = snippet_host(plan)
+        return self._hosts.setdefault((_digest(plan), host.limits.network), host)
+
+    def close(self) -> None:
+        """End the workers of all of them."""
+        for host in self._hosts.values():
+            host.close()
+
+
 def confined(plan: TaskPlan) -> TaskPlan:
     """A plan that is about to run, with the level that its author's code will run at.
 

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import anyio
 import anyio.lowlevel
@@ -34,8 +34,8 @@ from aigo_bridge.snippets.protocol import Failure, encode, line
 from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
 
 MOST_WORKERS = max(4, min(os.cpu_count() or 1, 16))
-"""Workers of one host that work at the same time: its processors, but at least 4, as snippets also wait; at
-most 16."""
+"""Workers of all hosts of this process that work at the same time: its processors, but at least 4, as
+snippets also wait; at most 16. Each host may have one."""
 
 MOST_STARTING = os.cpu_count() or 1
 """Workers that are started at the same time: more than the processors would hinder each other and the
@@ -95,7 +95,13 @@ class Job:
 class Pool:
     """The workers of one host. Thread-safe."""
 
+    _pools: ClassVar[weakref.WeakSet[Pool]] = weakref.WeakSet()
+    """Those of this process."""
+    _listing: ClassVar[threading.Lock] = threading.Lock()
+
     def __init__(self) -> None:
+        with self._listing:
+            self._pools.add(self)
         # Re-entrant: a garbage collection inside may close the pool's owner.
         self._changed = threading.Condition(threading.RLock())
         self._free: list[Channel] = []
@@ -158,10 +164,39 @@ class Pool:
         with self._changed:
             self._changed.notify_all()
 
+    def busy(self) -> int:
+        """Return how many workers start or work."""
+        return sum(job.state != "waiting" for job in tuple(self._jobs))
+
+    def release(self) -> bool:
+        """End a worker that has nothing to do; return whether there was one."""
+        with self._changed:
+            worker = self._free.pop(0) if self._free else None
+            self._size -= worker is not None
+        if worker is not None:
+            worker.end()
+        return worker is not None
+
+    def _make_room(self) -> None:
+        """End workers of other hosts that have nothing to do, so that together there are not too many."""
+        others = self._others()
+        surplus = self._size + sum(pool._size for pool in others)  # noqa: SLF001  # of the same class - MOST_WORKERS
+        for pool in others:
+            while surplus > 0 and pool.release():
+                surplus -= 1
+
+    def _others(self) -> list[Pool]:
+        with self._listing:
+            return [pool for pool in self._pools if pool is not self]
+
     def _has_room(self, job: Job) -> bool:
         """Whether one more worker is worth its start; with the lock held."""
         states = [neighbour.state for neighbour in self._jobs]
-        if self._size - states.count("waiting") >= MOST_WORKERS or states.count("starting") >= MOST_STARTING:
+        others = sum(pool.busy() for pool in self._others())
+        if (
+            self._size - states.count("waiting") + others >= MOST_WORKERS
+            or states.count("starting") >= MOST_STARTING
+        ):
             return False
         recent = time.monotonic() - QUICK
         return not job.calls_back or not any(
@@ -198,6 +233,7 @@ class Pool:
         finally:
             for worker in dead:
                 worker.end()
+        self._make_room()
         try:
             return Channel(limits), generation
         except OSError as error:

@@ -19,6 +19,7 @@ import pytest
 from aigo_bridge.dtypes import ChatCompletionModelOutput, SolverTrace, Trace
 from aigo_bridge.errors import SnippetError
 from aigo_bridge.snippets import Snippet, SnippetHost, SnippetLimits
+from aigo_bridge.snippets.host import MOST_WORKERS
 
 
 def snippet(source: str) -> Snippet:
@@ -289,6 +290,20 @@ def test_a_worker_that_died_between_calls_is_replaced(host: SnippetHost) -> None
     # A zombie whose other threads are still ending cannot be waited for yet: then its parent does not know either.
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
     assert call(host, "def f(): return 1") == 1
+
+
+def test_many_hosts_have_together_no_more_workers_than_one_may() -> None:
+    """What has nothing to do ends for what has: a run may have a hundred specifications with code."""
+    hosts = [SnippetHost(SnippetLimits(seconds=20)) for _ in range(MOST_WORKERS + 6)]
+    try:
+        source = "import os\ndef f(): return os.getpid()"
+        processes = [call(host, source) for host in hosts]
+        alive = [process for process in processes if Path(f"/proc/{process}").exists()]
+        assert len(alive) <= MOST_WORKERS
+        assert call(hosts[0], source) not in processes  # one that was ended has another when it needs it
+    finally:
+        for host in hosts:
+            host.close()
 
 
 def test_two_hosts_work_side_by_side() -> None:
