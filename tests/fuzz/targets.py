@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests.fuzz import hostile_files
+
 from aigo_bridge.errors import BridgeError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -387,6 +389,67 @@ TARGETS: dict[str, Target] = {
             "replies",
             _replies,
             (*_JSON, b"data: ", b"\n\n", b"[DONE]", b"choices", b"delta", b"event: ", b"usage"),
+        ),
+        Target(
+            "recordings",
+            hostile_files.recording,
+            (
+                *_JSON,
+                b"\n*\n",
+                b"#",
+                b'{"call":{"task":"t"}}',
+                b'{"run":',
+                b'{"end":{}}',
+                b"\n\n",
+                b"\x28\xb5\x2f\xfd",
+            ),
+        ),
+        Target(
+            "bundles",
+            hostile_files.bundle,
+            (
+                *(
+                    b"\n+",
+                    b"*=",
+                    b"../",
+                    b"/",
+                    b"\\",
+                    b"C:",
+                    b"result/",
+                    b"task/manifest.json=",
+                    b"bundle.json=",
+                ),
+                *(b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"\x00", b"x" * 300),
+            ),
+        ),
+        Target(
+            "include-paths",
+            hostile_files.paths,
+            (
+                *(
+                    b"../",
+                    b"./",
+                    b"//",
+                    b".env",
+                    b".git/config",
+                    b"server.pem",
+                    b"ignored.txt",
+                    b"ignored/config",
+                    b"link",
+                ),
+                *(
+                    b"up/",
+                    b"ROOT/",
+                    b"tasks/",
+                    b".hidden/",
+                    b".rows.jsonl",
+                    b"ignored.jsonl",
+                    b"~",
+                    b"\x00",
+                    b"file://",
+                ),
+                *(b"\n", b"*", b"?", b"..\\", b"%2e", b"\xe2\x80\xae", b"a/" * 50, _LONG_NAME),
+            ),
         ),
         Target(
             "lm-eval-tasks",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from aigo_bridge.access.grants import allows_file
 from aigo_bridge.access.opening import is_below, outside, read_regular
-from aigo_bridge.access.presence import is_present
+from aigo_bridge.access.presence import is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 
@@ -108,7 +108,7 @@ def _reason(place: Path, root: Path, own: Path | None) -> str | None:
     if any(part.startswith(".") for part in place.relative_to(start or root).parts):
         return "a hidden file or lies in a hidden folder"
     name = place.name.lower()
-    if any(fnmatchcase(name, pattern) for pattern in KEY_FILES) and not place.is_dir():
+    if any(fnmatchcase(name, pattern) for pattern in KEY_FILES) and not is_folder(place):
         return "named like a file of keys"
     if (start is None or not _is_ignored(start, root)) and _is_ignored(place, root):
         return "ignored by git"
@@ -144,16 +144,15 @@ def _is_ignored(path: Path, root: Path) -> bool:
     for number, part in enumerate(parts, 1):
         rules += _rules(folder / ".gitignore", folder)
         folder = folder / part
-        is_folder = number < len(parts) or folder.is_dir()
-        if rules and _matches(folder, rules, is_folder=is_folder):
+        if rules and _matches(folder, rules, ends_in_slash=number < len(parts) or is_folder(folder)):
             return True
     return False
 
 
-def _matches(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
+def _matches(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, ends_in_slash: bool) -> bool:
     """Return what the nearest file that says anything about a path says: whether it is ignored."""
     for folder, spec in reversed(rules):
-        relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
+        relative = path.relative_to(folder).as_posix() + ("/" if ends_in_slash else "")
         said = spec.check_file(relative).include
         if said is not None:
             return said

@@ -314,7 +314,7 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
             or ":" in entry.filename.split("/")[0]
         ):
             problem = f"member {entry.filename!r:.80} leads out of it"
-        elif kind not in (0, 8) or entry.is_dir():
+        elif kind not in (0, 8) or not entry.filename or entry.is_dir():
             problem = f"member {entry.filename!r:.80} is no regular file"
     if problem is not None:
         raise EvidenceError(
