@@ -16,10 +16,12 @@ from tests.support.results import message, question, result, sample, score, tria
 
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.tables import files
-from aigo_bridge.tables.files import FORMULA, sheet_of, write_tables
+from aigo_bridge.tables.files import sheet_of, write_tables
 from aigo_bridge.tables.results import results_at
 
-CELLS = (*HOSTILE, "\ttab", "\rreturn", "\nline", "＝1+1", "-5", " =1", "'=1", "\ufeff=1")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""First characters that make a text a formula for a spreadsheet, whatever the code takes for one."""
+CELLS = (*HOSTILE, *(f"{sign}1+1" for sign in FORMULA), "-5", " =1", "'=1", "\ufeff=1")
 
 
 @pytest.fixture
