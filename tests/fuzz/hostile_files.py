@@ -76,8 +76,8 @@ def bundle(data: bytes, folder: Path) -> str:
     (folder / "raw.zip").write_bytes(data)
     with suppress(ValueError), zipfile.ZipFile(folder / "made.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MANIFEST, orjson.dumps(described))
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+        for member, content in members.items():
+            archive.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
     return f"{_opened(folder, 'raw')}; {_opened(folder, 'made')}"
 
 
