@@ -195,7 +195,7 @@ def test_rows_of_a_sibling_that_runs_several_times(aigo: Run, chain: Path) -> No
 
     assert done.code == 0, done.out + done.err
     samples = json.loads((chain / "out" / "again.tasklog.json").read_text())["evidence"]["samples"]
-    assert [sample["sample_id"] for sample in samples] == ["0/0", "1/0", "0/1", "1/1"]
+    assert [sample["sample_id"] for sample in samples] == ["0/1", "1/1", "0/2", "1/2"]
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def show_head(screen: Console, reader: LogReader, log: TaskResultLog) -> None:
     screen.print(Text(short_path(reader.path), style="dim"), soft_wrap=True)
     metrics = (log.evidence.metrics if log.evidence is not None else None) or []
     numbers, counts = result_numbers(reader.path)
-    if counts is not None:
+    if counts is not None and not counts.is_plain:
         screen.print(Text(counts.text(), style="dim"), soft_wrap=True)
     definition = specification.task.definition.model_dump(mode="json", exclude_unset=True)
     identities = metric_identities(definition, metrics)

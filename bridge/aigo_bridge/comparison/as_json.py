@@ -19,6 +19,7 @@ def comparison_json(comparison: Comparison, num_flips: int) -> dict[str, Any]:
         "task": comparison.base.frame.specification.task.key,
         "base": str(comparison.base.path),
         "new": str(comparison.new.path),
+        "samples": {"base": comparison.base.counts.to_json(), "new": comparison.new.counts.to_json()},
         "differs": [divergence.to_json() for divergence in comparison.divergences],
         "pairs": comparison.pairing.to_json(),
         "metrics": [

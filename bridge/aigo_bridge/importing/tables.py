@@ -192,7 +192,7 @@ class Tables:
 
 
 def _key(trial: TrialParts) -> dict[str, Any]:
-    return {"sample_id": str(trial.sample_id), "trial": trial.index}
+    return {"sample_id": str(trial.sample_id), "trial": trial.index + 1}
 
 
 def _number(value: Any, kind: str) -> float | int | None:

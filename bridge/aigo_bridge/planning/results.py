@@ -3,7 +3,7 @@
 The columns are `sample` (the row that was run), `solver_output` (as in the log, of a trace also `messages`
 and `output`) and `errors`. Ours besides: the columns of the row itself, `sample_id`, `trace` (what the solver
 made, as a trace), `scores` (scorer key → its values), `error` (the first error's message, or null), and,
-where there are several, `trial` and `run` (from 0), which then also end the `sample_id`.
+if there are several, `trial` and `run` (from 1), which then also end the `sample_id`.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
 
 def _row(sample: SampleEvidence, trial: SampleTrialEvidence, part: SamplePart) -> dict[str, Any]:
     sample_id = part.position if sample.sample_id is None else sample.sample_id
-    numbers = {} if part.run is None else {"run": part.run}
+    numbers = {} if part.run is None else {"run": part.run + 1}
     if len(sample.trials) > 1:
-        numbers["trial"] = trial.index
+        numbers["trial"] = trial.index + 1
     data = {} if trial.sample is None else dict(trial.sample.data)
     output = None if trial.solver is None else _output(trial.solver.output)
     errors = [error.model_dump(mode="json") for error in (*trial.errors, *sample.errors)]

@@ -53,7 +53,7 @@ class Case:
         """For the file."""
         return {
             "sample": self.sample,
-            "trial": self.trial,
+            "trial": self.trial + 1,
             "scorer": self.scorer,
             "perturbation": self.perturbation,
             "expectation": self.expectation,
@@ -247,7 +247,7 @@ class Probe:
                     {"name": item.name, "does": item.does, "expectation": item.expectation}
                     for item in self.perturbations
                 ],
-                "answers": [{"sample": sample, "trial": trial} for sample, trial in self.trials],
+                "answers": [{"sample": sample, "trial": trial + 1} for sample, trial in self.trials],
                 "totals": {
                     "probed": len(self.cases),
                     **{verdict: verdicts.get(verdict, 0) for verdict in get_args(Verdict)},

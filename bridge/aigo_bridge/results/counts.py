@@ -109,6 +109,11 @@ class Counts:
             ),
         ]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all samples were scored, each in its only trial."""
+        return self.samples == self.scored == self.trials
+
     def text(self) -> str:
         """Return the counts for people, such as `4 samples, 12 trials: 1 failed, 7 of 12 trials failed`."""
         total = f"{self.samples} {'sample' if self.samples == 1 else 'samples'}"
@@ -348,12 +353,13 @@ class CountsTally:
         )
 
 
-_UNFINISHED_RUNS = frozenset({"IncompleteRun", "EvaluationUnfinished", "EvaluationCancelled"})
+UNFINISHED_RUNS = frozenset({"IncompleteRun", "EvaluationUnfinished", "EvaluationCancelled"})
+"""Error types of a result whose run did not finish."""
 
 
 def is_unfinished(log: TaskResultLog) -> bool:
     """Return whether a result is of a run that did not finish, so that its metrics are not final."""
-    return log.status != "success" and any(error.error_type in _UNFINISHED_RUNS for error in log.errors)
+    return log.status != "success" and any(error.error_type in UNFINISHED_RUNS for error in log.errors)
 
 
 def scorers_in(specification: Any) -> int:

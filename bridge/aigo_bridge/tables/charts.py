@@ -260,8 +260,8 @@ def _stages(results: Results) -> Chart:
     """Samples by what became of them."""
     counts = Counter[tuple[str, str]]()
     for sample in results.samples():
-        state = f"failed: {sample['stage'] or 'unknown'}" if sample["failed"] else "no error"
-        counts[sample["result"], "excluded" if sample["excluded"] else state] += 1
+        state = f"failed: {sample['stage'] or 'unknown'}" if sample["failed"] else sample["state"]
+        counts[sample["result"], state] += 1
     rows = [{"result": result, "state": state, "samples": count} for (result, state), count in counts.items()]
     encoding = {
         "y": _axis("result", "", sort=None),

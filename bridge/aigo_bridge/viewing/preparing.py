@@ -32,6 +32,7 @@ from aigo_bridge.report.packing import Blocks, read_result, summary_of
 from aigo_bridge.report.pages import zipped
 from aigo_bridge.report.sources import ResultSource, sources_of
 from aigo_bridge.report.values import json_line
+from aigo_bridge.results.counts import UNFINISHED_RUNS
 from aigo_bridge.viewing.folder import Entry, stamp_at
 
 SUMMARY = "summary"
@@ -39,8 +40,6 @@ BLOCKS = "blocks"
 FLIPS = 25
 """Samples that changed that a comparison lists of each number."""
 _TRIES = 3
-_UNFINISHED = "EvaluationUnfinished"
-"""What imports call it."""
 _ENDING = frozenset({"Ended", "Took"})
 """Facts of a result that a run that goes on does not have yet."""
 _DEPTH = 12
@@ -192,7 +191,9 @@ def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tup
         for result in results:
             # For an import a log without an end is a failure; here its end is yet to come.
             result["status"] = "running"
-            result["errors"] = [error for error in result.get("errors", ()) if error["type"] != _UNFINISHED]
+            result["errors"] = [
+                error for error in result.get("errors", ()) if error["type"] not in UNFINISHED_RUNS
+            ]
             result["facts"] = [fact for fact in result.get("facts", ()) if fact[0] not in _ENDING]
             # They would be of the samples that happened to end first.
             result["metrics"] = []

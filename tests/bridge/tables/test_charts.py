@@ -42,7 +42,7 @@ def test_numbers_are_those_of_the_results(quiz: Path) -> None:
         ("1.0", 9),
     ]
     assert {row["state"]: row["samples"] for row in chart("stages", results).rows} == {
-        "no error": 12,
+        "scored": 12,
         "excluded": 1,
         "failed: solver": 1,
     }

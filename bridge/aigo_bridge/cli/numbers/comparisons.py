@@ -185,8 +185,10 @@ def show_comparison(comparison: Comparison, num_flips: int) -> None:
 
     screen = console()
     screen.print(Text(f"\n{name_of(comparison.base.frame.specification.display_name)}", style="bold"))
-    screen.print(f"base  {short_path(comparison.base.path)}", markup=False)
-    screen.print(f"new   {short_path(comparison.new.path)}", markup=False)
+    sides = {"base": comparison.base, "new": comparison.new}
+    for side, columns in sides.items():
+        counted = "" if columns.counts.is_plain else f": {columns.counts.text()}"
+        screen.print(f"{side:5} {short_path(columns.path)}{counted}", markup=False)
     _show_divergences(comparison, screen)
     _show_pairing(comparison, screen)
     _show_metrics(comparison.metrics, screen, comparison.level)
