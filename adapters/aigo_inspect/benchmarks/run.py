@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing, unknown
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.jobs import make_folder
@@ -46,9 +46,19 @@ NO_MODEL = "none/none"
 """Inspect's name for the model of a run that was given none."""
 
 
-def listing() -> Listing:
-    """The tasks of installed packages."""
-    return installed()
+def listing(name: str | None = None) -> Listing:
+    """Return the tasks of installed packages, or the tasks whose name begins with a text.
+
+    Raises:
+        UsageError: no task begins with it.
+    """
+    found = installed()
+    if name is None:
+        return found
+    benchmarks = tuple(each for each in found.benchmarks if each.name.startswith(name))
+    if not benchmarks:
+        raise unknown("inspect", name, [each.name for each in found.benchmarks])
+    return replace(found, benchmarks=benchmarks)
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:

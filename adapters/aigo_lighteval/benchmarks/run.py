@@ -46,7 +46,7 @@ from aigo_lighteval.benchmarks.pipeline import (
     make_pipeline,
 )
 from aigo_lighteval.benchmarks.requests import apply_settings
-from aigo_lighteval.benchmarks.tasks import Selected, select
+from aigo_lighteval.benchmarks.tasks import Selected, listing_of, select
 from aigo_lighteval.benchmarks.tasks import listing as native_listing
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.calling import make_caller
@@ -60,10 +60,10 @@ DEFAULT_SAMPLES = 20
 """Documents in flight at a time where nobody says otherwise."""
 
 
-def listing() -> Listing:
-    """Tasks and supersets."""
+def listing(name: str | None = None) -> Listing:
+    """Return tasks and supersets, or the tasks that a name or a file stands for."""
     with stdout_for_people():
-        return native_listing()
+        return native_listing() if name is None else listing_of(name)
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:
@@ -110,7 +110,11 @@ def tasks_of(request: BenchmarkRun) -> list[Selected]:
         UsageError: there is no such task or parameter.
     """
     names = ",".join([request.task, *request.more_tasks])
-    return select(names, request.arguments, request.custom_tasks)
+    selected = select(names, request.arguments, request.custom_tasks)
+    if request.on_note is not None:
+        for note in dict.fromkeys(note for task in selected for note in task.notes):
+            request.on_note(note)
+    return selected
 
 
 def splits_of(tasks: Sequence[Selected], request: BenchmarkRun) -> list[Mapping[str, SplitRows] | None]:
@@ -152,6 +156,8 @@ def converted(
 
     with stdout_for_people():
         tasks = select(task, arguments, custom_tasks)
+        for note in dict.fromkeys(note for each in tasks for note in each.notes):
+            sys.stderr.write(f"note: {note}\n")
         if len(tasks) != 1:
             names = ", ".join(candidate.config.name for candidate in tasks)
             raise UsageError(
