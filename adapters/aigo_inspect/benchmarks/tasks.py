@@ -26,12 +26,12 @@ from inspect_ai._eval.registry import task_create
 # Inspect takes paths as patterns relative to the current folder only; these are the steps behind that.
 from inspect_ai._util.config import parse_cli_args
 from inspect_ai._util.decorator import parse_decorators
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai._util.registry import registry_lookup
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
+from aigo_bridge.text.summaries import named_summary_of
 from aigo_inspect.models.models import plain_text
 
 ENTRY_POINT_GROUP = "inspect_ai"
@@ -55,7 +55,7 @@ def listing() -> Listing:
             for benchmark in _of_package(entry):
                 benchmarks.setdefault(benchmark.name, benchmark)
         except (OSError, ImportError, ValueError, SyntaxError, RecursionError) as error:
-            problems.append(f"{entry.name}: {type(error).__name__}: {error}")
+            problems.append(f"{entry.name}: {named_summary_of(error)}")
     return Listing(tuple(benchmarks[name] for name in sorted(benchmarks)), tuple(problems), _HINT)
 
 
@@ -294,7 +294,7 @@ def _guarded(name: str, call: Callable[[], Any]) -> Any:
     except (KeyboardInterrupt, UsageError):
         raise
     except (Exception, SystemExit) as error:
-        text = plain_text(error) if isinstance(error, PrerequisiteError) else str(error)
         raise UsageError(
-            f"task {name!r} cannot be loaded: {type(error).__name__}: {text}", code=Code.UNKNOWN_BENCHMARK
+            f"task {name!r} cannot be loaded: {type(error).__name__}: {plain_text(error)}",
+            code=Code.UNKNOWN_BENCHMARK,
         ) from error

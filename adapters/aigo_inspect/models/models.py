@@ -31,6 +31,7 @@ from aigo_bridge.models.connections.transports import ANSWER
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import learn_arguments
+from aigo_bridge.text.summaries import summary_of
 from aigo_inspect.models.answers import answer_items, chat_output, model_response
 from aigo_inspect.models.calls import calling, failures_kept, keep_answers
 from aigo_inspect.models.cassettes import played_failures, played_task
@@ -226,16 +227,28 @@ def _is_entity(name: str) -> bool:
     return not providers or Path(name.rpartition("#")[0] or name).is_file()
 
 
-def plain_text(error: Exception) -> str:
-    """An error's text without terminal markup."""
+def plain_text(error: BaseException) -> str:
+    """Return an error of Inspect as one paragraph without terminal markup; of others the line that helps."""
     from rich.errors import MarkupError
     from rich.text import Text
 
-    text = str(getattr(error, "message", None) or error)
+    if not isinstance(error, PrerequisiteError):
+        return summary_of(error)
+    text = str(error.message)
     with contextlib.suppress(MarkupError):
         text = Text.from_markup(text).plain
     # What this is said in says that it is an error.
-    return text.strip().removeprefix("ERROR: ")
+    lines = [line.strip() for line in text.strip().removeprefix("ERROR: ").splitlines() if line.strip()]
+    following = [*lines[1:], ""]
+    sentences = (
+        line if _continues(line, after) else f"{line}." for line, after in zip(lines, following, strict=True)
+    )
+    return " ".join(sentences)
+
+
+def _continues(line: str, after: str) -> bool:
+    """Whether no full stop is missing between two lines."""
+    return not line[-1].isalnum() or not after[:1].isupper()
 
 
 def evaluated_model() -> InspectModel:
@@ -301,5 +314,5 @@ def _model_failure(error: Exception, stage: Stage) -> SampleError:
         error = error.__cause__
     if isinstance(error, CallError):
         return SampleError(error.message, stage=stage, hint=error.hint, kind="ModelError")
-    message = str(error) or type(error).__name__
-    return SampleError(message, stage=stage, kind=type(error).__name__)
+    message = plain_text(error) if isinstance(error, PrerequisiteError) else str(error)
+    return SampleError(message or type(error).__name__, stage=stage, kind=type(error).__name__)

@@ -62,6 +62,7 @@ from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.faults import explained
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.storage.mirrored import named
+from aigo_bridge.text.summaries import summary_of
 from aigo_inspect.logs.shapes import HEADER_KEY
 from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
 from aigo_inspect.models.models import InspectModel, native_model, plain_text, refuse_unfit
@@ -451,6 +452,6 @@ def _reason(state: RetryCallState) -> str:
     error = state.outcome.exception() if state.outcome is not None else None
     if error is None:
         return "the call failed"
-    message = str(error).strip() or type(error).__name__
-    cause = str(error.__cause__ or "").strip()
+    message = summary_of(error)
+    cause = "" if error.__cause__ is None else summary_of(error.__cause__)
     return redact(f"{message} ({cause})" if cause and cause not in message else message)

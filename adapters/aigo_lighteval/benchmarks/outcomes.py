@@ -29,6 +29,7 @@ from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.provenance.imports import keep_provenance
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.text.json_text import dumps
+from aigo_bridge.text.summaries import named_summary_of
 from aigo_lighteval.benchmarks.models import Told
 from aigo_lighteval.benchmarks.pipeline import Measured, NativePipeline
 from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
@@ -168,9 +169,8 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
     except (UsageError, EngineError):
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
         raise EngineError(
-            f"task {selected.name!r} failed: {type(error).__name__}: {lines[0]}", code=Code.FAILED_ENGINE
+            f"task {selected.name!r} failed: {named_summary_of(error)}", code=Code.FAILED_ENGINE
         ) from error
     date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
     with quiet():

@@ -36,6 +36,8 @@ from aigo_bridge.datasets.files import file_kind, load_file
 from aigo_bridge.datasets.rows import Missing
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
+from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import summary_of
 from aigo_lighteval.benchmarks.faults import (
     OtherExamples,
     document_problems,
@@ -128,8 +130,8 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
             names = metric.metric_name if isinstance(metric.metric_name, list) else [metric.metric_name]
             self._single.setdefault(doc.id, {}).update({**dict.fromkeys(names), **(values or {})})
         except Exception as error:  # noqa: BLE001  # whatever a metric raises is the failure of its document
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            self.told.failed(doc, Failure("score", type(error).__name__, f"{_names(metric)}: {lines[0]}"))
+            message = f"{_names(metric)}: {summary_of(error)}"
+            self.told.failed(doc, Failure("score", type(error).__name__, message))
 
     @functools.cached_property
     def _single(self) -> dict[str, dict[str, Any]]:
@@ -206,10 +208,9 @@ def make_pipeline(
         except (UsageError, EngineError):
             raise
         except Exception as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
             hint = "" if splits is not None else " (rows of your own: --data-dir DIR)"
             raise UsageError(
-                f"task {config.name!r} cannot be loaded: {lines[0]}{hint}", code=Code.UNFIT_BENCHMARK
+                f"task {config.name!r} cannot be loaded: {summary_of(error)}{hint}", code=Code.UNFIT_BENCHMARK
             ) from error
     for number, doc in numbered:
         doc.id = str(number)
@@ -234,7 +235,7 @@ def _choose(pipeline: NativePipeline, selected: Selected, sample_ids: Sequence[s
     if unknown := sorted(set(sample_ids) - {doc.id for doc in docs}):
         raise UsageError(
             f"--sample-id: task {selected.config.name!r} has no document {', '.join(unknown)}, its"
-            f" {len(docs)} documents are numbered from 0",
+            f" {plural(len(docs), 'document is', 'documents are')} numbered from 0",
             code=Code.UNKNOWN_CHOICE,
         )
     pipeline.documents_dict[selected.name] = [doc for doc in docs if doc.id in sample_ids]

@@ -20,6 +20,7 @@ from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import learn_environment
+from aigo_bridge.text.summaries import named_summary_of
 from aigo_lighteval.benchmarks.answers import AnsweredModel, Answers, Asked, read_answers, write_answers
 from aigo_lighteval.benchmarks.models import Told
 from aigo_lighteval.benchmarks.outcomes import finish, plain
@@ -164,9 +165,8 @@ def _responses(pipeline: NativePipeline, task: Selected) -> Mapping[SamplingMeth
     except (UsageError, EngineError):
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
         raise EngineError(
-            f"task {task.name!r} failed: {type(error).__name__}: {lines[0]}", code=Code.FAILED_ENGINE
+            f"task {task.name!r} failed: {named_summary_of(error)}", code=Code.FAILED_ENGINE
         ) from error
 
 

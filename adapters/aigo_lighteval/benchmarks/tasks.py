@@ -28,6 +28,8 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
 from aigo_bridge.errors import UsageError
+from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import named_summary_of
 from aigo_lighteval.versions import installed_versions
 
 PACKAGE = "lighteval.tasks.tasks"
@@ -61,8 +63,6 @@ class Selected:
     """A copy of its own, with metric parameters set."""
     shots: int
     """Examples in front of each question."""
-    notes: tuple[str, ...] = ()
-    """Notes on accepted deprecated syntax in its name."""
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ def _imported(package: str, except_for: Collection[str] = ()) -> Registry:
             try:
                 module = importlib.import_module(f"{package}.{name}")
             except Exception as error:  # noqa: BLE001  # whatever a file of lighteval raises while it is imported is a line
-                problems[name] = _line(error)
+                problems[name] = named_summary_of(error)
                 continue
             for config in _table(module):
                 configs[config.name] = config
@@ -130,40 +130,16 @@ def from_file(file: Path) -> Registry:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
-        _refuse_deprecated_syntax(file)
         raise UsageError(
-            f"{str(file)!r} cannot be loaded: {_line(error)}", code=Code.UNKNOWN_BENCHMARK
+            f"{str(file)!r} cannot be loaded: {named_summary_of(error)}", code=Code.UNKNOWN_BENCHMARK
         ) from error
     configs = {config.name: config for config in _table(module)}
-    if any(
-        inspect.isfunction(metric.sample_level_fn) for config in configs.values() for metric in config.metrics
-    ):
-        # It would fail at every document.
-        _refuse_deprecated_syntax(file)
     if not configs:
         raise UsageError(
             f"no task in {str(file)!r}: expected TASKS_TABLE, a list of LightevalTaskConfig",
             code=Code.UNKNOWN_BENCHMARK,
         )
     return Registry(configs, dict.fromkeys(configs, module))
-
-
-def _refuse_deprecated_syntax(file: Path) -> None:
-    """Raise an error that lists the deprecated syntax in a task file.
-
-    Raises:
-        UsageError: it was written for lighteval before 0.11.
-    """
-    # Late: most runs have no such file.
-    from aigo_lighteval.benchmarks.older_files import deprecated_syntax
-
-    if found := deprecated_syntax(file):
-        lines = "".join(f"\n  {part}" for part in found)
-        release = installed_versions()["lighteval"]
-        raise UsageError(
-            f"{str(file)!r} was written for lighteval before 0.11, installed is {release}:{lines}",
-            code=Code.UNKNOWN_BENCHMARK,
-        )
 
 
 def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None = None) -> list[Selected]:
@@ -182,14 +158,14 @@ def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None =
     selection: list[Selected] = []
     for part in filter(None, (part.strip() for part in name.split(","))):
         file, rest = _file_of(part)
-        task, shots, parameters, notes = _taken_apart(rest)
+        task, shots, parameters = _taken_apart(rest)
         values = parameters | _parameters(arguments)
         if file is not None:
             registry = from_file(file)
             configs = _in(registry, task, f"{part!r}") if task else list(registry.configs.values())
         else:
             configs = _looked_up(task, custom_tasks)
-        selection += [Selected(_own(config, values), shots, notes) for config in configs]
+        selection += [Selected(_own(config, values), shots) for config in configs]
     if not selection:
         raise UsageError(f"found no task in {name!r}", code=Code.UNKNOWN_BENCHMARK)
     names = [spec.name for spec in selection]
@@ -208,37 +184,19 @@ def _file_of(text: str) -> tuple[Path | None, str]:
     return None, text
 
 
-def _taken_apart(text: str) -> tuple[str, int, dict[str, Any], tuple[str, ...]]:
-    """Task, examples, metric parameters, and notes on deprecated syntax: `suite|task|shots|truncate`."""
-    suite, parts, truncate = _without_old_parts([part.strip() for part in text.split("|")])
-    if len(parts) > 2 or (len(parts) == 2 and not parts[1].isdecimal()):
+def _taken_apart(text: str) -> tuple[str, int, dict[str, Any]]:
+    parts = text.split("|")
+    if len(parts) == 3:
+        # The suite in front has no meaning since lighteval 0.12.
+        parts = parts[1:]
+    if len(parts) > 2 or (len(parts) == 2 and not parts[1].strip().isdecimal()):
         raise UsageError(
             f"found {text!r}, expected a task, or TASK|SHOTS with a number of examples",
             code=Code.WRONG_BENCHMARK_OPTION,
         )
     task, *parameters = parts[0].split("@")
     shots = int(parts[1]) if len(parts) == 2 else 0
-    new = "|".join(parts)
-    if truncate == "1" and shots:
-        raise UsageError(
-            f"{text!r}: lighteval 0.11 and later do not leave out examples that do not fit into the context;"
-            f" write {new!r} with a number of examples that fits",
-            code=Code.WRONG_BENCHMARK_OPTION,
-        )
-    notes = [f"the suite {suite!r} in front is ignored since lighteval 0.11"] if suite else []
-    notes += ["the last field is ignored since lighteval 0.11"] if truncate else []
-    note = (f"{text!r}: {', and '.join(notes)}; write {new!r}",) if notes else ()
-    return task.strip(), shots, _parameters([text_part for text_part in parameters if text_part]), note
-
-
-def _without_old_parts(parts: list[str]) -> tuple[str, list[str], str]:
-    """Suite, task with examples, and `truncate` of a name; missing ones are empty."""
-    truncate = ""
-    if len(parts) > 2 and parts[-1] in ("0", "1") and parts[-2].isdecimal():
-        *parts, truncate = parts
-    if len(parts) == 3 or (len(parts) == 2 and not parts[1].isdecimal()):
-        return parts[0], parts[1:], truncate
-    return "", parts, truncate
+    return task.strip(), shots, _parameters([text_part for text_part in parameters if text_part])
 
 
 def _parameters(arguments: Sequence[str]) -> dict[str, Any]:
@@ -295,8 +253,9 @@ def _with_network(module: str) -> Registry:
     try:
         loaded = importlib.import_module(f"{PACKAGE}.{module}")
     except (Exception, SystemExit) as error:  # a failed download, or a package that is too new
+        problem = named_summary_of(error)
         raise UsageError(
-            f"lighteval's file {module!r} uses the network while it is imported, and failed: {_line(error)}",
+            f"lighteval's file {module!r} uses the network while it is imported, and failed: {problem}",
             code=Code.UNFIT_BENCHMARK,
         ) from error
     configs = {config.name: config for config in _table(loaded)}
@@ -371,11 +330,6 @@ def _folder(package: str) -> Path:
     return Path(str(importlib.import_module(lighteval).__file__)).parent.joinpath(*inner)
 
 
-def _line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
 @contextmanager
 def unchanged_process() -> Iterator[None]:
     """Keep imports from changing more than modules.
@@ -407,7 +361,9 @@ def listing() -> Listing:
         for name, config in registry.configs.items()
     ]
     benchmarks += [
-        Benchmark(name, package, (), f"{len(members)} tasks: {_summary(registry.modules[members[0]])}")
+        Benchmark(
+            name, package, (), f"{plural(len(members), 'task')}: {_summary(registry.modules[members[0]])}"
+        )
         for name, members in supersets(registry.configs).items()
     ]
     problems = [f"{module}: {reason}" for module, reason in registry.problems.items()]
@@ -418,22 +374,6 @@ def listing() -> Listing:
     ]
     problems.append("multilingual: its tasks (belebele_…, mlmm_mmlu_…) are known when one is named")
     return Listing(tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name)), tuple(problems))
-
-
-def listing_of(name: str) -> Listing:
-    """Return the tasks that `select` finds for a name or a file."""
-    package = f"lighteval {installed_versions()['lighteval']}"
-    benchmarks: list[Benchmark] = []
-    notes: dict[str, None] = {}
-    for part in filter(None, (part.strip() for part in name.split(","))):
-        file, _ = _file_of(part)
-        for task in select(part):
-            own_name = task.config.name if file is None else f"{file}@{task.config.name}"
-            module = built_in().modules.get(task.config.name) if file is None else None
-            summary = "" if module is None else _summary(module)
-            benchmarks.append(Benchmark(own_name, package, _metric_parameters(task.config), summary))
-            notes |= dict.fromkeys(task.notes)
-    return Listing(tuple(benchmarks), tuple(notes))
 
 
 def _metric_parameters(config: object) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
 from aigo_bridge.importing.places import Place
 from aigo_bridge.process.pool import Worker
+from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import named_summary_of
 from aigo_lighteval.importing.footer import RowGroup, read_footer
 from aigo_lighteval.importing.rows import COLUMN, Asked, Json, Row
 
@@ -64,7 +66,7 @@ class Details:
             if isinstance(error, EvidenceError):
                 raise
             raise EvidenceError(
-                f"the details cannot be read: {_first_line(error)}", code=Code.UNREADABLE_LOG
+                f"the details cannot be read: {named_summary_of(error)[:300]}", code=Code.UNREADABLE_LOG
             ) from error
         self.renamed = 0
         """Documents whose id another document has."""
@@ -118,7 +120,8 @@ class Details:
         # A number takes eight bytes of memory, however often it is repeated in the file.
         if values * 8 > self._bounds.room(size):
             raise TooLargeError(
-                f"the details have {values:,} values in {size:,} bytes (raise the bound 'growth' if they"
+                f"the details have {plural(values, 'value', form=',')} in {size:,} bytes (raise"
+                " the bound 'growth' if they"
                 " are yours)"
             )
 
@@ -132,7 +135,7 @@ class Details:
             except TooLargeError:
                 raise
             except UNREADABLE as error:
-                return _first_line(error)
+                return named_summary_of(error)[:300]
 
         batches = rows(names)
         if not isinstance(batches, str):
@@ -147,7 +150,7 @@ class Details:
                 self._note(Damage(where, None, f"{bad or 'some columns'} cannot be read: {reason}"))
                 return batches
             reason = batches
-        self._note(Damage(where, None, f"{group.rows} rows cannot be read: {reason}"))
+        self._note(Damage(where, None, f"{plural(group.rows, 'row')} cannot be read: {reason}"))
         return []
 
     def _batches(self, file: Any, number: int, group: RowGroup, names: list[str], size: int) -> list[Any]:
@@ -246,7 +249,7 @@ class Details:
                     rows = list(_rows(part.slice(at, 1), [number]))
                 except UNREADABLE as error:
                     spoiled += 1
-                    self._note(Damage(f"{self._location}: row {number}", None, _first_line(error)))
+                    self._note(Damage(f"{self._location}: row {number}", None, named_summary_of(error)[:300]))
                     if spoiled > self._bounds.damaged:
                         raise TooLargeError(
                             f"more than {self._bounds.damaged:,} rows cannot be read (bound 'damaged')"
@@ -326,11 +329,6 @@ def _metric_names(table: Any) -> list[frozenset[str]]:
             for row in zip(*valid, strict=True)
         ] or [frozenset()] * len(chunk)
     return names_by_row
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:300]}" if text else type(error).__name__
 
 
 # Arrow columns → Python values that JSON can hold

@@ -14,6 +14,7 @@ from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
+from aigo_bridge.text.summaries import summary_of
 from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, BackendModel, check_packages
 from aigo_lighteval.versions import prepare_imports
 
@@ -99,7 +100,7 @@ def load(prepared: Prepared) -> Loaded:
             model = getattr(module, backend.model)(prepared.config)
     except Exception as error:
         # Whatever keeps a library's model from loading is the user's to see, in one line.
-        message = (str(error).strip() or type(error).__name__).splitlines()[0]
+        message = summary_of(error)
         if backend.loads_weights and not asked.is_local and isinstance(error, OSError):
             message = f"{_not_here(asked.model)}: {message}"
         raise UsageError(

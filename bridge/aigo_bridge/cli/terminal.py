@@ -16,6 +16,7 @@ import typer
 from aigo_bridge.redaction.secrets import learn_environment, redact, redact_on_screen, redact_value
 from aigo_bridge.storage.mirrored import address_of, with_addresses
 from aigo_bridge.text.escapes import json_text, visible
+from aigo_bridge.text.summaries import summary
 
 
 def printable(text: str) -> str:
@@ -38,8 +39,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 def one_line(text: str, length: int = 200) -> str:
     """The first line of a text that says something, printable and at most `length` characters."""
     # What is secret goes before anything is cut, so that no half of it stays.
-    lines = redact(text).strip().splitlines() or [""]
-    shown = printable(lines[0])
+    shown = printable(summary(redact(text)))
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 

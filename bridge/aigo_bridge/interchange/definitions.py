@@ -12,6 +12,7 @@ import yaml
 from aigo_bridge.access.opening import read_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.text.summaries import summary_of
 
 MOST_BYTES = 1 << 20
 """Bytes that one file may have; the largest task of lm-evaluation-harness has a tenth of it."""
@@ -135,7 +136,7 @@ def read_yaml(
     except SpecError:
         raise
     except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = getattr(error, "problem", None) or summary_of(error)
         raise _failure(
             f"not YAML: {problem}", shown, Code.NOT_YAML, getattr(error, "problem_mark", None)
         ) from error
