@@ -213,7 +213,7 @@ def test_every_missing_model_is_named_before_anything_runs(folder: Path, aigo: R
 
 
 def test_surplus_options_are_told(folder: Path, aigo: Run) -> None:
-    assert "no specification uses a model 'x'" in aigo("run", "run.yaml", *SURE, "--model-map", "x=y").err
+    assert "the file has no model 'x'" in aigo("run", "run.yaml", *SURE, "--model-map", "x=y").err
     assert (
         "has no parameter 'subjec' (did you mean 'subject'?)"
         in aigo("run", "run.yaml", "--config", "subjec=1").err

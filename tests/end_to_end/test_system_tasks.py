@@ -103,4 +103,4 @@ definition:
 
     assert done.code == 0, done.err
     assert "--num-trials is not used" in done.err
-    assert done.err.endswith("1/1 samples\n")
+    assert done.err.endswith("1/1 sample\n")

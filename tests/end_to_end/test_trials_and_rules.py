@@ -138,7 +138,7 @@ def test_a_failed_trial_is_left_out(aigo: Run, tmp_path: Path, result_of: Load) 
     done = aigo("run", "t.yaml", "--model", model, "--out", "out", "--max-connections", 1)
 
     assert done.code == 1
-    assert "1 of 1 samples scored, 1 of 4 trials failed" in done.out
+    assert "1 of 1 sample scored, 1 of 4 trials failed" in done.out
     bounds = "0.5 if every missing trial had scored worst, 0.75 if best"
     assert f"accuracy: 1 of 4 trials is missing; {bounds}" in done.out
     result = result_of(tmp_path / "out" / "t.tasklog.json")

@@ -268,7 +268,7 @@ def test_a_mistake_of_a_data_set_is_told_once(aigo: Run, tmp_path: Path) -> None
     project(tmp_path, d_csv=None)
     done = aigo("validate", ".")
     assert done.out.count("the data file does not exist") == 1
-    assert "3 of 3 file(s) are not valid" in done.out
+    assert "3 of 3 files are not valid" in done.out
 
 
 Loader = Callable[[Path], dict[str, Any]]

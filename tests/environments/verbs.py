@@ -302,7 +302,7 @@ def _passing_on(has: frozenset[str]) -> Iterator[Check]:
 def _of_inspect() -> Iterator[Check]:
     model = "--model scripted/inputs/riddles.jsonl"
     benchmark = "inspect:examples/riddles/riddles.py -T difficulty=hard"
-    yield Check(f"aigo-bridge run {benchmark} {model} --out own", ("1 of 1 samples scored", "accuracy 1 "))
+    yield Check(f"aigo-bridge run {benchmark} {model} --out own", ("1 of 1 sample scored", "accuracy 1 "))
     # No such package is there: where they come from is the one thing to install that nobody has asked for.
     yield Check("aigo-bridge list inspect", ("aigo-bridge run inspect:FILE.py",), asks_for="inspect-evals")
     ours = "inspect eval aigo_bridge/task -T task=examples/capitals/task.yaml"

@@ -86,7 +86,7 @@ def test_what_no_row_fits_is_told_with_the_last_failure() -> None:
 
 def test_reasons_are_counted_without_names_and_numbers() -> None:
     refused = UnsupportedPlanError(
-        "task 't' cannot be converted: 1 gap(s)\n"
+        "task 't' cannot be converted: 1 gap\n"
         "  - metrics[0] (maj@4): looks at 4 answers of each sample together (run it with `x`)"
     )
     listed = [Verdict("a", "converted"), of_error("b", refused), of_error("c", refused)]

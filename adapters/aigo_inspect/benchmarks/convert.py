@@ -22,6 +22,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.scorers import (
     has_rows_for_epochs,
     needs_metadata,
@@ -107,7 +108,7 @@ def _refuse(task: Task, gaps: Sequence[Gap]) -> None:
     refused = [gap for gap in gaps if gap.fidelity is Fidelity.UNSUPPORTED]
     if not refused:
         return
-    lines = [f"task {task.name!r} cannot be converted: {len(refused)} gap(s)"]
+    lines = [f"task {task.name!r} cannot be converted: {plural(len(refused), 'gap')}"]
     lines += [f"  - {gap.part}: {gap.reason}" + (f" ({gap.hint})" if gap.hint else "") for gap in refused]
     raise UnsupportedPlanError("\n".join(lines), code=Code.NOT_EXPORTABLE)
 
@@ -150,11 +151,19 @@ def _sample_gaps(task: Task) -> list[Gap]:
     for name in ("sandbox", "files", "setup"):
         number = sum(bool(getattr(sample, name)) for sample in task.dataset)
         if number:
-            gaps.append(_no(f"samples' {name}", f"{number} samples have it, an AI GO task has none"))
+            gaps.append(
+                _no(
+                    f"samples' {name}",
+                    f"{plural(number, 'sample has', 'samples have')} it, an AI GO task has none",
+                )
+            )
     odd = sum(not _is_json(sample.metadata) for sample in task.dataset) if needs_metadata(task) else 0
     if odd:
         gaps.append(
-            _no("samples' metadata", f"{odd} samples have some that is no JSON, and may be looked at")
+            _no(
+                "samples' metadata",
+                f"{plural(odd, 'sample has', 'samples have')} some that is not JSON, and it may be looked at",
+            )
         )
     media = sum(
         not isinstance(message.content, str) or message.role not in ("system", "user", "assistant")
@@ -162,7 +171,12 @@ def _sample_gaps(task: Task) -> list[Gap]:
         for message in sample_messages(sample)
     )
     if media:
-        gaps.append(_no("samples' input", f"{media} messages are no plain text of system, user or assistant"))
+        gaps.append(
+            _no(
+                "samples' input",
+                f"{plural(media, 'message is', 'messages are')} no plain text of system, user or assistant",
+            )
+        )
     return gaps
 
 

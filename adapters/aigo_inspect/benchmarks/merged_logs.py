@@ -26,6 +26,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import PartLog, PartLogs
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue
 from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.resume import TaskRun, settings_in
 from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.sources import open_source
@@ -252,7 +253,7 @@ def _conclude(
         log.status, log.error = failed.status, failed.error
     if part.missing is not None:
         number = len({summary["id"] for summary in gathered.summaries})
-        message = f"{part.missing}; {number} of {len(run.samples)} samples are there"
+        message = f"{part.missing}; {number} of {plural(len(run.samples), 'sample')} are there"
         log.status, log.error = "error", EvalError(message=message, traceback="", traceback_ansi="")
 
 

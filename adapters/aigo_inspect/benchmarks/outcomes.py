@@ -32,6 +32,7 @@ from aigo_bridge.results.counts import Counts, read_counts
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
 from aigo_bridge.text.escapes import is_unseen
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.importing.importing import import_file
 from aigo_inspect.mapping.scores import metric_definition, metric_entries
 
@@ -175,7 +176,8 @@ def _warnings(
 ) -> tuple[str, ...]:
     """What makes the numbers doubtful, or different from what was asked for."""
     doubts = [
-        f"scorer {scorer}: {count} samples were not scored, and are in none of its metrics"
+        f"scorer {scorer}: {plural(count, 'sample was', 'samples were')} not scored, and left"
+        " out of its metrics"
         for scorer, count in unscored.items()
     ]
     if models and log.eval.model not in models:

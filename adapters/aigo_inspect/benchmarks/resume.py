@@ -31,6 +31,7 @@ from pydantic_core import to_jsonable_python
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import redact_value
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.options import TRANSPORT, EvalSettings, with_roles
 from aigo_inspect.models.models import plain_text
 from aigo_inspect.running.resume import recovered
@@ -96,7 +97,9 @@ def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
     """Refuse a run without a sample, which would end as if all were well."""
     if any(run.samples or run.task.sample_source is not None for run in runs):
         return
-    numbers = ", ".join({f"task {run.task.name!r} has {len(run.task.dataset)} samples": 0 for run in runs})
+    numbers = ", ".join(
+        {f"task {run.task.name!r} has {plural(len(run.task.dataset), 'sample')}": 0 for run in runs}
+    )
     limit = settings.parameters.get("limit")
     if not isinstance(limit, tuple):
         raise UsageError(f"there is nothing to run: {numbers}", code=Code.NOTHING_TO_RUN)

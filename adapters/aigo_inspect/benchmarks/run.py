@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing, unknown
+from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.jobs import make_folder
@@ -27,6 +27,7 @@ from aigo_bridge.execution.program import Failure
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tolerance, tolerated
 from aigo_bridge.metrics.grades import graded_number
 from aigo_bridge.redaction.secrets import redact
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.convert import convert
 from aigo_inspect.benchmarks.options import EvalSettings, settings_of, with_roles
 from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned, unused_roles
@@ -46,19 +47,9 @@ NO_MODEL = "none/none"
 """Inspect's name for the model of a run that was given none."""
 
 
-def listing(name: str | None = None) -> Listing:
-    """Return the tasks of installed packages, or the tasks whose name begins with a text.
-
-    Raises:
-        UsageError: no task begins with it.
-    """
-    found = installed()
-    if name is None:
-        return found
-    benchmarks = tuple(each for each in found.benchmarks if each.name.startswith(name))
-    if not benchmarks:
-        raise unknown("inspect", name, [each.name for each in found.benchmarks])
-    return replace(found, benchmarks=benchmarks)
+def listing() -> Listing:
+    """The tasks of installed packages."""
+    return installed()
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:
@@ -181,7 +172,7 @@ def converted(
         if len(tasks) != 1:
             names = ", ".join(candidate.name for candidate in tasks)
             raise UsageError(
-                f"{task!r} has {len(tasks)} tasks, expected one of {names} (FILE.py@TASK)",
+                f"{task!r} has {plural(len(tasks), 'task')}, expected one of {names} (FILE.py@TASK)",
                 code=Code.UNKNOWN_BENCHMARK,
             )
         return convert(tasks[0], key=key)

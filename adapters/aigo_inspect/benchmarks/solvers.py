@@ -26,6 +26,7 @@ from inspect_ai.solver._chain import Chain
 from inspect_ai.util._store import init_subtask_store
 
 from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.references import NotFoundAgainError, name_of, reaching, reference
 
 PROMPTING = frozenset(
@@ -122,7 +123,7 @@ _ASKING = frozenset({"template", "cot", "multiple_correct", "shuffle"})
 def watched_gaps(watched: Watched, num_samples: int) -> list[Gap]:
     """What was seen when the solvers ran."""
     gaps = [
-        _no("solver", f"{reason} ({number} of {num_samples} samples)", _RUN_IT)
+        _no("solver", f"{reason} ({number} of {plural(num_samples, 'sample')})", _RUN_IT)
         for reason, number in watched.faults.items()
     ]
     if watched.settings:

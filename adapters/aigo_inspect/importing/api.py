@@ -19,6 +19,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.text.json_text import without_non_finite
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_evidence
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import Totals, frame_of
@@ -177,7 +178,8 @@ def trace_rows(location: str) -> Iterator[Mapping[str, Any]]:
             if reader.damage:
                 parts = "; ".join(str(part) for part in reader.damage[:3])
                 raise EvidenceError(
-                    f"{log!r}: {len(reader.damage)} part(s) cannot be read: {parts}", code=Code.DAMAGED_LOG
+                    f"{log!r}: {plural(len(reader.damage), 'part')} cannot be read: {parts}",
+                    code=Code.DAMAGED_LOG,
                 )
 
 

@@ -22,6 +22,7 @@ import msgspec
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.text.json_text import json_text
+from aigo_bridge.text.plurals import plural
 
 Identity = tuple[str, int]
 """Id, as text, and epoch of a sample."""
@@ -340,7 +341,9 @@ def missing(expected: Iterable[Identity], count: int, present: Collection[Identi
         return lines
     least = max(count, len(present) - unknown + len(lost))
     if least > len(present):
-        return [f"the log says that {least:,} samples were finished, but {len(present):,} are in it"]
+        return [
+            f"the log has {len(present):,} of {plural(least, 'sample', form=',')} that it says were finished"
+        ]
     return []
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.text.json_text import json_text
+from aigo_bridge.text.plurals import plural
 
 Part = dict[str, Any]
 
@@ -39,7 +40,7 @@ def check_parts(parts: list[Any]) -> list[Any]:
     if count > _MANY:
         size = len(json_text(parts))
         if size < count * _SMALLEST or (count > _VERY_MANY and size < count * _SMALLEST_OF_MANY):
-            raise ValueError(f"{count:,} parts in {size:,} bytes")
+            raise ValueError(f"{plural(count, 'part', form=',')} in {size:,} bytes")
     return parts
 
 

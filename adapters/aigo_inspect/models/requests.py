@@ -45,6 +45,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models.connections import CallError, CallInput, Choice, MLTask, Reply, ToolCallReply
 from aigo_bridge.models.protocol import ModelRequest
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.models.messages import messages_of
 
 _MESSAGES: TypeAdapter[list[ChatMessage]] = TypeAdapter(list[ChatMessage])
@@ -201,7 +202,7 @@ def opaque_input(request: ModelRequest, task: MLTask, key: str, stage: Stage) ->
     if items:
         raise _unsupported(
             f"model {key!r} is of a custom task and takes one input,"
-            f" found a conversation of {len(items)} items",
+            f" found a conversation of {plural(len(items), 'item')}",
             stage,
         )
     # The task's own input, which looks like a chat.

@@ -30,6 +30,7 @@ from aigo_bridge.metrics.metric import as_number, short
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.records import StoredNumbers, numbers_from_json
 from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.logs.reader import LogReader
 from aigo_inspect.logs.shapes import SCORE_KEY, STORE_KEY
 
@@ -150,7 +151,7 @@ def rows_score_fields(results: Mapping[str, Outcome | Failure], answer: str | No
         failures = [result.message for result in results.values() if isinstance(result, Failure)]
         reason = failures[0] if failures else "the post-processor made no rows"
         return {"value": math.nan, "reason": reason, "metadata": metadata}
-    explanation = f"mean over {len(outcomes)} of {len(results)} rows"
+    explanation = f"mean over {len(outcomes)} of {plural(len(results), 'row')}"
     return {
         "value": _alone(_means(outcomes)),
         "answer": answer,

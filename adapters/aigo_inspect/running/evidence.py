@@ -34,6 +34,7 @@ from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.counts import CANCELLED, RUNNING
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.text.plurals import plural
 from aigo_inspect.logs.parsing import running_time, utc
 from aigo_inspect.logs.reader import RawSample, open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
@@ -81,7 +82,8 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
             if log.damage:
                 parts = "; ".join(str(part) for part in log.damage[:3])
                 raise EvidenceError(
-                    f"{str(path)!r}: {len(log.damage)} part(s) cannot be read: {parts}", code=Code.DAMAGED_LOG
+                    f"{str(path)!r}: {plural(len(log.damage), 'part')} cannot be read: {parts}",
+                    code=Code.DAMAGED_LOG,
                 )
 
     return Evidence(plan, execution_of(header, summaries), _models(spec), trials, numbers)

@@ -10,6 +10,8 @@ from typing import Literal, TypeVar
 from inspect_ai.tool import Tool, ToolError, tool
 from inspect_ai.util import sandbox
 
+from aigo_bridge.text.plurals import plural
+
 T = TypeVar("T")
 
 SHOWN = 2_000
@@ -88,7 +90,7 @@ def numbered(text: str, view_range: list[int] | None = None) -> str:
             raise ToolError(f"view_range: found {view_range}, expected the first and the last line, from 1")
         begin, end = view_range[0], min(view_range[1], len(lines), view_range[0] + SHOWN - 1)
     shown = [f"{number:6}\t{lines[number - 1]}" for number in range(begin, end + 1)]
-    return "\n".join([*shown, *([f"(of {len(lines)} lines)"] if len(shown) < len(lines) else [])])
+    return "\n".join([*shown, *([f"(of {plural(len(lines), 'line')})"] if len(shown) < len(lines) else [])])
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -99,7 +101,7 @@ def replaced(text: str, old: str, new: str) -> str:
     """
     count = text.count(old) if old else 0
     if count != 1:
-        raise ToolError(f"old_str occurs {count} times, expected exactly once; nothing was changed")
+        raise ToolError(f"old_str occurs {plural(count, 'time')}, expected exactly once; nothing was changed")
     return text.replace(old, new)
 
 

@@ -23,6 +23,7 @@ from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError
 from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
 from aigo_lighteval.benchmarks.faults import refusals
 from aigo_lighteval.benchmarks.models import Told
 from aigo_lighteval.benchmarks.outcomes import plain
@@ -105,7 +106,9 @@ def convert(
             for row in rows
             for number in range(1, most + 1)
         )
-        reason = f"each of the {most} answers to a question is a row of its own, and has no temperature"
+        reason = (
+            f"each of the {plural(most, 'answer')} to a question is a row of its own, and has no temperature"
+        )
         hint = "give one with the model, and no cache of answers, which would make all of them the same"
         gaps.append(Gap("metrics", reason, Fidelity.APPROXIMATE, hint))
     document = {
@@ -134,7 +137,7 @@ def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
     refused = [gap for gap in gaps if gap.fidelity is Fidelity.UNSUPPORTED]
     if not refused:
         return
-    lines = [f"task {selected.config.name!r} cannot be converted: {len(refused)} gap(s)"]
+    lines = [f"task {selected.config.name!r} cannot be converted: {plural(len(refused), 'gap')}"]
     lines += [f"  - {gap.part}: {gap.reason}" + (f" ({gap.hint})" if gap.hint else "") for gap in refused]
     raise UnsupportedPlanError("\n".join(lines), code=Code.NOT_EXPORTABLE)
 

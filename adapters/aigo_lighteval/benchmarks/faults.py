@@ -18,6 +18,7 @@ from lighteval.utils.utils import as_list
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
+from aigo_bridge.text.plurals import plural
 
 RUNS_CODE = frozenset({"CodegenMetric", "VerifiableRewardMetric"})
 """Classes of metrics that run what a model wrote, as a program, on this machine."""
@@ -137,13 +138,20 @@ def document_problems(docs: Sequence[Doc], shots: int) -> list[str]:
     """What is wrong with the documents that a run would send."""
     problems = []
     if images := sum(bool(doc.images) for doc in docs):
-        problems.append(f"{images} documents have images, which would be left out silently")
+        problems.append(
+            f"{plural(images, 'document has', 'documents have')} images, which would be left out silently"
+        )
     if short := sum(len(doc.fewshot_samples) < shots for doc in docs):
         fewest = min(len(doc.fewshot_samples) for doc in docs)
-        problems.append(f"{shots} examples were asked for, {short} documents have fewer (down to {fewest})")
+        problems.append(
+            f"{shots} examples were asked for, {plural(short, 'document has', 'documents have')}"
+            f" fewer (down to {fewest})"
+        )
     empty = [doc.id for doc in docs if not doc.choices and _is_measured_by_choices(doc)]
     if empty:
-        problems.append(f"{len(empty)} documents have no choices, first number {empty[0]}")
+        problems.append(
+            f"{plural(len(empty), 'document has', 'documents have')} no choices, first number {empty[0]}"
+        )
     return problems
 
 

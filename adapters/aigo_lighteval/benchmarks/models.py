@@ -28,6 +28,7 @@ from aigo_bridge.execution.program import Failure, contained
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.solving.conversation import last_text
+from aigo_bridge.text.plurals import plural
 from aigo_lighteval.benchmarks.requests import (
     common_options,
     generation_parameters,
@@ -312,7 +313,8 @@ def refuse_documents(task: str, docs: Sequence[Doc], caller: Caller) -> None:
     most = max((doc.num_samples for doc in generative), default=1)
     if isinstance(caller, ConnectionCaller) and most > 1 and common_options(caller).get("temperature") == 0:
         raise UsageError(
-            f"task {task!r} wants {most} answers to each question, which at temperature 0 are the same, so"
+            f"task {task!r} wants {plural(most, 'answer')} to each question, which at temperature"
+            " 0 are the same, so"
             f" lighteval refuses it: write a temperature behind the model, {caller.name},temperature=0.7",
             code=Code.UNFIT_BENCHMARK,
         )

@@ -29,6 +29,7 @@ from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.counts import read_counts
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, RunIdentity, result_file
+from aigo_bridge.text.plurals import plural
 from aigo_lighteval.benchmarks.faults import refusals
 from aigo_lighteval.benchmarks.models import (
     BackendModel,
@@ -46,7 +47,7 @@ from aigo_lighteval.benchmarks.pipeline import (
     make_pipeline,
 )
 from aigo_lighteval.benchmarks.requests import apply_settings
-from aigo_lighteval.benchmarks.tasks import Selected, listing_of, select
+from aigo_lighteval.benchmarks.tasks import Selected, select
 from aigo_lighteval.benchmarks.tasks import listing as native_listing
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.calling import make_caller
@@ -60,10 +61,10 @@ DEFAULT_SAMPLES = 20
 """Documents in flight at a time where nobody says otherwise."""
 
 
-def listing(name: str | None = None) -> Listing:
-    """Return tasks and supersets, or the tasks that a name or a file stands for."""
+def listing() -> Listing:
+    """Tasks and supersets."""
     with stdout_for_people():
-        return native_listing() if name is None else listing_of(name)
+        return native_listing()
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:
@@ -72,7 +73,8 @@ def run(request: BenchmarkRun) -> list[Outcome]:
     if request.max_samples is not None and request.num_samples is None and request.on_note is not None:
         number = request.max_samples
         request.on_note(
-            f"--max-samples: {number} documents are in flight at a time, and all are run; for the first"
+            f"--max-samples: {plural(number, 'document is', 'documents are')} in flight at a"
+            " time, and all are run; for the first"
             f" {number}, as with lighteval's own --max-samples, say -n {number}"
         )
     learn_environment()
@@ -110,11 +112,7 @@ def tasks_of(request: BenchmarkRun) -> list[Selected]:
         UsageError: there is no such task or parameter.
     """
     names = ",".join([request.task, *request.more_tasks])
-    selected = select(names, request.arguments, request.custom_tasks)
-    if request.on_note is not None:
-        for note in dict.fromkeys(note for task in selected for note in task.notes):
-            request.on_note(note)
-    return selected
+    return select(names, request.arguments, request.custom_tasks)
 
 
 def splits_of(tasks: Sequence[Selected], request: BenchmarkRun) -> list[Mapping[str, SplitRows] | None]:
@@ -156,12 +154,10 @@ def converted(
 
     with stdout_for_people():
         tasks = select(task, arguments, custom_tasks)
-        for note in dict.fromkeys(note for each in tasks for note in each.notes):
-            sys.stderr.write(f"note: {note}\n")
         if len(tasks) != 1:
             names = ", ".join(candidate.config.name for candidate in tasks)
             raise UsageError(
-                f"{task!r} stands for {len(tasks)} tasks, expected one of {names}",
+                f"{task!r} stands for {plural(len(tasks), 'task')}, expected one of {names}",
                 code=Code.UNKNOWN_BENCHMARK,
             )
         return convert(tasks[0], _splits(tasks[0], data_dir, alone=True), key=key, num_samples=num_samples)
@@ -311,7 +307,8 @@ def concluded(
         num_unscored=max(map(len, told.unscored.values()), default=0),
         first_errors=errors_by_kind([(name, failure.message) for name, failure in failures], MAX_ERRORS),
         doubts=tuple(
-            f"scorer {name}: {len(documents)} samples were not scored, and are in none of its metrics"
+            f"scorer {name}: {plural(len(documents), 'sample was', 'samples were')} not scored, and left"
+            " out of its metrics"
             for name, documents in told.unscored.items()
         ),
     )

@@ -30,6 +30,7 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import Tally, count_samples, metrics_for
 from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_bridge.text.plurals import plural
 from aigo_lighteval.documents.turns import Shared
 from aigo_lighteval.exporting.export import MODELS
 from aigo_lighteval.models.backends import BACKENDS
@@ -168,7 +169,7 @@ class GivenAnswer:
         texts = self._response.text
         if self._trial >= len(texts):
             raise SampleError(
-                f"the backend gave {len(texts)} answers, expected one for each trial",
+                f"the backend gave {plural(len(texts), 'answer')}, expected one for each trial",
                 stage=stage,
                 kind="MissingAnswer",
             )
@@ -292,6 +293,7 @@ def _tokenizer(model: Any) -> Any:
 
 def _too_long(length: int, limit: int) -> str:
     return (
-        f"the backend cut the beginning of the prompt: {length} tokens with what is weighed; the model"
+        f"the backend cut the beginning of the prompt: {plural(length, 'token')} with what is"
+        " weighed; the model"
         f" takes {limit}, less the answer"
     )

@@ -10,6 +10,7 @@ from typing import Any
 from aigo_bridge.importing.log_import import ImportOptions, LossReport
 from aigo_bridge.scoring.likelihoods import RAW_KEY
 from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
+from aigo_bridge.text.plurals import plural
 from aigo_lighteval.importing.rows import (
     NONE,
     Asked,
@@ -395,7 +396,8 @@ class Scores:
             mean = math.fsum(numbers) / len(numbers)
             if math.isfinite(mean) and not math.isclose(value, mean, rel_tol=1e-6, abs_tol=1e-9):
                 yield (
-                    f"metric {name!r} is {value:.6g}, the mean of its {len(numbers)} documents is {mean:.6g}:"
+                    f"metric {name!r} is {value:.6g}, the mean of its"
+                    f" {plural(len(numbers), 'document')} is {mean:.6g}:"
                     " results and details are not of the same run"
                 )
 

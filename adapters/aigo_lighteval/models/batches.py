@@ -26,6 +26,7 @@ from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models.connections import Choice, Exchange, Reply, Usage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_bridge.text.plurals import plural
 from aigo_lighteval.documents.turns import storable
 from aigo_lighteval.models.backends import BackendModel, Question, question
 from aigo_lighteval.models.loading import Loaded, load, prepare, quiet_logs, replaced
@@ -301,7 +302,9 @@ def _called(
     with quiet_logs(), _without_bars(loaded):
         responses = call([single.doc for single in questions])
     if len(responses) != len(questions):
-        raise BackendError(f"the backend gave {len(responses)} answers to {len(questions)} questions")
+        raise BackendError(
+            f"the backend gave {plural(len(responses), 'answer')} to {len(questions)} questions"
+        )
     return responses
 
 
@@ -311,7 +314,7 @@ def _called(
 def _generated(loaded: Loaded, questions: Sequence[Question]) -> Iterator[tuple[str, ModelResponse]]:
     for response in _called(loaded, loaded.model.greedy_until, questions):
         if len(response.text) != 1:
-            raise BackendError(f"the backend gave {len(response.text)} answers to one question")
+            raise BackendError(f"the backend gave {plural(len(response.text), 'answer')} to one question")
         yield response.text[0] or "", response
 
 
@@ -354,7 +357,9 @@ def _weighed(
     _, continuations = _pairs(loaded, query)
     choices = query.doc.choices
     if not len(choices) == len(response.logprobs) == len(response.argmax_logits_eq_gold):
-        return BackendError(f"the backend gave {len(response.logprobs)} likelihoods of {len(choices)} texts")
+        return BackendError(
+            f"the backend gave {len(response.logprobs)} likelihoods of {plural(len(choices), 'text')}"
+        )
     values = [float(value) for value in response.logprobs]
     if not all(math.isfinite(value) for value in values):
         return BackendError(f"the backend gave log-likelihoods that are no numbers: {values}")
@@ -386,7 +391,8 @@ def continuation_problem(loaded: Loaded, query: Question) -> str | None:
             return f"the continuation {text!r} has no tokens"
         if loaded.model.max_length is not None and len(context) + len(tokens) > loaded.model.max_length:
             return (
-                f"prompt and continuation have {len(context)} and {len(tokens)} tokens; the model takes"
+                f"prompt and continuation have {len(context)} and {plural(len(tokens), 'token')};"
+                " the model takes"
                 f" {loaded.model.max_length} together"
             )
     return None
@@ -411,7 +417,7 @@ def length_problem(loaded: Loaded, length: int, size: int | None) -> str | None:
     if limit is None or length + room <= limit:
         return None
     wanted = "" if room == 1 else f" and {room} of the answer"
-    return f"the prompt has {length} tokens{wanted}; the model takes {limit} together"
+    return f"the prompt has {plural(length, 'token')}{wanted}; the model takes {limit} together"
 
 
 def _numbers(tokens: Iterable[Any]) -> list[int]:

@@ -21,6 +21,7 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.canonical_json import canonical_json
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -306,7 +307,7 @@ def _differences(recorded: Any, asked: Any, place: str) -> Iterator[str]:
         for number, (left, right) in enumerate(zip(recorded, asked, strict=False)):
             yield from _differences(left, right, f"{place}/{number}")
         if len(recorded) != len(asked):
-            yield f"{place} has {len(asked)} entries, recorded were {len(recorded)}"
+            yield f"{place} has {plural(len(asked), 'entry', 'entries')}, recorded were {len(recorded)}"
     elif isinstance(recorded, str) and isinstance(asked, str):
         if recorded != asked:
             left, right = _around(recorded, asked)

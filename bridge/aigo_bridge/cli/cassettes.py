@@ -19,6 +19,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.running import refuse_tapes
+from aigo_bridge.text.plurals import plural
 
 MOST_ISSUES = 10
 """Damaged lines that are told one by one."""
@@ -117,7 +118,8 @@ def show_tape(tape: RunTape, num_reused: int) -> bool:
         missing = f", {player.num_missing} are not in it" if player.num_missing else ""
         unasked = f", {player.num_unasked} of its calls were not made" if player.num_unasked else ""
         _note(
-            f"answered{where} from {_name(player.cassette.path)}: {player.num_given} calls{missing}{unasked}"
+            f"answered{where} from {_name(player.cassette.path)}:"
+            f" {plural(player.num_given, 'call')}{missing}{unasked}"
         )
     return True
 
@@ -125,14 +127,20 @@ def show_tape(tape: RunTape, num_reused: int) -> bool:
 def _show_recording(recorder: Recorder, num_reused: int) -> bool:
     # What waits in its tail is packed then: the size is that of the file.
     recorder.close()
-    _note(f"recorded {recorder.num_calls} calls in {_name(recorder.path)} ({_size(recorder.num_bytes)})")
+    _note(
+        f"recorded {plural(recorder.num_calls, 'call')} in {_name(recorder.path)}"
+        f" ({_size(recorder.num_bytes)})"
+    )
     if recorder.num_redacted:
         _note(f"in {recorder.num_redacted} of them [secret] stands for a secret")
     if num_reused:
-        _note(f"{num_reused} trials were taken over from an earlier run: their calls are not in it")
+        _note(
+            f"{plural(num_reused, 'trial was', 'trials were')} taken over from an earlier run:"
+            " their calls are not in it"
+        )
     if recorder.num_lost:
         reasons = "; ".join(recorder.reasons)
-        _note(f"warning: {recorder.num_lost} calls are not in it: {printable(reasons)}")
+        _note(f"warning: {plural(recorder.num_lost, 'call is', 'calls are')} not in it: {printable(reasons)}")
     if recorder.problem is not None:
         _note(f"error: the cassette lacks calls: it cannot be written ({recorder.problem})")
     return recorder.problem is None

@@ -15,9 +15,11 @@ from aigo_bridge.cli.terminal import name_of
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluation.costs import AnswerLength, PlanCost, asked_models, cost_json, plan_cost, total
+from aigo_bridge.evaluation.models import surplus_models
 from aigo_bridge.evaluation.prices import PriceTable, names_of, read_prices
 from aigo_bridge.evaluation.tokens import Range
 from aigo_bridge.plan.plan import TaskPlan
+from aigo_bridge.text.plurals import plural
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ def costs_of(
             raise UsageError(f"{', '.join(used)}: with --cost", code=Code.OPTIONS_APART)
         return None
     named = pairs("--model-map", model_map)
+    used_models = [key for plan, (_, own) in plans for key in (*plan.model_keys, own) if key is not None]
+    surplus = surplus_models(named, used_models, "the task")
+    if surplus is not None:
+        raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)
     answer = _answer(answer_tokens)
     table = None if prices is None else read_prices(prices)
     return Costs(
@@ -91,9 +97,9 @@ def show_costs(costs: Costs) -> None:
     """Print a table of models for each plan, and all of it together."""
     for cost in costs.plans:
         plan = cost.plan
-        trials = f" × {plan.num_trials} trials" if plan.num_trials > 1 else ""
-        runs = f" × {cost.num_runs} runs" if cost.num_runs > 1 else ""
-        typer.echo(f"{name_of(plan.name)}: {len(plan.samples)} samples{trials}{runs}")
+        trials = f" × {plural(plan.num_trials, 'trial')}" if plan.num_trials > 1 else ""
+        runs = f" × {plural(cost.num_runs, 'run')}" if cost.num_runs > 1 else ""
+        typer.echo(f"{name_of(plan.name)}: {plural(len(plan.samples), 'sample')}{trials}{runs}")
         for model in asked_models([cost]):
             key = name_of(model.key) if model.key else "evaluated model"
             typer.echo(f"  {key}{'' if model.name is None else f' ({name_of(model.name)})'}")
@@ -108,7 +114,7 @@ def show_costs(costs: Costs) -> None:
         if not any(asked_models([cost])):
             typer.echo("  no model is called")
         if cost.problems:
-            typer.echo(f"  {cost.problems} samples will fail before a model is called")
+            typer.echo(f"  {plural(cost.problems, 'sample')} will fail before a model is called")
     if costs.prices is not None:
         money = total(costs.plans)
         shown = "unknown: a model has no price" if money is None else _shown(money, costs.prices.currency)

@@ -31,8 +31,14 @@ class RunCommand(VerbCommand):
         except Exception as error:
             # Typer 0.15 has Click's class for it, later releases one of their own.
             if type(error).__name__ == "NoSuchOption":
+                self._leave_out_hidden(error)
                 _explain(error, str(getattr(error, "option_name", "")))
             raise
+
+    def _leave_out_hidden(self, error: Any) -> None:
+        """Propose no option that only carries the words of others."""
+        hidden = {name for option in self.params if getattr(option, "hidden", False) for name in option.opts}
+        error.possibilities = [name for name in error.possibilities or () if name not in hidden]
 
     def _engine(self, words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
         """The engine whose benchmark is to be run; `None`: none."""

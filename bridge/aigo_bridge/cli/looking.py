@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from aigo_bridge.cli.terminal import name_of, one_line, short_path
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.tables.files import Written
@@ -30,8 +31,12 @@ def note_missing(results: Results) -> None:
 def print_written(out: Path, written: Written) -> None:
     """Say what was written, and what did not fit."""
     if written.cut:
-        typer.echo(f"note: {written.cut:,} texts were cut: a cell of a sheet has 32,767 characters", err=True)
-    typer.echo(f"{short_path(out)}: {written.rows:,} rows")
+        typer.echo(
+            f"note: {plural(written.cut, 'text was', 'texts were', form=',')} cut: a cell of a"
+            " sheet has 32,767 characters",
+            err=True,
+        )
+    typer.echo(f"{short_path(out)}: {plural(written.rows, 'row', form=',')}")
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], limit: int) -> None:

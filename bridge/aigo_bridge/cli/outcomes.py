@@ -22,6 +22,7 @@ from aigo_bridge.metrics.names import metric_labels, standard_errors
 from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -208,7 +209,7 @@ def _counts(outcome: Outcome) -> str:
         (plan.num_invalid if plan is not None else 0, "invalid and left out"),
         (outcome.num_reused if plan is not None else 0, "taken over from the earlier run"),
     )
-    scored = f"{counts.scored} of {outcome.num_planned} samples scored{_by_every_scorer(outcome)}"
+    scored = f"{counts.scored} of {plural(outcome.num_planned, 'sample')} scored{_by_every_scorer(outcome)}"
     others = (f"{number} {what}" for number, what in numbers if number)
     return ", ".join([scored, *counts.others(), *others])
 
@@ -229,7 +230,9 @@ def _missing_lines(outcome: Outcome, estimates: Estimates) -> Iterator[str]:
             continue
         missing = []
         if counts.unscored:
-            missing.append(f"{counts.unscored} of {counts.unscored + counts.scored} samples are missing")
+            missing.append(
+                f"{counts.unscored} of {plural(counts.unscored + counts.scored, 'sample')} are missing"
+            )
         if counts.missing_trials:
             missing.append(missing_trials_text(counts))
         bounds = bounds_text(metric)
@@ -312,7 +315,7 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
         console.print("the run did not finish; continue it with --resume", style="red")
     console.print()
     typer.echo(f"summary   {short_path(written)}")
-    typer.echo(f"evidence  {len(outcome.results)} result(s) in {short_path(outcome.out)}")
+    typer.echo(f"evidence  {plural(len(outcome.results), 'result')} in {short_path(outcome.out)}")
     if sys.stdout.isatty():
         failed = next((one for one in outcome.results if one.counts.failed_trials and one.result), None)
         commands = [f"report {shlex.quote(short_path(outcome.out))}"]
@@ -337,7 +340,7 @@ def _failed_cell(result: Outcome) -> str:
     counts, failed = result.counts, str(result.num_failed + result.num_missing)
     if not counts.has_trials or not counts.failed_trials:
         return failed
-    return f"{failed}, {counts.failed_trials} of {counts.trials} trials"
+    return f"{failed}, {counts.failed_trials} of {plural(counts.trials, 'trial')}"
 
 
 def _problems(result: Outcome) -> Iterator[str]:
@@ -351,7 +354,10 @@ def _problems(result: Outcome) -> Iterator[str]:
         stage = error.error.stage.value if error.error.stage else "?"
         yield f"{name_of(error.where)}: {stage}: {one_line(error.error.message)}{error.more}"
     if result.counts.with_failed_trials > sum(error.count for error in result.first_errors):
-        yield f"{result.counts.with_failed_trials} samples have failed trials; all are in the evidence"
+        yield (
+            f"{plural(result.counts.with_failed_trials, 'sample has', 'samples have')} failed"
+            " trials; the evidence has all of them"
+        )
     for line in result.doubts:
         yield f"warning: {printable(line)}"
 
@@ -438,19 +444,19 @@ def _verdict(parity: Parity) -> str:
     if parity.is_equal:
         # Metrics of systems come from the author's code alone: their results have no samples.
         what = (
-            f"{parity.num_samples} samples"
+            plural(parity.num_samples, "sample")
             if parity.num_samples or not parity.metrics
-            else f"{len(parity.metrics)} metrics"
+            else plural(len(parity.metrics), "metric")
         )
         return f"the engines agree on {what}"
     parts: list[str] = []
     if parity.num_differing:
         names = ", ".join(name_of(str(sample_id)) for sample_id in parity.first_differing)
         more = ", …" if parity.num_differing > len(parity.first_differing) else ""
-        parts.append(f"{parity.num_differing} of {parity.num_samples} samples ({names}{more})")
+        parts.append(f"{parity.num_differing} of {plural(parity.num_samples, 'sample')} ({names}{more})")
     unequal = sum(not metric.is_equal for metric in parity.metrics)
     if unequal:
-        parts.append(f"{unequal} of {len(parity.metrics)} metrics")
+        parts.append(f"{unequal} of {plural(len(parity.metrics), 'metric')}")
     if len(set(parity.statuses.values())) > 1:
         parts.append("the status")
     return f"the engines differ in {', '.join(parts)}"

@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.terminal import name_of, one_line, printable, short_path
 from aigo_bridge.probing.evidence import Probe, Total
+from aigo_bridge.text.plurals import plural
 
 EXPECTED = {
     "same": "same score",
@@ -25,7 +26,7 @@ def show_probe(probe: Probe) -> None:
     source = probe.source
     typer.echo(
         printable(
-            f"{name_of(source.task)}: {len(probe.trials)} answers of {short_path(source.result)},"
+            f"{name_of(source.task)}: {plural(len(probe.trials), 'answer')} of {short_path(source.result)},"
             f" {len(probe.cases)} changed answers scored"
         )
     )

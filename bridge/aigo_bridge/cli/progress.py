@@ -18,6 +18,7 @@ from aigo_bridge.cli.terminal import colour_of, is_quiet, is_verbose, name_of, o
 from aigo_bridge.engine.protocol import Progress, Retry, Totals
 from aigo_bridge.errors import error_kind
 from aigo_bridge.models.gate import waiting_calls
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -198,7 +199,7 @@ class Monitor:
             failed = f", {state.failed} failed" if state.failed else ""
             so_far = totals_line(state.totals) if self._totals else ""
             more = f"; {so_far}" if so_far else ""
-            self._write(f"{state.done}/{state.total} {counted(state)}{failed}{more}", None)
+            self._write(f"{state.done}/{state.total} {counted(state, state.total)}{failed}{more}", None)
 
     def _tell_waiting(self) -> None:
         calls = waiting_calls()
@@ -231,9 +232,9 @@ class Monitor:
         return "Ctrl-C stops"
 
 
-def counted(state: Progress) -> str:
-    """What the numbers are of."""
-    return "trials" if state.trials else "samples"
+def counted(state: Progress, number: int | None = None) -> str:
+    """Return the noun of a progress's numbers, for a number of them."""
+    return ("trial" if state.trials else "sample") + "s" * (number != 1)
 
 
 SHOWN_SCORES = 3
@@ -251,7 +252,7 @@ def totals_line(totals: Totals) -> str:
     if totals.cost is not None:
         parts.append(f"cost {totals.cost:.4g}")
     if totals.retries:
-        parts.append(f"{totals.retries} {'retry' if totals.retries == 1 else 'retries'}")
+        parts.append(plural(totals.retries, "retry", "retries"))
     return ", ".join(parts)
 
 

@@ -48,6 +48,7 @@ from aigo_bridge.tables.trials import (
     value_text,
     values_of,
 )
+from aigo_bridge.text.plurals import plural
 
 LENGTH = 2_000
 """Characters of a text that are shown, if not all are."""
@@ -283,7 +284,7 @@ def _part(part: Json) -> str:
         if isinstance(part.get(name), str):
             return str(part[name])
     size = max((len(value) for value in part.values() if isinstance(value, str)), default=0)
-    return f"⟨{part.get('type')}, {size:,} characters⟩"
+    return f"⟨{part.get('type')}, {plural(size, 'character', form=',')}⟩"
 
 
 def _of_score(score: Json, note: str = "") -> Iterator[Line]:

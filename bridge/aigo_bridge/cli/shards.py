@@ -40,6 +40,7 @@ from aigo_bridge.sharding.belonging import Shards, find_shards, named
 from aigo_bridge.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
 from aigo_bridge.sharding.merging import Merged, merge
 from aigo_bridge.sharding.running import ShardOutcome, run_shard
+from aigo_bridge.text.plurals import plural
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:
@@ -140,10 +141,10 @@ def _show_shard(outcome: ShardOutcome) -> None:
         rows = (
             f"rows {first + 1}–{last} of {part.job.total}"
             if last > first
-            else f"none of {part.job.total} rows"
+            else f"none of {plural(part.job.total, 'row')}"
         )
         scored = part.job.num_samples - part.job.num_failed
-        counts = [f"{scored} of {part.num_planned} samples scored"]
+        counts = [f"{scored} of {plural(part.num_planned, 'sample')} scored"]
         counts += [f"{part.job.num_failed} failed"] if part.job.num_failed else []
         missing = part.num_planned - part.job.num_samples
         counts += [f"{missing} missing"] if missing else []

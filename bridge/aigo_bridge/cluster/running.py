@@ -19,6 +19,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, Totals
 from aigo_bridge.errors import EngineError
 from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets
+from aigo_bridge.text.plurals import plural
 
 TRIES = 3
 """Times that a piece is carried out that does not come to its end."""
@@ -131,7 +132,8 @@ class _Driver:
         for identity, failed in self.failures.items():
             if self.wanted.tolerated is not None and failed > self.wanted.tolerated[identity]:
                 raise EngineError(
-                    f"stopped: {failed} samples of {identity[1]!r} failed, --fail-on-error tolerates"
+                    f"stopped: {plural(failed, 'sample')} of {identity[1]!r} failed,"
+                    " --fail-on-error tolerates"
                     f" {self.wanted.tolerated[identity]}",
                     code=Code.TOO_MANY_FAILURES,
                 )

@@ -24,6 +24,7 @@ from aigo_bridge.statistics.paired import Difference, linearised, of_scores, rig
 from aigo_bridge.statistics.quantiles import LEVEL
 from aigo_bridge.statistics.ratios import Ratio, f1_of
 from aigo_bridge.statistics.smooth import Smooth
+from aigo_bridge.text.plurals import plural
 
 MOST_PARTS = 50
 """Values that a column of a breakdown may have."""
@@ -351,7 +352,8 @@ def _parts(
     different = np.unique(texts).tolist()
     if len(different) > MOST_PARTS:
         raise UsageError(
-            f"the column of the breakdown has {len(different)} values, more than the {MOST_PARTS} that can "
+            f"the column of the breakdown has {plural(len(different), 'value')}, more than the"
+            f" {MOST_PARTS} that can "
             "be shown; samples that belong together are named by --cluster",
             code=Code.INCOMPARABLE_RESULTS,
         )

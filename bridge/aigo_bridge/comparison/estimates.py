@@ -20,6 +20,7 @@ from aigo_bridge.statistics.intervals import Estimate, NoInterval
 from aigo_bridge.statistics.quantiles import LEVEL, MissingScipyError
 from aigo_bridge.statistics.ratios import Ratio, f1_of, ratio_interval
 from aigo_bridge.statistics.smooth import Smooth, smooth_interval
+from aigo_bridge.text.plurals import plural
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,10 @@ def missing_numbers(columns: Columns) -> list[MissingNumber]:
 def outcome_text(columns: Columns) -> str:
     """Return the outcome of a result's samples in words."""
     counts = columns.counts
-    text = f"of {counts.samples} samples {counts.failed} failed, {counts.excluded} are excluded by a rule"
+    text = (
+        f"of {plural(counts.samples, 'sample')} {counts.failed} failed, {counts.excluded} are"
+        " excluded by a rule"
+    )
     return f"{text}, {counts.unfinished} are not finished" if counts.unfinished else text
 
 

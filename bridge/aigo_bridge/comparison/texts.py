@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aigo_bridge.text.plurals import plural
+
 if TYPE_CHECKING:
     from aigo_bridge.comparison.comparing import MetricComparison
     from aigo_bridge.comparison.estimates import Denominator, MetricEstimate
@@ -36,7 +38,7 @@ def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
 def missing_trials_text(counts: Denominator) -> str:
     """Return how many trials of the samples in a number gave no value for it."""
     verb = "is" if counts.missing_trials == 1 else "are"
-    return f"{counts.missing_trials} of {counts.trials} trials {verb} missing"
+    return f"{counts.missing_trials} of {plural(counts.trials, 'trial')} {verb} missing"
 
 
 def bounds_text(metric: MetricEstimate) -> str | None:
@@ -74,4 +76,7 @@ def metric_notes(metric: MetricComparison) -> Iterator[str]:
     elif isinstance(metric.difference.estimate, NoInterval):
         yield f"no interval: {metric.difference.estimate.reason}"
     if metric.num_unpaired:
-        yield f"{metric.num_unpaired} samples are in this number of one result alone, and left out"
+        yield (
+            f"{plural(metric.num_unpaired, 'sample is', 'samples are')} in this number of one"
+            " result alone, and left out"
+        )

@@ -30,6 +30,7 @@ from aigo_bridge.spec.datasets import (
 )
 from aigo_bridge.spec.parameters import resolve_config
 from aigo_bridge.templates import bind_config
+from aigo_bridge.text.plurals import plural
 
 LoadRows = Callable[[str], Rows]
 """From the key of a data set to its rows; raises what is wrong with it."""
@@ -81,7 +82,9 @@ def generate(
         samples = list(itertools.islice(rows, request.num_samples))
     if len(samples) == request.num_samples:
         return samples, ()
-    message = f"the generator made {len(samples):,} rows, {request.num_samples:,} were asked for"
+    message = (
+        f"the generator made {plural(len(samples), 'row', form=',')}, {request.num_samples:,} were asked for"
+    )
     return samples, (
         Issue(message, hint="its start rows give no more", severity="warning", code=Code.FAILED_GENERATOR),
     )

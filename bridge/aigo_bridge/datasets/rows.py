@@ -21,6 +21,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import CompiledFilter
 from aigo_bridge.datasets.spilled import Mapped, Spilled
 from aigo_bridge.errors import DatasetError, Issue, TemplateError, UsageError
+from aigo_bridge.text.plurals import plural
 
 ROWS = Bound("AIGO_BRIDGE_ROWS_MIB", 2048)
 """Memory that the rows of one data set may take, as estimated."""
@@ -122,7 +123,9 @@ class Kept:
                 ]
             )
         if self._found + rows * columns * _CELL > self._most:
-            self._refuse(f"{rows:,} rows with {columns:,} columns each take")
+            self._refuse(
+                f"{plural(rows, 'row', form=',')} with {plural(columns, 'column', form=',')} each take"
+            )
 
     def _refuse(self, what: str) -> None:
         message = f"{what} more than {in_words(self._most)} of memory"
@@ -486,11 +489,11 @@ class _Ids:
             return None
         if not self._usable:
             return (
-                f"{total - self._found} of {total} rows have no usable 'sample_id',"
+                f"{total - self._found} of {plural(total, 'row')} have no usable 'sample_id',"
                 " so samples are known by their row numbers"
             )
         if repeated := self._repeated():
-            again = "1 row has" if repeated == 1 else f"{repeated} rows have"
+            again = plural(repeated, "row has", "rows have")
             return (
                 f"{again} a 'sample_id' that an earlier row has already,"
                 " so samples are known by their row numbers"

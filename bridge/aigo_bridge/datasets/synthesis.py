@@ -26,6 +26,7 @@ from aigo_bridge.spec.datasets import (
     TemplateSynthesizer,
 )
 from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.text.plurals import plural
 
 RowData = dict[str, Any]
 
@@ -287,7 +288,7 @@ def _claim_step(spec: Any, task: str, item: Mapping[str, Any], *, per_claim: boo
         if not isinstance(items, list) or not all(_fits(value, item) for value in items):
             raise ValueError("expected a list with the described items")
         if per_claim and len(items) != len(_claims(row, columns.claims)):
-            raise ValueError(f"found {len(items)} items, expected one for each claim")
+            raise ValueError(f"found {plural(len(items), 'item')}, expected one for each claim")
         return [{**row, spec.output_field: items}]
 
     schema = _object({"items": {"type": "array", "items": item}})

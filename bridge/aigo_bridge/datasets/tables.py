@@ -20,6 +20,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import MOST_COLUMNS, ROWS, Missing, Problems, Record, check_text, fill
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.text.json_text import read_common_json
+from aigo_bridge.text.plurals import plural
 
 
 def plain(value: Any) -> Any:
@@ -295,7 +296,7 @@ class CsvTable:
                 self._start(cells, start)
                 continue
             if len(cells) > len(self._header):
-                message = f"found {len(cells)} cells, expected {len(self._header)} as in the header"
+                message = f"found {plural(len(cells), 'cell')}, expected {len(self._header)} as in the header"
                 hint = "a comma inside a cell needs quotes around the cell"
                 if self._separator is not None:
                     hint = f"{self._separator!r} seems to separate the cells, and only commas do"
@@ -324,7 +325,7 @@ class CsvTable:
                 Issue(message, self._file, 1, 1, hint=hint, severity="warning", code=Code.WRONG_HEADER)
             )
         if self._short:
-            which = "1 row has" if self._short == 1 else f"{self._short} rows have"
+            which = plural(self._short, "row has", "rows have")
             message = (
                 f"{which} fewer cells than the header, the first in this line; their last columns "
                 "are missing values"

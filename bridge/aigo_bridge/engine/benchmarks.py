@@ -119,15 +119,8 @@ def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
 class BenchmarkRunner(Protocol):
     """Lists, runs and converts the benchmarks that already exist for an engine."""
 
-    def listing(self, name: str | None = None) -> Listing:
-        """What is installed; nothing of it is run.
-
-        Args:
-            name: lists only the benchmarks that it stands for, in the form that `run` takes; `None`: all.
-
-        Raises:
-            UsageError: it stands for none.
-        """
+    def listing(self) -> Listing:
+        """What is installed; nothing of it is run."""
         ...
 
     def run(self, request: BenchmarkRun) -> list[Outcome]:

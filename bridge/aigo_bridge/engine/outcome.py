@@ -22,6 +22,7 @@ from aigo_bridge.results.counts import NO_COUNTS, Counts
 from aigo_bridge.results.faults import FirstError, note_error
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
 
 REPORT = "this is a defect of aigo-bridge: trust neither, and please report it with both files"
 
@@ -76,16 +77,22 @@ def _counts(shown: Shown, log: TaskResultLog) -> Iterator[str]:
     failures = None if log.evidence is None else log.evidence.failures
     if failures is None:
         if shown.num_samples:
-            yield f"{shown.num_samples} samples are shown, the evidence counts none"
+            yield f"{plural(shown.num_samples, 'sample is', 'samples are')} shown, the evidence counts none"
         return
     if not shown.counts_rows and failures.num_total != shown.num_samples:
-        yield f"{shown.num_samples} samples are shown, the evidence has {failures.num_total}"
+        yield (
+            f"{plural(shown.num_samples, 'sample is', 'samples are')} shown, the evidence has"
+            f" {failures.num_total}"
+        )
     if (
         bool(shown.num_failed) != bool(failures.num_errors)
         if shown.counts_rows
         else shown.num_failed != failures.num_errors
     ):
-        yield f"{shown.num_failed} samples are shown as failed, the evidence has {failures.num_errors}"
+        yield (
+            f"{plural(shown.num_failed, 'sample is', 'samples are')} shown as failed, the"
+            f" evidence has {failures.num_errors}"
+        )
 
 
 def _metrics(shown: Iterable[ShownMetric], log: TaskResultLog) -> Iterator[str]:

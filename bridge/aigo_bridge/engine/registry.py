@@ -26,6 +26,7 @@ from aigo_bridge.importing.file_kinds import (
 from aigo_bridge.interchange import foreign_files, format_files, format_named, formats
 from aigo_bridge.plugins import Plugin, PluginError, all_plugins
 from aigo_bridge.process import install_command
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
@@ -275,7 +276,7 @@ def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool =
     accepted = {Fidelity.EXACT} | ({Fidelity.APPROXIMATE} if allow_approximate else set())
     refused = [gap for gap in gaps if gap.fidelity not in accepted]
     if refused:
-        lines = [f"engine {engine!r} cannot run this task as written: {len(refused)} gap(s)"]
+        lines = [f"engine {engine!r} cannot run this task as written: {plural(len(refused), 'gap')}"]
         for gap in refused:
             hint = f" ({gap.hint})" if gap.hint else ""
             lines.append(f"  - {gap.part}: {gap.reason} [{gap.fidelity.value}]{hint}")

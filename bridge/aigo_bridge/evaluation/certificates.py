@@ -29,6 +29,7 @@ from aigo_bridge.provenance.environment import environment
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 FORMAT = 1
@@ -394,7 +395,7 @@ def _task_lines(task: TaskCertificate) -> Iterator[str]:
     yield f"## {_cell(task.task)}"
     yield ""
     same = f"the same messages in {task.num_same_messages}, the same scores in {task.num_same_scores}"
-    yield f"{total} samples: {same}"
+    yield f"{plural(total, 'sample')}: {same}"
     yield ""
     yield f"Plan: SHA-256 `{task.plan_digest}`"
     yield ""

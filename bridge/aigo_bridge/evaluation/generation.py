@@ -24,13 +24,14 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.registry import required
 from aigo_bridge.errors import DatasetError, Issue, SampleError, UsageError
+from aigo_bridge.evaluation.models import surplus_models
 from aigo_bridge.evaluation.planning import trace_reader
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read, snippet_place
 from aigo_bridge.reading.locating import find_dataset, find_generator
 from aigo_bridge.snippets import Snippet, SnippetHost
-from aigo_bridge.spec import DatasetGeneratorSpec, DatasetSpec
+from aigo_bridge.spec import DatasetGeneratorSpec, DatasetSpec, has_marker
 from aigo_bridge.spec.datasets import PythonSynthesizer
 
 
@@ -71,6 +72,7 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
         find_generator(request.dataset_generator_key, path, root=sources.root),
         root=sources.root,
     )
+    _check_models(generator.spec, sources)
     host = SnippetHost()
     try:
         with start_blocking_portal() as portal:
@@ -89,6 +91,15 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
             )
     finally:
         host.close()
+
+
+def _check_models(generator: DatasetGeneratorSpec, sources: Sources) -> None:
+    """Refuse models that the generator does not use, as far as its keys are known without its config."""
+    keys = [getattr(part, "model_key", None) for part in generator.definition.synthesizers]
+    named = [key for key in keys if key is not None]
+    surplus = surplus_models(sources.model_map, named, "the generator")
+    if surplus is not None and not any(map(has_marker, named)):
+        raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)
 
 
 def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:

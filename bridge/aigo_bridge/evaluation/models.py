@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +77,24 @@ class ModelChoice:
     """AI GO model key → the engine's model, in place of the file's own."""
 
 
+def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) -> str | None:
+    """Return the sentence about keys of `--model-map` that nothing uses; `None`: there are none.
+
+    Args:
+        model_map: keys that were given.
+        used: keys that are used.
+        subject: what uses them, e.g. `the task`.
+    """
+    surplus = [key for key in model_map if key not in used]
+    if not surplus:
+        return None
+    near = difflib.get_close_matches(surplus[0], used, n=1)
+    hint = (
+        f"did you mean {near[0]!r}?" if near else f"it uses {', '.join(map(repr, used)) or 'no other model'}"
+    )
+    return f"--model-map: {subject} has no model {', '.join(map(repr, surplus))} ({hint})"
+
+
 class Models:
     """Looks models up, and remembers what was missing and what was used."""
 
@@ -128,9 +147,9 @@ class Models:
             problems.append(f"no model is declared for {named}; say which that is: {options}")
         if "" in self._missing:
             problems.append("a specification names no model to evaluate; say which: --model PROVIDER/MODEL")
-        surplus = [key for key in self._map if key not in self._used]
-        if surplus:
-            problems.append(f"--model-map: no specification uses a model {', '.join(map(repr, surplus))}")
+        surplus = surplus_models(self._map, [*self._used, *keys], "the file")
+        if surplus is not None:
+            problems.append(surplus)
         if problems:
             raise UsageError("; ".join(problems), code=Code.NO_MODEL)
 

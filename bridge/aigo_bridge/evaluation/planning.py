@@ -33,6 +33,7 @@ from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_task_with_key
 from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec
 from aigo_bridge.spec.datasets import DatasetSource, InspectSource, TraceSource
+from aigo_bridge.text.plurals import plural
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,8 @@ def _plan(
     for bound in chosen:
         if counts[bound.key] > 1:
             message = (
-                f"there are {counts[bound.key]} specifications with the key {bound.key!r}, so their "
+                f"there are {plural(counts[bound.key], 'specification')} with the key"
+                f" {bound.key!r}, so their "
                 f"results would replace each other"
             )
             issues.append(_named(Issue(message, code=Code.REPEATED_ENTRY), bound))

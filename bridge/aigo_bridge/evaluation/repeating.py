@@ -57,6 +57,7 @@ from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.faults import Faults
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import Run, Sample
+from aigo_bridge.text.plurals import plural
 
 Values = Mapping[str, Any]
 
@@ -164,7 +165,7 @@ def _unread(log: LogRef) -> str:
 
 def _problem(num_logs: int, num_runs: int, failed: Execution | None) -> str | None:
     if num_logs < num_runs:
-        return f"{num_logs} of {num_runs} runs took place"
+        return f"{num_logs} of {plural(num_runs, 'run')} took place"
     return None if failed is None else failed.error or failed.status
 
 
@@ -238,7 +239,7 @@ def _frame(
         for error in run_errors(run.evidence.execution, run.tally.counts.samples, planned)
     ]
     if len(runs) < num_runs:
-        message = f"{len(runs)} of {num_runs} runs took place"
+        message = f"{len(runs)} of {plural(num_runs, 'run')} took place"
         errors.append(TaskResultError(error_type="IncompleteRun", message=message))
     over_all = Execution(
         status="success",

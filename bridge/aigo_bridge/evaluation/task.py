@@ -26,7 +26,7 @@ from aigo_bridge.errors import (
     UnsupportedPlanError,
     UsageError,
 )
-from aigo_bridge.evaluation.models import ModelChoice
+from aigo_bridge.evaluation.models import ModelChoice, surplus_models
 from aigo_bridge.evaluation.planning import (
     Evaluation,
     of_task,
@@ -196,18 +196,13 @@ def check_models(job: Job) -> None:
     """
     plan = job.plan
     missing = [key for key in plan.model_keys if key not in job.model_map]
+    surplus = surplus_models(job.model_map, plan.model_keys, "the task")
     if missing:
         names = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in missing)
-        raise UsageError(
-            f"the task uses {', '.join(map(repr, missing))}; say which model that is: {names}",
-            code=Code.NO_MODEL,
-        )
-    surplus = [key for key in job.model_map if key not in plan.model_keys]
-    if surplus:
-        used = ", ".join(map(repr, plan.model_keys)) or "no other model"
-        raise UsageError(
-            f"--model-map: the task has no model {surplus[0]!r}; it uses {used}", code=Code.SURPLUS_ARGUMENT
-        )
+        message = f"the task uses {', '.join(map(repr, missing))}; say which model that is: {names}"
+        raise UsageError("; ".join(filter(None, (message, surplus))), code=Code.NO_MODEL)
+    if surplus is not None:
+        raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)
     if plan.calls_model and job.model is None:
         raise UsageError(
             "the task evaluates a model; say which: --model PROVIDER/MODEL, e.g. --model openai/gpt-4.1-nano",

@@ -50,6 +50,7 @@ from aigo_bridge.results.specification import bare_specification, specification_
 from aigo_bridge.results.writing import Sample, encoded_frame
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.storage.mirrored import named
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 APP_VERSION = f"aigo-bridge {__version__}"
@@ -438,6 +439,6 @@ def run_errors(execution: Execution, num_samples: int, planned: int | None) -> l
     message = execution.error or f"the run did not finish (status {execution.status!r})"
     if execution.status == "success":
         message = "the run ended without an error, but not with every sample"
-    if missing:
-        message += f"; {num_samples} of {planned} samples are there"
+    if planned is not None and missing:
+        message += f"; {num_samples} of {plural(planned, 'sample')} are there"
     return [TaskResultError(error_type="IncompleteRun", message=message, stage=TaskResultErrorStage.solver)]

@@ -11,6 +11,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.plan.logged_plan import logged_plan, plan_differences
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.result_files import LoggedRun
+from aigo_bridge.text.plurals import plural
 
 F = TypeVar("F")
 """Finished trials of an earlier run, in the form of an adapter."""
@@ -79,7 +80,8 @@ def restart_reason(
     shown = "; ".join(changes[:_MOST_CHANGES]) or "the log was modified"
     total = len(plan.samples) * plan.num_trials
     return (
-        f"--resume cannot continue {run.path.name}: all {total} trials of {plan.name!r} are run and their"
+        f"--resume cannot continue {run.path.name}: all {plural(total, 'trial')} of {plan.name!r}"
+        " are run and their"
         f" models are asked again, although that run finished {num_finished}. Changed since: {shown}{more}"
     )
 

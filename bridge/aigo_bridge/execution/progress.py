@@ -19,6 +19,7 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.journal import Asker, Journal
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.text.plurals import plural
 
 _TOLERANCE = re.compile(r"\d+|0?\.\d+|1\.0*", re.ASCII)
 _SPENT = re.compile(r"stopped: \d+ (sample|trial)s? failed, --fail-on-error tolerates \d+", re.ASCII)
@@ -87,7 +88,7 @@ class Tolerance:
         """Why a run was stopped."""
         several = self.num_trials > 1
         number, unit = (self.num_failed_trials, "trial") if several else (self.num_failed, "sample")
-        tolerated = f"{self.allowed} samples" if several else self.allowed
+        tolerated = plural(self.allowed, "sample") if several and self.allowed is not None else self.allowed
         return f"stopped: {number} {unit}{'s' * (number != 1)} failed, --fail-on-error tolerates {tolerated}"
 
 

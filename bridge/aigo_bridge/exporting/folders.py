@@ -22,6 +22,7 @@ from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process.temporary import draft_folder_of
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 MARK = "aigo-bridge export"
@@ -244,8 +245,8 @@ def _task(task: Manifest, level: str) -> list[str]:
         lines += [f"| {column} | type | meaning | default |", "|---|---|---|---|"]
         lines += [_argument(argument, task.engine) for argument in task.arguments]
         lines += [""]
-    trials = f", {task.num_trials} trials each" if task.num_trials > 1 else ""
-    rows = f" {task.num_samples} samples{trials}." if task.dataset is not None else ""
+    trials = f", {plural(task.num_trials, 'trial')} each" if task.num_trials > 1 else ""
+    rows = f" {plural(task.num_samples, 'sample')}{trials}." if task.dataset is not None else ""
     return [*lines, f"Task `{task.key}`, plan `{task.digest[:12]}`.{rows} {_form(task)}", ""]
 
 

@@ -27,6 +27,7 @@ from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.strings import SETTINGS
 from aigo_bridge.scoring.variables import render_compared
 from aigo_bridge.templates import SampleTemplate, as_list
+from aigo_bridge.text.plurals import plural
 
 
 class InexactExportError(UnsupportedPlanError):
@@ -49,7 +50,7 @@ def refuse_inexact(key: str, parts: Sequence[Gap], what: str) -> None:
     inexact = [part for part in parts if part.fidelity is not Fidelity.EXACT]
     if not inexact:
         return
-    count = f"{len(inexact)} of its {len(parts)} parts"
+    count = f"{len(inexact)} of its {plural(len(parts), 'part')}"
     lines = [f"task {key!r} cannot be exported as {what}: {count} have no exact form there"]
     width = max(len(part.part) for part in parts)
     for part in parts:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from aigo_bridge.text.escapes import visible
+from aigo_bridge.text.plurals import plural
 
 BESIDE_RESULTS = (".provenance.json", ".intoto.json", ".intoto.sigstore.json")
 """Endings of what stands beside a result: where it comes from, and who signed it."""
@@ -288,7 +289,7 @@ def skipped_lines(skipped: Mapping[OtherFile, Sequence[Path]]) -> list[str]:
     return [
         f"skipped: {visible(str(paths[0]))}: {kind}"
         if len(paths) == 1
-        else f"skipped: {len(paths)} files, each {kind}: {_some(paths)}"
+        else f"skipped: {plural(len(paths), 'file')}, each {kind}: {_some(paths)}"
         for kind, paths in skipped.items()
     ]
 

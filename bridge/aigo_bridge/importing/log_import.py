@@ -18,6 +18,7 @@ from aigo_bridge.exit_codes import ExitCode, of_import
 from aigo_bridge.importing.redaction import Redaction, redaction
 from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.json_text import dumps
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     # Plans take longer to load than most logs to import.
@@ -231,7 +232,7 @@ class ImportReport:
     def _damage_reason(self) -> str:
         if not self.damage:
             return ""
-        return f"{_number(len(self.damage), 'part')} of the log could not be read: {self.damage[0]}"
+        return f"{plural(len(self.damage), 'part')} of the log could not be read: {self.damage[0]}"
 
     def write_loss(self) -> None:
         """Write the loss report beside the result."""
@@ -275,8 +276,8 @@ class ImportReport:
         parts = [f"{self.log}: {self.status or 'unreadable'}"]
         if self.output is not None:
             failed = f", {self.failed} failed" if self.failed else ""
-            trials = "" if self.own else f" in {_number(self.trials, 'trial')}"
-            parts[0] += f", {_number(self.samples, 'sample')}{trials}{failed} -> {self.output}"
+            trials = "" if self.own else f" in {plural(self.trials, 'trial')}"
+            parts[0] += f", {plural(self.samples, 'sample')}{trials}{failed} -> {self.output}"
         elif self.reason and self.samples == 0 and self.status not in ("", NOT_RECOMPUTED):
             parts[0] += ", not imported"
         counts = {
@@ -293,9 +294,9 @@ class ImportReport:
     def _lines(self) -> Iterator[str]:
         yield f"{self.log}: {self.status or 'unreadable'}"
         if self.output is not None:
-            trials = "" if self.own else f" in {self.trials} trials"
+            trials = "" if self.own else f" in {plural(self.trials, 'trial')}"
             failed = f", {self.failed} failed" if self.failed else ""
-            yield f"  {self.samples} samples{trials}{failed} -> {self.output}"
+            yield f"  {plural(self.samples, 'sample')}{trials}{failed} -> {self.output}"
         for title, counts in (
             ("dropped", self.loss.dropped),
             ("changed", self.loss.changed),
@@ -309,10 +310,6 @@ class ImportReport:
         yield from (f"  {note}" for note in self.notes)
         if self.reason:
             yield f"  {self.reason}" + ("" if self.code is None else f" [{self.code}]")
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> ImportReport:

@@ -13,6 +13,7 @@ from aigo_bridge.errors import Issue, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.conversion import task_yaml
 from aigo_bridge.redaction.secrets import open_clean
 from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -72,7 +73,10 @@ def all_of(outcomes: Iterable[ConvertedTask | Refusal]) -> tuple[ConvertedTask, 
 
 
 def _refused(issues: Sequence[Issue], *, can_be_allowed: bool) -> UnsupportedPlanError:
-    lines = [f"no AI GO task says the same: {len(issues)} gap(s)", *(f"  - {issue}" for issue in issues)]
+    lines = [
+        f"no AI GO task says the same: {plural(len(issues), 'gap')}",
+        *(f"  - {issue}" for issue in issues),
+    ]
     if can_be_allowed:
         lines.append("with --allow-gaps the task is written without them, and says so")
     return UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)

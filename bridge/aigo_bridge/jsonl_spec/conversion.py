@@ -27,6 +27,7 @@ from aigo_bridge.redaction.secrets import open_clean
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.spec.scorers import PythonScorer
 from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.text.plurals import plural
 
 PARTS = ("post_processing.py", "scores.py")
 """Modules that stand alone."""
@@ -365,7 +366,7 @@ def _solver(solver: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _scorer(scorers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if len(scorers) != 1:
-        yield f"it has {len(scorers)} scorers; records have one metric"
+        yield f"it has {plural(len(scorers), 'scorer')}; records have one metric"
         return
     (scorer,) = scorers
     kind = scorer["type"]

@@ -24,6 +24,7 @@ from aigo_bridge.jsonl_spec.files import load_tasks, numbered_lines, opened, val
 from aigo_bridge.jsonl_spec.records import REQUIRED_FIELDS, RecordError, TaskSpec
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.locating import shipped_folder
+from aigo_bridge.text.plurals import plural
 
 ENDINGS = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson") for packed in ("", ".gz"))
 """How files of JSON lines are called."""
@@ -252,7 +253,9 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
         raise SpecError([issue])
     tasks, errors = validate_file(path)
     invalid = len({error.line for error in errors})
-    counted = f"{invalid} of {invalid + len(tasks)} records {'is' if invalid == 1 else 'are'} invalid"
+    counted = (
+        f"{invalid} of {plural(invalid + len(tasks), 'record')} {'is' if invalid == 1 else 'are'} invalid"
+    )
     if errors and not (allow_bad_tasks and tasks):
         hint = "mend them, or run the valid ones with --allow-bad-tasks" if tasks else None
         raise SpecError(
@@ -266,7 +269,7 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
         tasks,
         key=key or _NO_KEY.sub("-", name).strip("-")[:240] or "jsonl-tasks",
         display_name=name or None,
-        description=f"{len(tasks)} tasks of {path.name}" + (f"; {left_out}" if invalid else ""),
+        description=f"{plural(len(tasks), 'task')} of {path.name}" + (f"; {left_out}" if invalid else ""),
     )
     issues = (
         [*_issues(errors, path), Issue(left_out, file=str(path), code=Code.WRONG_RECORD)] if invalid else []

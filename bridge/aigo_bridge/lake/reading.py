@@ -20,6 +20,7 @@ from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.storage.mirrored import named
 from aigo_bridge.tables.extras import package
 from aigo_bridge.tables.schema import TableName
+from aigo_bridge.text.plurals import plural
 
 _TRIES = 3
 _OF_LAKES = 2
@@ -134,7 +135,8 @@ class LakeReader:
         written = logs.written
         missing = names.keys() - written.keys()
         if missing:
-            text = f"{len(missing)} result(s) have no evidence in it, {min(missing)} among them"
+            number = plural(len(missing), "result has", "results have")
+            text = f"{number} no evidence in it, {min(missing)} among them"
             raise EvidenceError(
                 [
                     Issue(

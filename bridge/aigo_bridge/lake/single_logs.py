@@ -25,6 +25,7 @@ from aigo_bridge.lake.writing import write_result
 from aigo_bridge.report.sources import is_result
 from aigo_bridge.storage.addresses import is_address, parse
 from aigo_bridge.storage.mirrored import SHOWN, named
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import LogImporter
@@ -245,7 +246,7 @@ def _evidence(
 def _told(report: ImportReport, piece: Piece, results: Sequence[Result], store: Store) -> ImportReport:
     samples = sum(result.samples for result in results)
     failed = sum(result.failed for result in results)
-    words = f"{samples} samples{f', {failed} failed' if failed else ''} -> {named(str(store))}"
+    words = f"{plural(samples, 'sample')}{f', {failed} failed' if failed else ''} -> {named(str(store))}"
     return replace(
         report,
         log=piece.location,

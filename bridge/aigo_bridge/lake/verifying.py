@@ -10,6 +10,7 @@ from aigo_bridge.lake.layout import DATA, EVIDENCE, TABLES
 from aigo_bridge.lake.manifest import State, load_state
 from aigo_bridge.lake.reading import batches_of
 from aigo_bridge.lake.stores import Store
+from aigo_bridge.text.plurals import plural
 
 
 def problems_of(store: Store) -> Iterator[str]:
@@ -37,7 +38,7 @@ def problems_of(store: Store) -> Iterator[str]:
                 yield str(error)
                 continue
             if source.is_whole and count != file.rows:
-                yield f"{file.name}: found {count:,} rows, expected {file.rows:,}"
+                yield f"{file.name}: found {plural(count, 'row', form=',')}, expected {file.rows:,}"
         yield from _miscounted(state, table, rows)
 
 
@@ -51,7 +52,7 @@ def _miscounted(state: State, table: str, rows: Counter[str]) -> Iterator[str]:
     if table == "results":
         for key, count in sorted(rows.items()):
             if count != 1:
-                yield f"{table}: has {count} rows of {key}, expected one"
+                yield f"{table}: has {plural(count, 'row')} of {key}, expected one"
 
 
 def strangers(store: Store, state: State) -> list[str]:

@@ -19,6 +19,7 @@ from aigo_bridge.scoring.variables import render_compared
 from aigo_bridge.spec import BenchmarkDefinition
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.templates import SampleTemplate, as_list
+from aigo_bridge.text.plurals import plural
 
 SHOWN = 3
 """Different values that a warning names."""
@@ -86,10 +87,10 @@ def _issues(
             faults.setdefault((fault.field, fault.problem), {}).setdefault(fault, []).append(sample)
     for (field, problem), by_fault in faults.items():
         number_of = sum(map(len, by_fault.values()))
-        of = f"{looked_at}" if looked_at == len(samples) else f"the first {looked_at}"
+        of = "" if looked_at == len(samples) else "the first "
         values = ", ".join(map(_value, list(by_fault)[:SHOWN], list(by_fault.values())[:SHOWN]))
         more = f", and {len(by_fault) - SHOWN} other values" if len(by_fault) > SHOWN else ""
-        message = f"{field!r} {problem} in {number_of} of {of} samples: {values}{more}"
+        message = f"{field!r} {problem} in {number_of} of {of}{plural(looked_at, 'sample')}: {values}{more}"
         yield Issue(
             message,
             path=(*path, field),

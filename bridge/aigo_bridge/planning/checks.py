@@ -16,6 +16,7 @@ from aigo_bridge.reading.checks.scoring import check_actions
 from aigo_bridge.spec import BenchmarkDefinition
 from aigo_bridge.spec.parameters import DatasetColumnParameter, Parameter
 from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.text.plurals import plural
 
 OUTPUT_NAMES = ("solver_output", "trace", "messages", "model_output", "model_outputs", "input_prompt")
 """Template variables of scorers that exist only when the task has a solver."""
@@ -276,7 +277,8 @@ def _warning(
     field: TemplateField, column: str, what: str, missing: Sequence[Sample], total: int, hint: str
 ) -> Issue:
     return Issue(
-        f"column {column!r} is {what} in {len(missing)} of {total} samples (first: sample {missing[0].id!r})",
+        f"column {column!r} is {what} in {len(missing)} of {plural(total, 'sample')} (first:"
+        f" sample {missing[0].id!r})",
         path=field.path,
         hint=hint,
         severity="warning",

@@ -14,6 +14,7 @@ from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.reading import Document
 from aigo_bridge.spec import DatasetSpec
 from aigo_bridge.spec.datasets import ROWS_TAG, HuggingFaceSource
+from aigo_bridge.text.plurals import plural
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -63,7 +64,9 @@ def _name(source: HuggingFaceSource) -> str:
 
 def _verdict(source: HuggingFaceSource, rows: Rows, *, is_whole: bool) -> str:
     """What the rows were compared with."""
-    number = f"{rows.total} rows" + (" as published" if source.num_rows is not None else ", number not known")
+    number = plural(rows.total or 0, "row") + (
+        " as published" if source.num_rows is not None else ", number not known"
+    )
     if source.digest is not None:
         return f"{number}, digest {rows.digest} as published"
     return f"{number}, digest not known{f', found {rows.digest}' if is_whole else ''}"

@@ -28,6 +28,7 @@ from aigo_bridge.provenance.sigstore_bundles import envelope_in
 from aigo_bridge.provenance.texts import ResultTexts
 from aigo_bridge.text.canonical_json import canonical_json
 from aigo_bridge.text.json_text import read_json
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -208,7 +209,11 @@ def disclosure_of(texts: ResultTexts, attestation: Mapping[str, Any], wanted: st
         exact = [place for place in places if ids[place] == wanted]
         places = exact or places
     if len(places) != 1:
-        problem = "there is no sample" if not places else f"{len(places)} samples have the id"
+        problem = (
+            "there is no sample"
+            if not places
+            else f"{plural(len(places), 'sample has', 'samples have')} the id"
+        )
         raise UsageError(f"{problem} {wanted!r} in {texts.path.name!r}", code=Code.UNKNOWN_CHOICE)
     leaves = [leaf_digest(sample.text) for sample in texts.samples]
     (place,) = places

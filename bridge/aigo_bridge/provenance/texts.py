@@ -89,7 +89,7 @@ def read_texts(path: Path) -> ResultTexts:
         EvidenceError: the file cannot be read, is cut off or malformed.
         UsageError: the suffix is not that of a result log.
     """
-    by_line = is_json_lines(path)
+    by_line = is_json_lines(path, is_read=True)
     content, damage = mapped(path)
     if damage is not None:
         raise damage

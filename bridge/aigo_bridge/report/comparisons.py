@@ -27,6 +27,7 @@ from aigo_bridge.report.markup import NOTHING, Html, element, joined, note, tabl
 from aigo_bridge.report.pages import STYLE, asset
 from aigo_bridge.statistics.intervals import Interval, NoInterval
 from aigo_bridge.statistics.paired import Difference
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 MOST_DIVERGENCES = 500
@@ -145,7 +146,7 @@ def _pairs(comparison: Comparison) -> Html:
         if pairing.num_renumbered
         else ""
     )
-    counted = note(f"{len(pairing.base)} samples are in both{renumbered}.")
+    counted = note(f"{plural(len(pairing.base), 'sample is', 'samples are')} in both{renumbered}.")
     if not pairing.lost:
         return counted
     rows = (

@@ -18,7 +18,7 @@ from aigo_bridge.metrics.grades import GRADES, WORDS, is_graded
 from aigo_bridge.report.metrics import MetricReader, label_scores, metric_rows, run_rows
 from aigo_bridge.report.rows import TrialRow
 from aigo_bridge.report.sources import ResultSource
-from aigo_bridge.report.values import Json, json_line, mappings, member, number_text, tree
+from aigo_bridge.report.values import Json, duration_text, json_line, mappings, member, number_text, tree
 from aigo_bridge.results.counts import ResultTally, is_unfinished, scorers_of
 from aigo_bridge.results.reading import SamplePart
 from aigo_bridge.results.stop_reasons import incomplete_texts
@@ -248,7 +248,7 @@ def _facts(log: TaskResultLog, totals: Totals) -> Iterator[tuple[str, str | None
         yield "Digest of the rows", f"sha256:{totals.digest.hexdigest()}"
     yield "Began", _moment(execution.started_at)
     yield "Ended", _moment(execution.ended_at)
-    yield "Took", f"{number_text(execution.runtime)} s"
+    yield "Took", duration_text(execution.runtime)
     yield "Written by", log.app_version
     yield "Format", log.format_version
 

@@ -23,6 +23,19 @@ def number_text(value: float) -> str:
     return json.dumps(value)  # whole numbers of any size, NaN
 
 
+def duration_text(seconds: float | None) -> str | None:
+    """Return a time for people: `0.61 s`, `12.3 s`, `3 min 20 s`; `None`: not known."""
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
 def value_text(value: Any, length: int) -> str:
     """A value: a text as it is, all else as JSON, cut off behind a number of characters."""
     if isinstance(value, str):

@@ -31,6 +31,7 @@ from aigo_bridge.dtypes import ScoresData, TaskResultError, TaskResultLog
 from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.results.stop_reasons import stop_reason_of
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -103,7 +104,7 @@ class Counts:
         return [
             *(f"{number} {state}" for number, state in samples if number),
             *(
-                f"{number} of {self.trials} trials {state}"
+                f"{number} of {plural(self.trials, 'trial')} {state}"
                 for number, state in trials
                 if number and self.has_trials
             ),
@@ -116,9 +117,9 @@ class Counts:
 
     def text(self) -> str:
         """Return the counts for people, such as `4 samples, 12 trials: 1 failed, 7 of 12 trials failed`."""
-        total = f"{self.samples} {'sample' if self.samples == 1 else 'samples'}"
+        total = plural(self.samples, "sample")
         if self.has_trials:
-            total += f", {self.trials} trials"
+            total += f", {plural(self.trials, 'trial')}"
         others = ", ".join(self.others())
         return f"{total}: {others}" if others else total
 
@@ -263,7 +264,7 @@ def outcome_label(facts: SampleFacts, num_scorers: int) -> str:
     for partly in (State.FAILED, State.UNFINISHED):
         number = facts.trials[partly]
         if number and facts.num_trials > 1 and state is not partly:
-            parts.append(f"{number} of {facts.num_trials} trials {partly.label}")
+            parts.append(f"{number} of {plural(facts.num_trials, 'trial')} {partly.label}")
     return ", ".join(parts)
 
 

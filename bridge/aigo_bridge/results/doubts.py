@@ -32,6 +32,7 @@ from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
 from aigo_bridge.scoring.strings import NO_CHOICE
 from aigo_bridge.spec.task import ActionRule
 from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.text.plurals import plural
 
 _REDACTED = "[redacted: "
 """Begins what an import leaves in the place of what looks like a key."""
@@ -170,6 +171,8 @@ def _single(output: SolverOutput | None) -> list[SingleSolverOutput | SolverTrac
 
 def _times(values: Counter[str]) -> str:
     number_of, different = values.total(), values.most_common(SHOWN)
-    shown = ", ".join(short(value) + (f" ({count} times)" if count > 1 else "") for value, count in different)
+    shown = ", ".join(
+        short(value) + (f" ({plural(count, 'time')})" if count > 1 else "") for value, count in different
+    )
     more = f" and {len(values) - SHOWN} others" if len(values) > SHOWN else ""
-    return f"{number_of} {'time' if number_of == 1 else 'times'}: {shown}{more}"
+    return f"{plural(number_of, 'time')}: {shown}{more}"

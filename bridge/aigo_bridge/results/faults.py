@@ -22,6 +22,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import BridgeError, Stage, error_kind
 from aigo_bridge.results.writing import encoded_sample
+from aigo_bridge.text.plurals import plural
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -66,7 +67,7 @@ class Faults:
                 return
             except Exception as error:  # noqa: BLE001  # as above
                 self.note(
-                    f"only the first {number} samples could be read back from the native log",
+                    f"only the first {plural(number, 'sample')} could be read back from the native log",
                     "dataset",
                     error,
                 )

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, cast
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.access.opening import open_regular
+from aigo_bridge.access.presence import is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.process.temporary import draft_of
@@ -37,10 +38,15 @@ AFTER_SAMPLES = b'\n],"metrics":'
 COMPRESSIONS = (".gz", ".zst")
 
 
-def is_json_lines(path: Path) -> bool:
+def is_json_lines(path: Path, *, is_read: bool = False) -> bool:
     """Whether a file holds one value per line.
 
+    Args:
+        path: the file.
+        is_read: whether it is there already.
+
     Raises:
+        EvidenceError: The file that is read does not exist.
         UsageError: The name says neither `.json` nor `.jsonl`.
     """
     name = path.name.lower()
@@ -48,6 +54,8 @@ def is_json_lines(path: Path) -> bool:
         name = name.removesuffix(suffix)
     if name.endswith((".jsonl", ".json")):
         return name.endswith(".jsonl")
+    if is_read and not is_present(path):
+        raise EvidenceError([Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)])
     raise UsageError(
         f"found file name {path.name!r}, expected one that ends in `.json` or `.jsonl`, "
         "with `.gz` or `.zst` behind it when it is compressed",

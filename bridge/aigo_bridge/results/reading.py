@@ -89,7 +89,7 @@ class LogReader:
     def __init__(self, path: str | Path, *, root: Path | None = None):
         self.path = Path(path)
         self._root = root
-        self._by_line = is_json_lines(self.path)
+        self._by_line = is_json_lines(self.path, is_read=True)
 
     def __iter__(self) -> Iterator[SampleEvidence]:
         return self.samples()

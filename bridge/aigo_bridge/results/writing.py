@@ -21,6 +21,7 @@ from aigo_bridge.dtypes.base import make_explicit, sparse_serializer
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.results.log_files import FIRST_LINE, is_json_lines, open_for_replacing
 from aigo_bridge.text.json_text import read_json
+from aigo_bridge.text.plurals import plural
 
 Sample = SampleEvidence | Mapping[str, Any] | orjson.Fragment | bytes
 """A sample to write: typed, as plain data (which may hold encoded parts), or encoded as a whole."""
@@ -224,7 +225,7 @@ def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
             [Issue("the log has no evidence to hold its samples", path=("evidence",), code=Code.UNFIT_RESULT)]
         )
     if evidence is not None and evidence.samples:
-        message = f"the log has {len(evidence.samples)} samples of its own"
+        message = f"the log has {plural(len(evidence.samples), 'sample')} of its own"
         hint = "hand them over as `samples`, and the log without them as `finish`"
         raise EvidenceError([Issue(message, path=("evidence", "samples"), hint=hint, code=Code.UNFIT_RESULT)])
     issues = list(_metrics_that_are_no_numbers(frame))

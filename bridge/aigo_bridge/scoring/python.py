@@ -23,6 +23,7 @@ from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.snippets.snippet import has_old_scores
 from aigo_bridge.spec import SystemDefinition
 from aigo_bridge.spec.scorers import PythonAllSamplesScorer, PythonScorer
+from aigo_bridge.text.plurals import plural
 
 SCORER_KEY = "compute_evidence"
 """Name under which engines log what a system task computed."""
@@ -79,10 +80,14 @@ class PythonAllSamplesScores:
         where = self._snippet.where
         entries = await _call(self._host, self._snippet, [sample.data for sample in self._samples])
         if not isinstance(entries, list) or len(entries) != len(self._samples):
-            kind = f"{len(entries)} entries" if isinstance(entries, list) else f"a {type(entries).__name__}"
+            kind = (
+                plural(len(entries), "entry", "entries")
+                if isinstance(entries, list)
+                else f"a {type(entries).__name__}"
+            )
             raise SampleError(
                 f"{where}: compute_scores returned {kind}, expected a list with one entry for each of the"
-                f" {len(self._samples)} samples",
+                f" {plural(len(self._samples), 'sample')}",
                 stage="score",
                 kind="InvalidScores",
             )
@@ -126,7 +131,7 @@ def _snippet(source: str, context: RunContext) -> Snippet:
 
 def _preview(scorer: PythonScorer | PythonAllSamplesScorer, row: Mapping[str, Any]) -> dict[str, str]:
     lines = len(scorer.compute_scores_snippet.splitlines())
-    return {"compute_scores": f"{lines} lines of the author's code; not run here"}
+    return {"compute_scores": f"{plural(lines, 'line')} of the author's code; not run here"}
 
 
 PYTHON = ScorerType(

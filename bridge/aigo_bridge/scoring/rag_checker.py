@@ -41,6 +41,7 @@ from aigo_bridge.scoring.scorer import Outcome, ScorerType
 from aigo_bridge.scoring.variables import answer_text
 from aigo_bridge.spec.scorers import RagCheckerScorer
 from aigo_bridge.templates import as_list, text_of
+from aigo_bridge.text.plurals import plural
 
 _COUNTED = {
     "required_only": frozenset({"required"}),
@@ -236,7 +237,7 @@ def _labels(sample: Sample, column: str | None, claims: Sequence[str] | None) ->
         raise _unreadable(f"column {column!r}: found the label {unknown[0]!r}, expected {', '.join(LABELS)}")
     if claims is None or len(labels) != len(claims):
         count = "no" if claims is None else str(len(claims))
-        raise _unreadable(f"column {column!r}: found {len(labels)} labels for {count} claims")
+        raise _unreadable(f"column {column!r}: found {plural(len(labels), 'label')} for {count} claims")
     return labels
 
 

@@ -22,6 +22,7 @@ from aigo_bridge.metrics.metric import is_missing
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.text.plurals import plural
 
 VIEWS = ("solver_output", "messages", "model_output", "input_prompt", "trace")
 """Names of the variables beside `sample`, or what they begin with."""
@@ -63,7 +64,8 @@ def last_call(output: SolverOutput) -> tuple[Any, Any]:
     """
     if isinstance(output, _GROUPS):
         raise SampleError(
-            f"the solver gave a group of {len(output.solver_outputs)} answers, and the snippet takes a"
+            f"the solver gave a group of {plural(len(output.solver_outputs), 'answer')}, and the"
+            " snippet takes a"
             " single one",
             stage="score",
             hint="write compute_scores(sample, solver_output), and pick from solver_output.solver_outputs",
@@ -147,7 +149,7 @@ def answer_text(output: SolverOutput | None) -> str:
     if isinstance(output, _GROUPS):
         count = len(output.solver_outputs)
         raise SampleError(
-            f"the solver gave a group of {count} answers, and no single one to compare",
+            f"the solver gave a group of {plural(count, 'answer')}, and no single one to compare",
             stage="score",
             hint="give the scorer a `value` that picks one, or use a python scorer",
             kind="MissingValue",

@@ -11,6 +11,7 @@ from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.sharding.manifest import FILE, Manifest, ShardJob, digest_of, read_manifest
 from aigo_bridge.sharding.running import differing
+from aigo_bridge.text.plurals import plural
 
 _MOST_NAMED = 20
 
@@ -129,7 +130,7 @@ def _doubled(found: Sequence[FoundShard]) -> list[Issue]:
         folders.setdefault(one.manifest.number, []).append(one.folder)
     return [
         Issue(
-            f"shard {number} is there {len(places)} times: {', '.join(map(str, places))}",
+            f"shard {number} is there {plural(len(places), 'time')}: {', '.join(map(str, places))}",
             hint="name the one that counts",
             code=Code.SHARDS_APART,
         )

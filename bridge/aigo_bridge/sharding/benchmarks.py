@@ -39,6 +39,7 @@ from aigo_bridge.sharding.running import (
     earlier_shard,
     ended_shard,
 )
+from aigo_bridge.text.plurals import plural
 
 
 def run_benchmark_shard(
@@ -152,7 +153,8 @@ def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
         elif (job.total, job.trials) != (part.total, part.num_trials):
             problems.append(
                 Issue(
-                    f"{part.name!r}: {part.total} samples and {part.num_trials} trials were asked for, the"
+                    f"{part.name!r}: {plural(part.total, 'sample')} and"
+                    f" {plural(part.num_trials, 'trial was', 'trials were')} asked for, the"
                     f" shards have {job.total} and {job.trials}: give the options that they were run with",
                     code=Code.SHARDS_APART,
                 )

@@ -28,6 +28,7 @@ from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.sharding.belonging import FoundShard, Shards, named
 from aigo_bridge.sharding.manifest import ShardJob
+from aigo_bridge.text.plurals import plural
 
 Identity = tuple[str | None, str, int]
 """Evaluation, name of the result, number of the run."""
@@ -93,7 +94,11 @@ def _check(shard: FoundShard, job: ShardJob, evidence: Evidence) -> None:
             code=Code.SHARDS_APART,
         )
     if plan.shard != ShardRows(shard.shard, job.total):
-        rows = "all rows" if plan.shard is None else f"shard {plan.shard.shard} of {plan.shard.total} rows"
+        rows = (
+            "all rows"
+            if plan.shard is None
+            else f"shard {plan.shard.shard} of {plural(plan.shard.total, 'row')}"
+        )
         raise EvidenceError(
             f"the log is of {rows}, and not of shard {shard.shard} of {job.total}", code=Code.SHARDS_APART
         )
@@ -112,7 +117,8 @@ def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
             yield record
         if count != part.job.num_samples:
             message = (
-                f"shard {part.shard.shard} has {count} samples, and had {part.job.num_samples} when it ended"
+                f"shard {part.shard.shard} has {plural(count, 'sample')}, and had"
+                f" {part.job.num_samples} when it ended"
             )
             raise EvidenceError([Issue(message, file=str(part.log), code=Code.SHARDS_APART)])
 

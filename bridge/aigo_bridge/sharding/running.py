@@ -32,6 +32,7 @@ from aigo_bridge.sharding.manifest import (
     versions_of,
     write_manifest,
 )
+from aigo_bridge.text.plurals import plural
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ def differing(first: Manifest, other: Manifest) -> list[str]:
     """In what two manifests are not of one run."""
     problems = []
     if first.of != other.of:
-        problems.append(f"it is one of {other.of} shards, not of {first.of}")
+        problems.append(f"it is one of {plural(other.of, 'shard')}, not of {first.of}")
     if first.engine != other.engine:
         problems.append(f"it was run on {other.engine}, not on {first.engine}")
     for name in dict.fromkeys([*first.versions, *other.versions]):

@@ -25,6 +25,7 @@ from aigo_bridge.statistics.intervals import FEWEST, Estimate, Interval, NoInter
 from aigo_bridge.statistics.paired import of_scores
 from aigo_bridge.statistics.quantiles import LEVEL, special_functions
 from aigo_bridge.statistics.ratios import UNDECLARED, Ratio, Scale, ratio_interval
+from aigo_bridge.text.plurals import plural
 
 Groups = NDArray[np.int64]
 
@@ -67,7 +68,7 @@ def corrected_interval(
     """
     of_unlabelled, of_labelled = groups or (None, None)
     if len(labels) < FEWEST:
-        return NoInterval(f"{len(labels)} samples with a label are too few; {FEWEST} are needed")
+        return NoInterval(f"{plural(len(labels), 'sample')} with a label, and {FEWEST} are needed")
     judges = ratio_interval(Ratio.mean(unlabelled, scale), of_unlabelled, level)
     mean_error = float((judged - labels).mean())
     error = (

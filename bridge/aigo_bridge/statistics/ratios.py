@@ -29,6 +29,7 @@ from aigo_bridge.statistics.intervals import (
     wilson,
 )
 from aigo_bridge.statistics.quantiles import LEVEL
+from aigo_bridge.text.plurals import plural
 
 SHARE = (0.0, 1.0)
 """Ends of the scale of a proportion."""
@@ -132,7 +133,7 @@ def _plain_interval(ratio: Ratio, groups: NDArray[np.int64] | None, level: float
         )
     if units < FEWEST:
         return NoInterval(
-            f"{units} {'sample is' if units == 1 else 'samples are'} too few for the interval of a mean; "
+            f"{plural(units, 'sample is', 'samples are')} too few for the interval of a mean; "
             f"{FEWEST} are needed"
         )
     total = float(denominator.sum())

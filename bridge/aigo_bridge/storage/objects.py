@@ -20,6 +20,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.storage.addresses import Address, Scheme, require_package
+from aigo_bridge.text.plurals import plural
 
 T = TypeVar("T")
 
@@ -116,7 +117,7 @@ def _explained(address: Address, what: str, error: Exception, tries: int) -> str
             "; keys are taken from the environment or the storage's own configuration"
             f"{' (AWS_ACCESS_KEY_ID, AWS_PROFILE, ~/.aws …)' if address.scheme.name == 's3' else ''}"
         )
-    often = f" ({tries} tries)" if tries > 1 else ""
+    often = f" ({plural(tries, 'try', 'tries')})" if tries > 1 else ""
     return f"{address} cannot be {what}{often}: {text}{hint}"
 
 

@@ -20,6 +20,7 @@ from aigo_bridge.report.rows import items_of, outputs_of, text_of
 from aigo_bridge.report.values import Json, mappings, member
 from aigo_bridge.results.counts import trials_of
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.levels import Finding, Level, level
 
 NO_RECORDING = "no recording of the run was given (--recording)"
@@ -149,7 +150,7 @@ def _compared(
                 continue
             num_answers += not wrong
             findings += [_finding(part, number, text, file) for text in wrong]
-    notes = [f"answers of {num_answers} trials are in {file}"]
+    notes = [f"answers of {plural(num_answers, 'trial')} are in {file}"]
     reasons = [f"{count} {reason}" for reason, count in unchecked.items()]
     if not num_answers and not findings and not reasons:
         reasons = ["the result lacks answers of a model"]

@@ -21,6 +21,7 @@ from aigo_bridge.provenance.record import row_of, sample_id
 from aigo_bridge.provenance.texts import ResultTexts, SampleText
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.text.json_text import read_json
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.levels import Finding
 from aigo_bridge.verification.numbers import same
 from aigo_bridge.verification.own_tasks import OwnTask
@@ -146,7 +147,10 @@ def _field(path: Sequence[str | int]) -> str | None:
 
 def _moved(texts: ResultTexts, leaves: Sequence[str], stored: Sequence[str]) -> Iterator[Finding]:
     if len(leaves) != len(stored):
-        yield Finding(f"{len(leaves)} samples are there, {len(stored)} were: one stands there more than once")
+        yield Finding(
+            f"{plural(len(leaves), 'sample is', 'samples are')} there, {len(stored)} were: one"
+            " stands there more than once"
+        )
         return
     for place, (leaf, was) in enumerate(zip(leaves, stored, strict=True)):
         if leaf != was:

@@ -36,6 +36,7 @@ from aigo_bridge.results.records import StoredNumbers, TrialRecord
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.statistics.intervals import NoInterval
 from aigo_bridge.templates import bind_config
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.levels import Finding, Level, level
 
 FOREIGN = ("inspect", "lighteval", "lm_eval", "every_eval_ever")
@@ -355,7 +356,7 @@ def _over_runs(
 def _notes(one: _Pass, plan: LoggedPlan | TaskPlan) -> list[str]:
     assert one.metrics is not None
     num_metrics = len(one.metrics.data)
-    notes = [f"{num_metrics} {'metric' if num_metrics == 1 else 'metrics'} over {one.tally.num_rows} samples"]
+    notes = [f"{plural(num_metrics, 'metric')} over {plural(one.tally.num_rows, 'sample')}"]
     skipped = [key for key, result in one.metrics.of_code.items() if not result.values]
     if skipped:
         names = ", ".join(f"{metric!r} of {scorer!r}" for scorer, metric in skipped)
@@ -403,7 +404,7 @@ def _foreign(columns: Columns) -> Level:
     ]
     failures = None if evidence is None else evidence.failures
     if failures is not None and not columns.runs and failures.num_total != len(columns):
-        message = f"the result has {failures.num_total}, there are {len(columns)} samples"
+        message = f"the result has {failures.num_total}, there are {plural(len(columns), 'sample')}"
         findings.append(Finding(message, ("evidence", "failures", "num_total"), field="num_total"))
     unchecked = None
     if unknown:

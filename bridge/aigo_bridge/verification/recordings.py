@@ -14,6 +14,7 @@ from typing import Any
 from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.cassettes.digests import LineDigests, task_of_line
 from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.levels import Finding
 
 NO_DIGEST = "the provenance does not say which cassette the run had"
@@ -77,7 +78,7 @@ def check_cassette(path: Path, record: Mapping[str, Any] | None) -> CassetteChec
             findings += _task_findings(task, lines, path.name)
     num_lines = sum(len(lines.digests.checksums(str(task["name"]))) for task in tasks if "name" in task)
     use = "the run was recorded in" if cassette.get("use") == "recorded" else "the run was answered from"
-    notes = () if findings else (f"{path.name} is the cassette that {use}: {num_lines} lines",)
+    notes = () if findings else (f"{path.name} is the cassette that {use}: {plural(num_lines, 'line')}",)
     return CassetteCheck(tuple(findings), notes)
 
 
@@ -137,7 +138,9 @@ def _changes(
         if num_gone:
             behind = places[start + stop - 1] if start + stop else {}
             number = start + stop_then - num_gone + 1
-            message = f"behind this one {num_gone} of {len(then)} lines were removed (number {number})"
+            message = (
+                f"behind this one {num_gone} of {plural(len(then), 'line')} were removed (number {number})"
+            )
             yield _finding(behind, message, file)
 
 

@@ -28,6 +28,7 @@ from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.spec.base import MLTask
+from aigo_bridge.text.plurals import plural
 
 CALLS = "judge_calls"
 """In the metadata of a score: the calls that its judge was asked in."""
@@ -142,7 +143,7 @@ class ScoreReplies(GivenReplies):
         if self.missing or self.problem or self.num_given == len(self._calls):
             return None
         self.place = (CALLS, self.num_given)
-        return f"the result has {len(self._calls)} calls, the scorer makes {self.num_given}"
+        return f"the result has {plural(len(self._calls), 'call')}, the scorer makes {self.num_given}"
 
 
 class CassetteReplies(GivenReplies):

@@ -26,6 +26,7 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.scoring import CompiledScorer, compile_scorers, scorer_keys
 from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.levels import Finding, Level, level
 from aigo_bridge.verification.numbers import score_differences
 from aigo_bridge.verification.replies import (
@@ -144,12 +145,15 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
                 findings += _compared(scorer, scored, outcome, reply)
     num_replies = sum(scored.num_given for scored in judged.values())
     source = "the result" if cassette is None else cassette.path.name
-    notes = [f"{num_scores} scores computed by {', '.join(map(repr, scorers)) or 'no scorer'}"]
+    notes = [f"{plural(num_scores, 'score')} computed by {', '.join(map(repr, scorers)) or 'no scorer'}"]
     if num_replies:
-        notes.append(f"{num_replies} replies of models were taken from {source}; no model was asked")
+        notes.append(
+            f"{plural(num_replies, 'reply', 'replies')} of models were taken from {source}; no"
+            " model was asked"
+        )
     unrun = [f"not run: scorer {key!r}: {reason}" for key, reason in reasons.items()]
     unrun += [
-        f"scorer {key!r}: {scored.num_missing} scores not computed: {scored.reason}"
+        f"scorer {key!r}: {plural(scored.num_missing, 'score')} not computed: {scored.reason}"
         for key, scored in judged.items()
         if scored.num_missing
     ]
@@ -288,7 +292,7 @@ def _metadata_differences(
 def _call_differences(stored: Any, computed: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
     if not isinstance(stored, list) or not isinstance(computed, list) or len(stored) != len(computed):
         many = [len(calls) if isinstance(calls, list) else 0 for calls in (stored, computed)]
-        yield (CALLS,), f"the result has {many[0]} calls of the judge, there were {many[1]}"
+        yield (CALLS,), f"the result has {plural(many[0], 'call')} of the judge, there were {many[1]}"
         return
     for number, (one, other) in enumerate(zip(stored, computed, strict=True)):
         reply, messages = (

@@ -18,6 +18,7 @@ from aigo_bridge.provenance.record import provenance_file, read_provenance
 from aigo_bridge.provenance.texts import ResultTexts, read_texts
 from aigo_bridge.results.reading import FramePart, LogReader
 from aigo_bridge.results.validating import validate_log
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.answers import check_answers
 from aigo_bridge.verification.contents import compare_task, provenance_findings, unaltered_samples
 from aigo_bridge.verification.levels import TITLES, Finding, Level, Name, Verification, level, merged
@@ -58,7 +59,7 @@ def verify(result: Path, materials: Materials) -> Verification:
     own = None if materials.task is None else own_task(materials.task, result, frame, record, materials)
     plan = None if own is None else own.plan
     levels = [
-        level("log", [], notes=[f"{len(texts.samples)} samples"]),
+        level("log", [], notes=[plural(len(texts.samples), "sample")]),
         *_computed(reader, frame, raw, plan, materials),
         check_answers(reader, frame, materials.replay, record),
         _with_cassette(_digests(texts, record, damage, own, frame), materials, record),
@@ -184,10 +185,10 @@ def _digests(
         findings += provenance_findings(texts, record)
         num_samples, num_unaltered = len(texts.samples), unaltered_samples(texts, record)
         if findings:
-            intact.append(f"{num_unaltered} of {num_samples} samples are as `{made_by}` wrote them")
+            intact.append(f"{num_unaltered} of {plural(num_samples, 'sample')} are as `{made_by}` wrote them")
         else:
             intact.append(f"the file is as `{made_by}` wrote it, by its provenance")
-            notes.append(f"{num_samples} samples and all else are as `{made_by}` wrote them")
+            notes.append(f"{plural(num_samples, 'sample')} and all else are as `{made_by}` wrote them")
     is_altered = bool(findings)
     if own is not None:
         engine = getattr(getattr(frame, "specification", None), "evaluated_entity", None)

@@ -283,7 +283,7 @@ def test_gaps_are_refused_together_and_approximations_only_when_allowed() -> Non
     with pytest.raises(UnsupportedPlanError) as caught:
         require_exact([near, exact, never], engine="e")
     assert str(caught.value).splitlines() == [
-        "engine 'e' cannot run this task as written: 2 gap(s)",
+        "engine 'e' cannot run this task as written: 2 gaps",
         "  - solver: no seed [approximate] (set none)",
         "  - scorers[0]: not there [unsupported]",
     ]

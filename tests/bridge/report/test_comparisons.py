@@ -17,6 +17,7 @@ from aigo_bridge.comparison.ranking import rankings
 from aigo_bridge.comparison.texts import interval_text
 from aigo_bridge.report.comparisons import comparison_fragment, comparison_page
 from aigo_bridge.statistics.paired import tango
+from aigo_bridge.text.plurals import plural
 
 SCORE = {"type": "mean", "field": "score", "name": "score", "key": "score"}
 LARGEST = {"type": "max", "field": "score", "name": "largest", "key": "largest"}
@@ -117,7 +118,7 @@ def test_results_without_samples_have_a_page(tmp_path: Path, count: int, reason:
 
     shown = words(comparison_page([compare(empty, empty)], [], num_flips=5).decode())
 
-    assert f"{count} samples are in both." in shown
+    assert plural(count, "sample is in both.", "samples are in both.") in shown
     assert reason in shown
 
 

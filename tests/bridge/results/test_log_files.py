@@ -132,8 +132,14 @@ class TestWriting:
     def test_the_suffix_has_to_be_known(self, tmp_path: Path, name: str) -> None:
         with pytest.raises(UsageError, match=r"found file name 'log"):
             write_log(tmp_path / name, [], finish=frame())
-        with pytest.raises(UsageError):
+        (tmp_path / name).write_bytes(b"{}")
+        with pytest.raises(UsageError, match=r"found file name 'log"):
             read_log(tmp_path / name)
+
+    def test_a_file_that_does_not_exist_is_reported_whatever_its_name(self, tmp_path: Path) -> None:
+        for name in ("log", "log.txt", "log.json"):
+            with pytest.raises(EvidenceError, match="there is no such file"):
+                read_log(tmp_path / name).frame()
 
     def test_an_exception_leaves_the_old_file_and_nothing_besides(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
@@ -184,7 +190,7 @@ class TestWriting:
         assert (tmp_path / "a.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
     def test_samples_in_the_frame_are_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(EvidenceError, match="1 samples of its own"):
+        with pytest.raises(EvidenceError, match="1 sample of its own"):
             write_log(tmp_path / "a.json", [], finish=frame(samples=[sample(1)]))
 
     def test_samples_need_evidence_to_hold_them(self, tmp_path: Path) -> None:

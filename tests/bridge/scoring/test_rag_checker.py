@@ -362,7 +362,7 @@ def test_a_judge_that_fails_is_an_error_of_the_sample() -> None:
         (
             {"c": None, "l": ["required"]},
             {"response_claims_column": "c", "response_labels_column": "l"},
-            "found 1 labels for no claims",
+            "found 1 label for no claims",
         ),
     ],
 )

@@ -83,4 +83,4 @@ def test_too_few_labels_of_scores_give_no_interval() -> None:
     interval = corrected_interval(scores, scores[:4], scores[:4] / 2)
 
     assert isinstance(interval, NoInterval)
-    assert interval.reason.startswith("4 samples with a label are too few")
+    assert interval.reason.startswith("4 samples with a label, and ")

@@ -18,6 +18,7 @@ from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.statistics.quantiles import LEVEL
+from aigo_bridge.text.plurals import plural
 
 
 def read_rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
@@ -110,7 +111,9 @@ def show_verdicts(verdicts: Sequence[Verdict]) -> None:
 
 def _reason(verdict: Verdict) -> str:
     needed = (
-        "" if verdict.samples_needed is None else f"; about {verdict.samples_needed} samples would decide"
+        ""
+        if verdict.samples_needed is None
+        else f"; about {plural(verdict.samples_needed, 'sample')} would decide"
     )
     return printable(f"{verdict.subject}: {verdict.reason}{needed}")
 

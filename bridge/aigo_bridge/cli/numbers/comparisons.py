@@ -33,6 +33,7 @@ from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.superseded import without_superseded
 from aigo_bridge.statistics.intervals import NoInterval
 from aigo_bridge.statistics.paired import Difference
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -225,7 +226,7 @@ def _show_pairing(comparison: Comparison, screen: Console) -> None:
     renumbered = (
         f", {pairing.num_renumbered} of them by their rows (other ids)" if pairing.num_renumbered else ""
     )
-    screen.print(f"{len(pairing.base)} samples are in both{renumbered}")
+    screen.print(f"{plural(len(pairing.base), 'sample is', 'samples are')} in both{renumbered}")
     for lost in pairing.lost:
         examples = ", ".join(map(str, lost.examples)) + (", …" if lost.count > len(lost.examples) else "")
         screen.print(Text(f"  {lost.count} {lost.reason}: {name_of(examples)}", style="yellow"))

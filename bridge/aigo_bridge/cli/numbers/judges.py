@@ -15,6 +15,7 @@ from aigo_bridge.comparison.judges import Agreement, JudgeQuality
 from aigo_bridge.comparison.repetitions import Repeatability
 from aigo_bridge.comparison.texts import interval_text, level_text, number_text
 from aigo_bridge.statistics.intervals import NoInterval
+from aigo_bridge.text.plurals import plural
 
 _MAX_SCORES = 12
 """Scores of a flaky sample that are shown."""
@@ -69,7 +70,9 @@ def _notes(quality: JudgeQuality) -> list[str]:
     elif isinstance(quality.estimate, NoInterval):
         notes.append(f"no interval: {quality.estimate.reason}")
     if quality.num_unscored:
-        notes.append(f"{quality.num_unscored} samples have a label and no score, and are left out")
+        notes.append(
+            f"{plural(quality.num_unscored, 'sample has', 'samples have')} a label and no score: left out"
+        )
     return notes
 
 
@@ -86,13 +89,16 @@ def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) 
     screen = console()
     for number in numbers:
         means = ", ".join(map(number_text, number.means))
-        screen.print(Text(f"\n{_name(number)}: {len(number.means)} times, means {means}", style="bold"))
+        screen.print(
+            Text(f"\n{_name(number)}: {plural(len(number.means), 'time')}, means {means}", style="bold")
+        )
         if number.components is None:
             screen.print(Text(f"  no split of its variance: {number.reason}", style="yellow"))
             continue
         _show_components(screen, number)
         screen.print(
-            f"{len(number.flaky)} of {number.num_samples} samples have not the same score every time"
+            f"{len(number.flaky)} of {plural(number.num_samples, 'sample')} have not the same"
+            " score every time"
         )
         for sample in number.flaky[:most]:
             scores = " ".join(f"{score:g}" for score in sample.scores[:_MAX_SCORES])
@@ -101,7 +107,7 @@ def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) 
         if len(number.flaky) > most:
             screen.print(Text(f"  … and {len(number.flaky) - most} more; --flaky lists more", style="dim"))
     if num_odd:
-        text = f"{num_odd} samples are left out: their ids stand for several samples"
+        text = f"{plural(num_odd, 'sample is', 'samples are')} left out: their ids stand for several samples"
         screen.print(Text(text, style="yellow"))
 
 

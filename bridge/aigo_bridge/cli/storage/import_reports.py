@@ -14,6 +14,7 @@ import typer
 
 from aigo_bridge.cli.terminal import is_verbose, note, print_json
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
@@ -64,7 +65,10 @@ def _total(reports: list[ImportReport]) -> str:
     }
     said = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
     samples, failed = sum(report.samples for report in written), sum(report.failed for report in written)
-    return f"{len(reports)} logs: {said}; {samples} samples{f', {failed} failed' if failed else ''}"
+    return (
+        f"{plural(len(reports), 'log')}: {said};"
+        f" {plural(samples, 'sample')}{f', {failed} failed' if failed else ''}"
+    )
 
 
 def result_name(out: Path, output_format: str) -> tuple[str, str] | None:

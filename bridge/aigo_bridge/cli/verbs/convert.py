@@ -19,6 +19,7 @@ from aigo_bridge.cli.options import (
     RootOption,
 )
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.interchange.conversions import ConvertedTask
@@ -158,7 +159,7 @@ def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool,
     show_issues(records.issues)
     for gap in records.converted.gaps:
         typer.echo(f"gap: {gap}", err=True)
-    typer.echo(f"{len(records.converted.rows)} tasks  {name_of(short_path(path))}")
+    typer.echo(f"{plural(len(records.converted.rows), 'task')}  {name_of(short_path(path))}")
     return not records.num_invalid
 
 
@@ -195,7 +196,7 @@ def _to_records(
         return False
     out.parent.mkdir(parents=True, exist_ok=True)
     write_records(recovered.tasks, out)
-    typer.echo(f"{len(recovered.tasks)} tasks  {name_of(short_path(out))}")
+    typer.echo(f"{plural(len(recovered.tasks), 'task')}  {name_of(short_path(out))}")
     return True
 
 
@@ -254,7 +255,7 @@ def _write_foreign(foreign: _Foreign, out: Path, *, force: bool) -> bool:
         )
     path = write_tasks(tasks, out, foreign.project)
     show_issues([issue for task in tasks for issue in task.issues])
-    typer.echo(f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}  {name_of(short_path(path))}")
+    typer.echo(f"{plural(len(tasks), 'task')}  {name_of(short_path(path))}")
     for task in tasks:
         if task.dataset is None:
             rows = task.task["definition"]["dataset"]["key"]
@@ -296,5 +297,5 @@ def _benchmark(
     for gap in converted.gaps:
         hint = f" ({gap.hint})" if gap.hint else ""
         typer.echo(f"gap: {gap.part}: {gap.reason} [{gap.fidelity.value}]{hint}", err=True)
-    typer.echo(f"{len(converted.rows)} samples  {name_of(short_path(path))}")
+    typer.echo(f"{plural(len(converted.rows), 'sample')}  {name_of(short_path(path))}")
     return True

@@ -21,6 +21,7 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     RootOption,
 )
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.evaluation.explain import Message, SamplePreview
@@ -202,8 +203,8 @@ def _print(plan: TaskPlan, shown: list[SamplePreview]) -> None:
 
     _row(f"{plan.task.display_name} ({plan.task.key}): evaluates a {plan.entity}")
     if plan.dataset is not None:
-        trials = f", {plan.num_trials} trials each" if plan.num_trials > 1 else ""
-        _row(f"data set: {plan.dataset.key}, {len(plan.samples)} samples{trials}")
+        trials = f", {plural(plan.num_trials, 'trial')} each" if plan.num_trials > 1 else ""
+        _row(f"data set: {plan.dataset.key}, {plural(len(plan.samples), 'sample')}{trials}")
     note = sample_note(plan)
     if note is not None:
         _say(note)

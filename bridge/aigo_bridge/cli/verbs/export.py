@@ -19,6 +19,7 @@ from aigo_bridge.cli.options import (
     RootOption,
 )
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Exported
@@ -206,8 +207,8 @@ def _print(plan: TaskPlan, exported: Exported) -> None:
     from aigo_bridge.cli.terminal import name_of, printable, short_path
 
     folder = name_of(short_path(exported.folder))
-    rows = f", {len(plan.samples)} samples" if plan.dataset is not None else ""
-    typer.echo(f"{name_of(plan.task.key)}: {len(exported.files)} files in {folder}{rows}")
+    rows = f", {plural(len(plan.samples), 'sample')}" if plan.dataset is not None else ""
+    typer.echo(f"{name_of(plan.task.key)}: {plural(len(exported.files), 'file')} in {folder}{rows}")
     for note in exported.notes:
         typer.echo(f"note: {printable(note)}")
     typer.echo(f"run it in {folder}:")

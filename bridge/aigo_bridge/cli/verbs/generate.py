@@ -18,6 +18,7 @@ from aigo_bridge.cli.options import (
     choose_confinement,
 )
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
@@ -82,4 +83,4 @@ def generate(
         with open_for_replacing(out) as file:
             for row in rows.rows:
                 file.write(json.dumps(row.data, ensure_ascii=False, default=str).encode() + b"\n")
-    typer.echo(f"{len(rows.rows)} rows in {short_path(out)}")
+    typer.echo(f"{plural(len(rows.rows), 'row')} in {short_path(out)}")

@@ -27,10 +27,7 @@ _NARROW = 120
 @app.command("list")
 def list_tasks(
     engine: str | None = typer.Argument(
-        None,
-        metavar="[ENGINE|ENGINE:NAME]",
-        help="List the benchmarks installed for this engine, e.g. inspect, or the benchmarks of a name or "
-        "file, e.g. lighteval:tasks.py.",
+        None, metavar="[ENGINE]", help="List the benchmarks installed for this engine, e.g. inspect."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print a machine-readable list."),
 ) -> None:
@@ -102,10 +99,9 @@ def _rows(sample: SampleData | None) -> str:
 def _list_benchmarks(engine: str, *, as_json: bool) -> None:
     """The benchmarks that are installed for an engine."""
     from aigo_bridge.cli.terminal import name_of, printable
-    from aigo_bridge.engine.registry import load_benchmarks, split_name
+    from aigo_bridge.engine.registry import load_benchmarks
 
-    engine, name = split_name(engine) or (engine, None)
-    listing = load_benchmarks(engine).listing(name)
+    listing = load_benchmarks(engine).listing()
     for problem in listing.problems:
         typer.echo(f"warning: {printable(problem)}", err=True)
     if not listing.benchmarks:

@@ -21,6 +21,7 @@ from aigo_bridge.cli.options import (
     SnippetsOption,
 )
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.cassettes.playing import Cassette
@@ -209,7 +210,8 @@ def _print(certificate: Certificate) -> None:
     for task in certificate.tasks:
         total = task.parity.num_samples
         typer.echo(
-            f"{name_of(task.task)}: the same messages in {task.num_same_messages} of {total} samples,"
+            f"{name_of(task.task)}: the same messages in {task.num_same_messages} of"
+            f" {plural(total, 'sample')},"
             f" the same scores in {task.num_same_scores}"
         )
         for cause, count in task.causes.items():
@@ -220,4 +222,4 @@ def _print(certificate: Certificate) -> None:
     for engine, player in certificate.engines.items():
         missing = f", {player.num_missing} are not in it" if player.num_missing else ""
         unasked = f", {player.num_unasked} of its calls were not made" if player.num_unasked else ""
-        typer.echo(f"{engine:12} answered {player.num_given} calls{missing}{unasked}")
+        typer.echo(f"{engine:12} answered {plural(player.num_given, 'call')}{missing}{unasked}")

@@ -11,6 +11,7 @@ from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.cli.terminal import name_of, print_json
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.statistics.intervals import NoInterval
@@ -133,7 +134,7 @@ def _from_results(results: list[Path]) -> _Spreads:
 
     if len(results) > 2:
         raise UsageError(
-            f"found {len(results)} results, expected one, or two of the same task",
+            f"found {plural(len(results), 'result')}, expected one, or two of the same task",
             code=Code.INCOMPARABLE_RESULTS,
         )
     read = [read_result(path) for path in results]

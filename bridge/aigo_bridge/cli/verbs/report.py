@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.options import VERB
+from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
@@ -47,7 +48,7 @@ def report(
     if written.pages > 1:
         typer.echo(
             f"note: a page would be larger than {max_size} MB (--max-size); the report is a folder of"
-            f" {written.pages} pages",
+            f" {plural(written.pages, 'page')}",
             err=True,
         )
     show_report(written)

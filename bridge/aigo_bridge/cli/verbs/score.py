@@ -23,6 +23,7 @@ from aigo_bridge.cli.options import (
 )
 from aigo_bridge.cli.terminal import print_json
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Engine
@@ -191,7 +192,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
     code = importer.import_logs([location], folder, ImportOptions(redact=False), reports.append)
     if len(reports) != 1:
         raise UsageError(
-            f"{location!r} names {len(reports)} logs, expected one; name them one by one",
+            f"{location!r} names {plural(len(reports), 'log')}, expected one; name them one by one",
             code=Code.OPTIONS_APART,
         )
     report = reports[0]

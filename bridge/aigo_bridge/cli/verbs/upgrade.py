@@ -9,6 +9,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
@@ -38,7 +39,7 @@ def upgrade(
         with reported():
             if not write:
                 raise UsageError(
-                    f"found {len(files)} files, expected one, or --write", code=Code.OPTIONS_APART
+                    f"found {plural(len(files), 'file')}, expected one, or --write", code=Code.OPTIONS_APART
                 )
         for path in files:
             upgrade([path], write=True, root=root)

@@ -11,6 +11,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB, AllowFileOption, EnvOption
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
@@ -112,10 +113,10 @@ def validate(
         wrong = sum(not report.is_valid(strict=strict) for report in reports)
         kinds = ", ".join(sorted({report.kind for report in reports}))
         if wrong:
-            typer.echo(f"{wrong} of {len(reports)} file(s) are not valid")
+            typer.echo(f"{wrong} of {plural(len(reports), 'file')} {'is' if wrong == 1 else 'are'} not valid")
         elif len(reports) == 1:
             typer.echo(f"{name_of(short_path(reports[0].file))}: a valid {reports[0].kind}")
         else:
-            typer.echo(f"{len(reports)} files are valid ({kinds or NONE_FOUND})")
+            typer.echo(f"{plural(len(reports), 'file is', 'files are')} valid ({kinds or NONE_FOUND})")
     if not valid:
         raise typer.Exit(ExitCode.FAILED)

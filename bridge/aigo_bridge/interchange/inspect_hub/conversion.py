@@ -13,6 +13,7 @@ from aigo_bridge.interchange.inspect_hub.entries import checked_entry
 from aigo_bridge.interchange.inspect_hub.prompts import conversation_of
 from aigo_bridge.interchange.inspect_hub.scorers import scorers_of
 from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -134,7 +135,7 @@ def _trials(parts: Parts, entry: Json, path: tuple[str | int, ...]) -> Json | No
     epochs, reducer = entry["epochs"], entry["epoch_reducer"]
     least = (reducer or "").rpartition("_at_")[2] or (reducer or "").rpartition("at_least_")[2]
     if least.isdigit() and int(least) > epochs:
-        message = f"{reducer!r} of {epochs} {'epoch' if epochs == 1 else 'epochs'}, which Inspect refuses"
+        message = f"{reducer!r} of {plural(epochs, 'epoch')}, which Inspect refuses"
         parts.refuse((*path, "epoch_reducer"), message)
         return None
     if epochs == 1:

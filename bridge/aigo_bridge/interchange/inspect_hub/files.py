@@ -17,6 +17,7 @@ from aigo_bridge.interchange.conversions import ConvertedTask, all_of
 from aigo_bridge.interchange.definitions import MOST_BYTES, Definition, Dialect, read_yaml
 from aigo_bridge.interchange.inspect_hub import HUB
 from aigo_bridge.interchange.inspect_hub.conversion import Rows, convert
+from aigo_bridge.text.plurals import plural
 
 PREFIX = f"{HUB}:"
 """In front of a path that is to be converted."""
@@ -64,7 +65,7 @@ def converted_tasks(
     if issues := list(_wrong_ids(definition, entries)):
         raise SpecError(issues)
     if key is not None and len(entries) > 1:
-        raise UsageError(f"--key: there are {len(entries)} tasks", code=Code.OPTIONS_APART)
+        raise UsageError(f"--key: there are {plural(len(entries), 'task')}", code=Code.OPTIONS_APART)
     hub = _hub(path, repository)
     return all_of(
         convert(definition, number, _rows(path.parent, entry, hub), key=key, allow=allow)

@@ -80,7 +80,7 @@ class Header:
 
     @property
     def is_old(self) -> bool:
-        """Whether a release before 0.4 wrote the file, without task configurations and samples."""
+        """Whether a release before 0.4 wrote the file, which has no task configurations and no samples."""
         return "results" in self.content and "configs" not in self.content
 
     @property

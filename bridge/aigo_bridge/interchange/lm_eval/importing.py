@@ -34,6 +34,7 @@ from aigo_bridge.provenance.imports import keep_provenance
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
+from aigo_bridge.text.plurals import plural
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """What code that reads well-formed samples raises at others."""
@@ -236,5 +237,5 @@ def _contradictions(header: Header, task: str, file: SamplesFile, mapper: Sample
     count = counts.get("effective") if isinstance(counts, dict) else None
     # Of runs with --samples releases tell the number of all documents.
     if isinstance(count, int) and count != mapper.totals.samples and not is_proved:
-        yield f"the results are of {count} documents, the samples have {mapper.totals.samples}"
+        yield f"the results are of {plural(count, 'document')}, the samples have {mapper.totals.samples}"
     yield from mapper.scores.disagreements(header.metrics(task), header.aggregations(task))

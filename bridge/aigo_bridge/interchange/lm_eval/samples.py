@@ -20,6 +20,7 @@ from aigo_bridge.interchange.lm_eval.requests import (
 )
 from aigo_bridge.interchange.lm_eval.rows import Document
 from aigo_bridge.text.json_text import finite_number, json_text, key_of, without_non_finite
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 _KNOWN = frozenset(
@@ -311,7 +312,7 @@ class Scores:
                 continue
             if math.isfinite(number) and not math.isclose(stored, number, rel_tol=1e-6, abs_tol=1e-9):
                 yield (
-                    f"metric {metric.name!r} is {stored:.6g}, its {len(values)} documents come to"
+                    f"metric {metric.name!r} is {stored:.6g}, its {plural(len(values), 'document')} come to"
                     f" {number:.6g}: results and samples are not of the same run"
                 )
 

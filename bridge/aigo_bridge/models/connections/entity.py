@@ -35,6 +35,7 @@ from aigo_bridge.redaction.secrets import KNOWN, is_credential
 from aigo_bridge.spec import AdapterSpec, AssessmentPlanSpec, ModelSpec, ProviderModel, RunSpec
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.spec.models import AdapterRef, CustomConnection, CustomInference, ProviderConnection
+from aigo_bridge.text.plurals import plural
 
 ADAPTER_PATH = ("config", "adapter")
 
@@ -358,7 +359,7 @@ def _of_runs(
         (key,) = keys
     if key is None:
         raise UsageError(
-            f"{written!r} holds {len(keys)} models: name one as {written}#KEY (keys: {listed})",
+            f"{written!r} holds {plural(len(keys), 'model')}: name one as {written}#KEY (keys: {listed})",
             code=Code.UNKNOWN_MODEL_ENTITY,
         )
     matches = [(run, number) for model_key, run, number in models if model_key in (key, provider_key(key))]

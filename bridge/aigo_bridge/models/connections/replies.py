@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from aigo_bridge.dtypes import TraceItem
 from aigo_bridge.models.connections.calls import CallError
 from aigo_bridge.spec.base import MLTask
+from aigo_bridge.text.plurals import plural
 
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
@@ -288,7 +289,7 @@ def _embeddings(value: Any, count: int | None) -> Reply:
         if len(vector) != len(vectors[0]):
             raise _invalid(f"embeddings[{index}]: has {len(vector)} numbers, the first one {len(vectors[0])}")
     if count is not None and len(vectors) != count:
-        raise _invalid(f"{len(vectors)} vectors for {count} texts")
+        raise _invalid(f"{len(vectors)} vectors for {plural(count, 'text')}")
     vectors = [[float(number) for number in vector] for vector in vectors]
     raw: dict[str, Any] = {"embeddings": vectors}
     usage = value.get("usage") if isinstance(value, dict) else None

@@ -13,7 +13,7 @@ def test_control_characters_become_visible() -> None:
 
 def test_the_report_counts_what_was_dropped(logs: dict[str, Path], tmp_path: Path) -> None:
     lines = import_file(logs["noisy"], tmp_path / "x", ImportOptions(max_loss=0)).lines
-    assert any("1 samples in 1 trials" in line for line in lines)
+    assert any("1 sample in 1 trial" in line for line in lines)
     assert any(line.startswith("  dropped: ") and "event store" in line for line in lines)
     assert "are allowed" in lines[-1]
 

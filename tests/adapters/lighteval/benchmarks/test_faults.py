@@ -457,7 +457,7 @@ def test_metric_without_value_leaves_the_other_scores_of_the_document(
         "length": (3.5, 2),
         "em": (pytest.approx(2 / 3), 3),
     }
-    assert outcome.doubts == ("scorer length: 1 samples were not scored, and are in none of its metrics",)
+    assert outcome.doubts == ("scorer length: 1 sample was not scored, and left out of its metrics",)
     assert not outcome.passed(0)
     assert outcome.passed(1)
     assert aigo("import", outcome.native_log, "--out", tmp_path / "back").code == 0

@@ -644,7 +644,7 @@ def test_a_local_model_runs_without_a_network(
     assert done.returncode == 0, done.stderr
     assert "CONNECTED" not in done.stdout
     assert "LOOKED UP" not in done.stdout
-    assert "1 of 1 samples scored" in done.stdout
+    assert "1 of 1 sample scored" in done.stdout
     assert "warning" not in done.stderr.lower()
     assert not list((tmp_path / "home").rglob("lighteval")) if (tmp_path / "home").exists() else True
 

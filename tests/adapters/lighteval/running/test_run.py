@@ -352,7 +352,7 @@ def test_nothing_goes_over_the_network(make_plan: MakePlan, script: Script, tmp_
     assert done.returncode == 0, done.stderr
     assert "CONNECTED" not in done.stdout
     assert "LOOKED UP" not in done.stdout
-    assert "1 of 1 samples scored" in done.stdout
+    assert "1 of 1 sample scored" in done.stdout
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_is_finished_later(

@@ -27,7 +27,7 @@ def test_a_mistake_in_a_task_is_told_once_though_the_run_file_has_it_too(
 
     assert done.code == 1
     assert done.out.count(message) == 1
-    assert done.out.endswith("1 error\n2 of 2 file(s) are not valid\n")
+    assert done.out.endswith("1 error\n2 of 2 files are not valid\n")
     annotations = aigo("validate", ".", "--format", "github").out
     assert annotations.count("::error file=tasks/capitals/task.yaml") == 1
     assert [len(report["issues"]) for report in aigo("validate", ".", "--format", "json").json] == [1, 1]

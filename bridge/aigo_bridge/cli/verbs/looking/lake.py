@@ -8,6 +8,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.lake.manifest import State
@@ -124,9 +125,15 @@ def _compact(location: str, _: str | None, as_json: bool) -> int:
     if as_json:
         print_json(asdict(done))
         return 0
-    typer.echo(f"{location}: {done.results:,} results, {done.before:,} files -> {done.after:,}")
+    typer.echo(
+        f"{location}: {plural(done.results, 'result', form=',')},"
+        f" {plural(done.before, 'file', form=',')} -> {done.after:,}"
+    )
     if done.superseded or done.removed:
-        typer.echo(f"  removed: {done.superseded:,} replaced results, {done.removed:,} files of no result")
+        typer.echo(
+            f"  removed: {done.superseded:,} replaced results,"
+            f" {plural(done.removed, 'file', form=',')} of no result"
+        )
     return 0
 
 
@@ -142,7 +149,7 @@ def _verify(location: str, _: str | None, as_json: bool) -> int:
     else:
         for problem in problems:
             typer.echo(printable(problem))
-        typer.echo(f"{location}: {f'{len(problems)} problems' if problems else 'whole'}")
+        typer.echo(f"{location}: {plural(len(problems), 'problem') if problems else 'whole'}")
     return ExitCode.FAILED if problems else ExitCode.DONE
 
 

@@ -14,6 +14,7 @@ from aigo_bridge.interchange.lm_eval.tasks.prompts import UntranslatableError, l
 from aigo_bridge.interchange.lm_eval.tasks.scorers import Parts, answer_scorers, choice_scorers
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -145,7 +146,7 @@ def _refuse_functions(parts: Parts) -> None:
     elif repeats > 1:
         parts.tell(
             ("repeats",),
-            f"each sample is asked once, not {repeats} times; only first answers are scored",
+            f"each sample is asked once, not {plural(repeats, 'time')}; only first answers are scored",
         )
 
 

@@ -13,6 +13,7 @@ from aigo_bridge.interchange.conversions import ConvertedTask, all_of
 from aigo_bridge.interchange.definitions import Definition
 from aigo_bridge.interchange.lm_eval.tasks.conversion import convert, name_of
 from aigo_bridge.interchange.lm_eval.tasks.definition import read_definition
+from aigo_bridge.text.plurals import plural
 
 PREFIX = "lm-eval:"
 """In front of a path that is to be converted."""
@@ -43,7 +44,7 @@ def converted_tasks(
     if not definitions:
         raise UsageError(f"{str(path)!r} has no task of lm-evaluation-harness", code=Code.NOTHING_THERE)
     if key is not None and len(definitions) > 1:
-        raise UsageError(f"--key: there are {len(definitions)} tasks", code=Code.OPTIONS_APART)
+        raise UsageError(f"--key: there are {plural(len(definitions), 'task')}", code=Code.OPTIONS_APART)
     return all_of(convert(definition, key=key, allow=allow) for definition in definitions)
 
 

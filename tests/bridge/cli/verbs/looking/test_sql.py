@@ -50,7 +50,7 @@ def test_rows_go_to_a_file(aigo: Run, quiz: Path, tmp_path: Path, suffix: str) -
 
     done = aigo("sql", query, quiz, "-o", f"t{suffix}")
 
-    assert (done.code, done.out, done.err) == (0, f"t{suffix}: 1 rows\n", "")
+    assert (done.code, done.out, done.err) == (0, f"t{suffix}: 1 row\n", "")
     if suffix == ".csv":
         assert (tmp_path / "t.csv").read_text().splitlines()[1] == '\'=1,6,"[1, 2]",1.50'
     if suffix == ".jsonl":

@@ -25,7 +25,7 @@ def test_trials_unless_another_table_is_named(aigo: Run, quiz: Path, tmp_path: P
     assert (done.code, done.out, done.err) == (0, "t.csv: 3 rows\n", "")
     with (tmp_path / "t.csv").open() as file:
         assert [row["answer"] for row in csv.DictReader(file)] == ["a", "a", "a"]
-    assert aigo("table", quiz, "--table", "metrics", "-o", "m.jsonl").out == "m.jsonl: 1 rows\n"
+    assert aigo("table", quiz, "--table", "metrics", "-o", "m.jsonl").out == "m.jsonl: 1 row\n"
     assert json.loads((tmp_path / "m.jsonl").read_text())["scored"] == 3
 
 
