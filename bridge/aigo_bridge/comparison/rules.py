@@ -68,6 +68,8 @@ class Rule:
     """For `no regression` the margin, positive."""
     level: float | None
     """Confidence with which it has to hold; `None`: the number itself is compared."""
+    is_whole: bool = False
+    """Whether the limit is written as a whole number; for samples and trials it is then a count."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ def parse_rule(text: str) -> Rule:
     match = _THRESHOLD.fullmatch(content)
     if match is None:
         raise UsageError(f"cannot read the rule {text!r}; expected one like {FORMS}", code=Code.WRONG_RULE)
-    return Rule(text, match["name"], match["operator"], _number(match), _level(match, text))
+    is_whole = match["number"].isdecimal() and not match["percent"]
+    return Rule(text, match["name"], match["operator"], _number(match), _level(match, text), is_whole)
 
 
 def _number(match: re.Match[str]) -> float:
@@ -206,16 +209,17 @@ def _named(rule: Rule, numbers: Sequence[Number]) -> list[Number]:
 
 
 def _of_counts(rule: Rule, name: str, columns: Columns) -> Verdict:
-    """Check a proportion of all samples, or of all trials."""
+    """Check a number or a proportion of all samples, or of all trials if samples have several."""
     counts, subject = columns.counts, str(rule.name)
     state, _, unit = name.rpartition("_")
-    over_trials = unit == "trials"
+    over_trials = unit == "trials" and counts.has_trials
     total = counts.trials if over_trials else counts.samples
     if not total:
         return Verdict(rule, subject, Decision.UNDECIDED, "the result has no samples")
     count: int = getattr(counts, f"{state}_trials" if over_trials else state)
-    units = unit if over_trials and counts.has_trials else "samples"
-    shown = f"{count} of {total} {units} ({100 * count / total:.4g} %)"
+    shown = f"{count} of {total} {'trials' if over_trials else 'samples'} ({100 * count / total:.4g} %)"
+    if rule.is_whole:
+        rule = replace(rule, limit=rule.limit / total)
     if rule.level is None:
         decision = Decision.HELD if _holds(rule, count / total) else Decision.NOT_HELD
         return Verdict(rule, subject, decision, shown)
@@ -228,7 +232,7 @@ def _interval_of_count(
     count: int, total: int, level: float, columns: Columns, *, over_trials: bool, state: str
 ) -> Estimate:
     """Return the interval of a proportion; trials of one sample are a group."""
-    if not over_trials or not columns.counts.has_trials:
+    if not over_trials:
         return wilson(count, total, level)
     number = {"failed": columns.failed_trials, "unfinished": columns.unfinished_trials}.get(state)
     if number is None or len(columns) == 0:

@@ -49,6 +49,28 @@ def test_rules_of_one_result(aigo: Run, tmp_path: Path, rule: str, code: int, de
     assert verdict["decision"] == decision
 
 
+@pytest.mark.parametrize(
+    ("rule", "decision"),
+    [
+        ("failed <= 3", "held"),
+        ("failed <= 2", "not held"),
+        ("failed_samples < 3", "not held"),
+        ("failed <= 1.5%", "held"),
+        ("failed <= 0.01", "not held"),
+        ("scored >= 197", "held"),
+        ("failed <= 1", "not held"),
+    ],
+)
+def test_a_whole_number_limits_the_count_of_samples_and_all_else_their_proportion(
+    aigo: Run, tmp_path: Path, rule: str, decision: str
+) -> None:
+    file = result(tmp_path / "a.tasklog.json", 180, failed=3)
+
+    (verdict,) = aigo("check", file, "--rule", rule, "--json").json["verdicts"]
+
+    assert verdict["decision"] == decision
+
+
 def test_what_cannot_be_decided_says_how_many_samples_would_do(aigo: Run, tmp_path: Path) -> None:
     """0.9 of 200 has an interval about 0.083 wide; with 100 times the samples it would be a tenth of that, and 0.0083 / 2 below 0.9."""
     file = result(tmp_path / "a.tasklog.json", 180)
