@@ -123,7 +123,7 @@ def failed_samples(folder: Path, aigo: Run) -> Path:
 
 def failed_trials(folder: Path, aigo: Run) -> Path:
     """Two answers of three fail for Norway, one for Peru; all of Australia; none of Japan."""
-    rules = [
+    rules: list[dict[str, Any]] = [
         {"match": {"contains": "Norway"}, "times": 1, "reply": "Oslo"},
         {"match": {"contains": "Peru"}, "times": 2, "reply": "Rome"},
         {"match": {"contains": "Japan"}, "reply": "Tokyo"},
