@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import typer
 
 from aigo_bridge.cli.terminal import printable, short_path
@@ -11,7 +14,19 @@ _MARKS = {"proved": "proved", "failed": "FAILED", "cannot be checked": "cannot b
 _SHOWN = 20
 
 
-def show_verification(verification: Verification) -> None:
+def show_verifications(verifications: Sequence[Verification]) -> None:
+    """Print each result, and of several the number of each verdict."""
+    for number, verification in enumerate(verifications):
+        if number:
+            typer.echo("")
+        _show_verification(verification)
+    if len(verifications) > 1:
+        counts = Counter(verification.verdict for verification in verifications)
+        shown = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        typer.echo(f"\n{len(verifications)} results: {shown}")
+
+
+def _show_verification(verification: Verification) -> None:
     """Print the verdict on a result, then its levels one by one."""
     typer.echo(printable(verification.summary))
     typer.echo(printable(str(short_path(verification.result))))

@@ -28,6 +28,20 @@ def note_missing(results: Results) -> None:
         typer.echo(f"note: the evaluation has no result of {name!r}", err=True)
 
 
+def result_paths(locations: Sequence[str]) -> list[Path]:
+    """Return the files of results: named ones, or those of folders, patterns and summaries of evaluations.
+
+    Raises:
+        UsageError: one of them does not exist.
+        EvidenceError: a summary cannot be read.
+    """
+    from aigo_bridge.tables.results import results_at
+
+    results = results_at(locations)
+    note_missing(results)
+    return list(results.paths)
+
+
 def print_written(out: Path, written: Written) -> None:
     """Say what was written, and what did not fit."""
     if written.cut:

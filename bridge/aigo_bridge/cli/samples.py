@@ -8,8 +8,9 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -150,6 +151,22 @@ def _is_graded(reader: LogReader) -> bool:
         return is_graded(reader.frame().specification.config)
     except EvidenceError:
         return False
+
+
+def with_sample(paths: Sequence[Path], sample: str) -> list[Path]:
+    """Return the results that have a sample.
+
+    Raises:
+        UsageError: none of them has.
+    """
+    having = [
+        path
+        for path in paths
+        if any(str(part.value.get("sample_id")) == sample for part in _samples(LogReader(path)))
+    ]
+    if not having:
+        raise UsageError(f"--sample: no result has a sample {sample!r}", code=Code.UNKNOWN_CHOICE)
+    return having
 
 
 def _samples(reader: LogReader) -> Iterator[SamplePart]:

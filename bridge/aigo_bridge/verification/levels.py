@@ -215,3 +215,10 @@ class Verification:
             **({"facts": dict(self.facts)} if self.facts else {}),
             "levels": [item.to_json() for item in self.levels],
         }
+
+
+def worst_exit_code(verifications: Sequence[Verification]) -> ExitCode:
+    """Return the exit code of several results: a failure comes before what could not be checked."""
+    codes = {verification.exit_code for verification in verifications}
+    order = (ExitCode.FAILED, ExitCode.PARTIAL, ExitCode.DONE)
+    return next((code for code in order if code in codes), ExitCode.DONE)

@@ -167,7 +167,7 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
     if _stays(places, parameter.name, role):
         _check_package(address)
         return word
-    if address.is_pattern and role not in ("results", "any"):
+    if address.is_pattern and role not in ("results", "proved results", "any"):
         raise UsageError(f"{shown}found the pattern {text!r}, expected one address", code=Code.WRONG_ADDRESS)
     _check_package(address)
     taken = _of_far_lake(places, address) if role == "results" else None
@@ -285,7 +285,10 @@ def _take(places: Places, params: Mapping[str, Any]) -> None:
                     _forget_if_empty(mirror.path(address))
             case "results":
                 _take_results(mirror, address)
-            case "result" | "beside":
+            case "proved results" if address.is_pattern or not mirror.take_file(address):
+                mirror.take_folder(address, depth=None if address.is_pattern else 1)
+                _forget_if_empty(mirror.path(address))
+            case "proved results" | "result" | "beside":
                 _take_result(mirror, address)
                 if role == "beside":
                     mirror.open_target(mirror.path(address).parent)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 Role = Literal[
-    "file", "task", "root", "folder", "results", "result", "any", "out file", "out folder", "beside", "lake"
-]
+    "file", "task", "root", "folder", "results", "proved results", "result", "any", "out file", "out folder",
+    "beside", "lake",
+]  # fmt: skip
 """What an address stands for: one object; a task, with the folder that it lies in; the folder of all that a
-task reaches; a folder with all that is in it; results, a folder of them or a pattern; one result and what
-stands beside it; a file, folder or pattern; a file or folder that is
+task reaches; a folder with all that is in it; results, a folder of them or a pattern; the same with the files
+next to them; one result with the files next to it; a file, folder or pattern; a file or folder that is
 written; a result beside which something is written; a lake, which is read and written where it
 lies."""
 
@@ -54,13 +55,13 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
         "record": "out file",
     },
     "report": {"results": "results", "out": "out file"},
-    "show": {"result": "results"},
+    "show": {"results": "results"},
     "table": {"locations": "results", "out": "out file"},
     "plot": {"locations": "results", "out": "out file"},
     "sql": {"locations": "results", "out": "out file"},
     "verify": {
         **_TASK,
-        "result": "result",
+        "results": "proved results",
         "log": "any",
         "provenance": "file",
         "attestation": "file",

@@ -46,9 +46,7 @@ def score(
     ],
     logs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="LOG…", help="Result logs (.tasklog.json, also .gz and .zst), or logs of the engine."
-        ),
+        typer.Argument(metavar="LOG…", help="Result logs, folders of them, patterns, or logs of the engine."),
     ],
     model_map: Annotated[
         list[str] | None,
@@ -100,7 +98,7 @@ def score(
     from aigo_bridge.cli.progress import progress
     from aigo_bridge.engine.protocol import RunSettings
     from aigo_bridge.engine.registry import load_engine
-    from aigo_bridge.errors import EngineError, EvidenceError, UsageError
+    from aigo_bridge.errors import EngineError, EvidenceError
     from aigo_bridge.evaluation.models import ModelChoice
     from aigo_bridge.evaluation.task import lone_job, plan, scored_again
     from aigo_bridge.evaluation.task import run as run_job
@@ -112,17 +110,11 @@ def score(
         tolerated(fail_on_error, 0)
         chosen = load_engine(engine)
         origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
-        stored = [_stored_log(log, chosen, out / "stored") for log in logs]
-        names = [path.name for path in stored]
-        if len(set(names)) < len(names):
-            raise UsageError(
-                "two of the logs have the same name; score them into folders of their own (--out)",
-                code=Code.OPTIONS_APART,
-            )
+        stored = [path for log in logs for path in _stored_logs(log, chosen, out / "stored")]
+        folders = _folders(stored, out)
     outcomes = []
     passed = True
-    for path in stored:
-        folder = out if len(stored) == 1 else out / path.name.split(".")[0]
+    for path, folder in zip(stored, folders, strict=True):
         with reported():
             task_plan = plan(scored_again(origin, path))
             show_issues(task_plan.warnings)
@@ -156,6 +148,49 @@ def score(
     statuses = {outcome.status for outcome in outcomes}
     if code := of_runs(statuses, passed=passed, stopped=exit_code()):
         raise typer.Exit(code)
+
+
+def _folders(stored: Sequence[Path], out: Path) -> list[Path]:
+    """The folder for each result: of several one below `out`, named after the log, and its folder if need be.
+
+    Raises:
+        UsageError: two logs would have one folder.
+    """
+    from aigo_bridge.errors import UsageError
+
+    if len(stored) == 1:
+        return [out]
+    names = [path.name.split(".")[0] for path in stored]
+    folders = [
+        out / (name if names.count(name) == 1 else f"{path.resolve().parent.name}-{name}")
+        for name, path in zip(names, stored, strict=True)
+    ]
+    if len(set(folders)) < len(folders):
+        raise UsageError(
+            "two of the logs have the same name; score them into different folders (--out)",
+            code=Code.OPTIONS_APART,
+        )
+    return folders
+
+
+def _stored_logs(location: str, engine: Engine, folder: Path) -> list[Path]:
+    """The result logs at a location: those of a folder or a pattern, or of an engine's log."""
+    from aigo_bridge.cli.looking import result_paths
+    from aigo_bridge.importing.file_kinds import expanded
+    from aigo_bridge.report.sources import EVALUATION, is_result
+
+    if "://" in location:
+        return [_stored_log(location, engine, folder)]
+    paths = [Path(path) for path in expanded(location)]
+    logs: list[Path] = []
+    for path in paths:
+        names = {inner.name for inner in path.iterdir()} if path.is_dir() else {path.name}
+        has_results = path.is_dir() and any(is_result(name) for name in names)
+        if EVALUATION in names or has_results:
+            logs += result_paths([str(path)])
+        else:
+            logs.append(_stored_log(str(path), engine, folder))
+    return logs
 
 
 def _stored_log(location: str, engine: Engine, folder: Path) -> Path:

@@ -14,7 +14,9 @@ from aigo_bridge.codes import Code
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aigo_bridge.cli.samples import Selection
     from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.results import LogReader
 
 app = typer.Typer(**VERB)
@@ -22,8 +24,11 @@ app = typer.Typer(**VERB)
 
 @app.command("show")
 def show(
-    result: Annotated[
-        Path, typer.Argument(metavar="RESULT", help="A result log (.tasklog.json, also .gz and .zst).")
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RESULT…", help="Result logs, folders of them, patterns, or one sample of `attest`."
+        ),
     ],
     sample: Annotated[
         str | None, typer.Option("--sample", metavar="ID", help="The sample of this id.")
@@ -56,19 +61,16 @@ def show(
     ] = 10,
     full: Annotated[bool, typer.Option("--full", help="Texts in full length.")] = False,
 ) -> None:
-    """Show samples of a result: the conversation, scores, errors.
+    """Show samples of results: the conversation, scores, errors.
 
+    -n and --worst count the samples of each result; with --sample, results without it are left out.
     Exit code: 0 done, 2 wrong use or no result, 3 the result could be read in part.
     """
-    from rich.console import Console
-
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.failing import show as show_error
-    from aigo_bridge.cli.samples import LENGTH, Selection, show_sample
-    from aigo_bridge.cli.terminal import note, short_path
-    from aigo_bridge.errors import EvidenceError, UsageError
+    from aigo_bridge.cli.looking import result_paths
+    from aigo_bridge.cli.samples import LENGTH, Selection, with_sample
+    from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.results import LogReader
 
     with reported():
         if sample is not None and (failed or worst is not None or stop_reason is not None):
@@ -80,31 +82,53 @@ def show(
             raise UsageError(
                 "--score says which samples are worst, expected --worst N beside it", code=Code.OPTIONS_APART
             )
-        if not result.is_file():
-            raise UsageError(f"there is no result log {short_path(result)!r}", code=Code.NOTHING_THERE)
-        if _show_disclosure(result):
-            return
-        reader = LogReader(result)
-        screen = Console(highlight=False, markup=False, emoji=False)
         chosen = Selection(sample, failed=failed, stop_reason=stop_reason, worst=worst, score=score)
-        parts = chosen.samples(reader)
         limit = None if number == 0 or sample is not None else max(number, worst or 0)
-        shown, more = 0, False
-        try:
-            damage, num_scorers = _show_head(screen, reader)
-            for part in islice(parts, limit):
-                show_sample(screen, part, num_scorers, length=None if full else LENGTH)
-                shown += 1
-            more = limit is not None and next(parts, None) is not None
-        except EvidenceError as error:
-            damage = error
+        paths = result_paths(results)
+        if sample is not None and len(paths) > 1:
+            paths = with_sample(paths, sample)
+        codes = [_show_result(path, chosen, limit, length=None if full else LENGTH) for path in paths]
+    if any(codes):
+        raise typer.Exit(max(codes, key=(ExitCode.DONE, ExitCode.PARTIAL, ExitCode.WRONG_USE).index))
+
+
+def _show_result(path: Path, chosen: Selection, limit: int | None, *, length: int | None) -> ExitCode:
+    """Show the chosen samples of one result.
+
+    Raises:
+        UsageError, EvidenceError: as `Selection.samples`, or there is no such result.
+    """
+    from rich.console import Console
+
+    from aigo_bridge.cli.failing import show as show_error
+    from aigo_bridge.cli.samples import show_sample
+    from aigo_bridge.cli.terminal import note
+    from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.results import LogReader
+
+    if _show_disclosure(path):
+        return ExitCode.DONE
+    reader = LogReader(path)
+    screen = Console(highlight=False, markup=False, emoji=False)
+    parts = chosen.samples(reader)
+    shown, more = 0, False
+    try:
+        damage, num_scorers = _show_head(screen, reader)
+        for part in islice(parts, limit):
+            show_sample(screen, part, num_scorers, length=length)
+            shown += 1
+        more = limit is not None and next(parts, None) is not None
+    except EvidenceError as error:
+        damage = error
     if damage is not None:
         show_error(damage)
-        raise typer.Exit(ExitCode.PARTIAL if shown else ExitCode.WRONG_USE)
+        return ExitCode.PARTIAL if shown else ExitCode.WRONG_USE
     if more:
         note(f"more samples follow; -n shows more of them (now {limit}), 0 all")
     if not shown:
-        typer.echo("no sample has failed" if failed else "the result has no samples", err=True)
+        typer.echo("no sample has failed" if chosen.failed else "the result has no samples", err=True)
+    return ExitCode.DONE
 
 
 def _show_disclosure(file: Path) -> bool:

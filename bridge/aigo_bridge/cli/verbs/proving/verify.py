@@ -21,17 +21,19 @@ from aigo_bridge.cli.options import (
     choose_confinement,
 )
 from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
 
 @app.command("verify")
 def verify(
-    result: Annotated[
-        Path,
+    results: Annotated[
+        list[str],
         typer.Argument(
-            metavar="RESULT",
-            help="Result log, a bundle of `aigo-bridge bundle`, or one sample of `attest --disclose`.",
+            metavar="RESULT…",
+            help="Result logs, folders of them, patterns, bundles of `aigo-bridge bundle`, or samples of"
+            " `attest --disclose`.",
         ),
     ],
     task: Annotated[
@@ -102,7 +104,7 @@ def verify(
     allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a result: valid log, numbers, scores, answers, digests, native log, signature.
+    """Check results: valid log, numbers, scores, answers, digests, native log, signature.
 
     The first line is the verdict: verified, partly verified, or FAILED. Then each level is proved, failed, or
     cannot be checked, with the reason. Code in a result is never executed: code and templates are those of
@@ -111,33 +113,39 @@ def verify(
     have asked for with an option could not be checked.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.levels import show_verification
+    from aigo_bridge.cli.levels import show_verifications
+    from aigo_bridge.cli.looking import result_paths
     from aigo_bridge.cli.options import pairs
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.verification.levels import worst_exit_code
     from aigo_bridge.verification.materials import Materials, identity_of
     from aigo_bridge.verification.opening import verify_any
 
     with reported():
         choose_confinement(snippets, allow)
-        verification = verify_any(
-            result,
-            Materials(
-                task=task,
-                datasets={
-                    name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()
-                },
-                root=None if root is None else str(root.resolve()),
-                log=log,
-                rerun_scorers=rerun_scorers,
-                replay=replay,
-                provenance=provenance,
-                attestation=attestation,
-                key=key,
-                identity=identity_of(identity, issuer, trust_config),
-            ),
+        paths = result_paths(results)
+        if len(paths) > 1 and (provenance is not None or attestation is not None):
+            raise UsageError(
+                f"--provenance and --attestation are files of one result, found {len(paths)} results",
+                code=Code.OPTIONS_APART,
+            )
+        materials = Materials(
+            task=task,
+            datasets={name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()},
+            root=None if root is None else str(root.resolve()),
+            log=log,
+            rerun_scorers=rerun_scorers,
+            replay=replay,
+            provenance=provenance,
+            attestation=attestation,
+            key=key,
+            identity=identity_of(identity, issuer, trust_config),
         )
+        verifications = [verify_any(path, materials) for path in paths]
     if as_json:
-        print_json(verification.to_json())
+        content = [verification.to_json() for verification in verifications]
+        print_json(content[0] if len(content) == 1 else content)
     else:
-        show_verification(verification)
-    if verification.exit_code:
-        raise typer.Exit(verification.exit_code)
+        show_verifications(verifications)
+    if code := worst_exit_code(verifications):
+        raise typer.Exit(code)
