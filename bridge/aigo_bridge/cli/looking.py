@@ -1,4 +1,4 @@
-"""What the verbs that look at results share: what was written, and rows on the screen."""
+"""Output that the verbs for results share: written files, and rows on the screen."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def print_written(out: Path, written: Written) -> None:
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], limit: int) -> None:
-    """Rows as a table on standard output, `limit` of them at most (0: all)."""
+    """Print at most `limit` rows as a table (0: all)."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
