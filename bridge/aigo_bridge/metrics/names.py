@@ -64,21 +64,24 @@ def metric_labels(identities: Sequence[MetricIdentity]) -> list[str]:
     by_name: dict[str, dict[MetricIdentity, None]] = {}
     for identity in identities:
         by_name.setdefault(identity.name, {})[identity] = None
-    parts = {name: _distinguishing(list(same)) for name, same in by_name.items()}
-    return [_label(identity, parts[identity.name]) for identity in identities]
+    labels: dict[MetricIdentity, str] = {}
+    for same in by_name.values():
+        labels |= _labels_of(list(same))
+    return [labels[identity] for identity in identities]
 
 
-def _distinguishing(identities: list[MetricIdentity]) -> tuple[str, ...]:
-    """Return the fewest parts that tell numbers of one name apart."""
+def _labels_of(identities: list[MetricIdentity]) -> dict[MetricIdentity, str]:
+    """Return the names of numbers that differ in other parts than their own name, by the fewest of these."""
     some = [parts for count in range(len(_PARTS) + 1) for parts in combinations(_PARTS, count)]
     for parts in [*some, *((*parts, "metric") for parts in some)]:
-        if len({tuple(getattr(each, part) for part in parts) for each in identities}) == len(identities):
-            return parts
-    return (*_PARTS, "metric")
+        labels = {identity: _label(identity, parts) for identity in identities}
+        if len(set(labels.values())) == len(labels):
+            return labels
+    return {identity: _label(identity, _SHOWN, missing="–") for identity in identities}
 
 
-def _label(identity: MetricIdentity, parts: Sequence[str]) -> str:
-    shown = [getattr(identity, part) for part in _SHOWN if part in parts]
+def _label(identity: MetricIdentity, parts: Sequence[str], missing: str | None = None) -> str:
+    shown = [getattr(identity, part) or missing for part in _SHOWN if part in parts]
     texts = [text for text in shown if text is not None]
     return f"{identity.name} ({', '.join(texts)})" if texts else identity.name
 
