@@ -210,7 +210,7 @@ class SampleCounts:
         )
 
     def merge(self, counts: SampleCounts) -> None:
-        """Add what stands behind the same metrics in other samples."""
+        """Add the counts of other samples of the same metrics."""
         self.samples += counts.samples
         self.tally.merge(counts.tally)
         self.excluded += counts.excluded
