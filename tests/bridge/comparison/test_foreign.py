@@ -73,7 +73,7 @@ def test_a_mean_is_of_its_own_score_and_of_no_other_that_has_the_value(tmp_path:
     samples = [sample(place, {"a": float(place % 2), "b": 1.0}) for place in range(12)]
     metric = {"key": "m", "type": "mean", "score": "a", "package": "inspect_ai"}
     task = {"scorers": [{"key": "judge", "type": "judge", "metrics": [metric]}]}
-    inspect = {"config": {"inspect": {}}}
+    inspect: dict[str, Any] = {"config": {"inspect": {}}}
     path = log(
         tmp_path / "a.json",
         samples,
