@@ -12,7 +12,7 @@ RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PIP) --editable '.[stats]'
 	@touch $@
 
 $(VENV)/installed-for-tests: $(VENV)/installed
