@@ -4,10 +4,11 @@ that are not UTF-8.
 
 The folder that the files which a task (data set, run file …) refers to may not leave is by default the
 project: the nearest folder, from the file's own upwards, that has `.git`, `pyproject.toml`,
-`aigo-bridge.toml` or a run file. A run file is known by its content: YAML with `evaluation`, `evaluations`,
-`evaluation_specifications` or `task_specifications` at its top level. Those in a folder `evaluations` (or
-`evaluation`) mark the folder around it; those further down in there mark their own, unless the one around
-`evaluations` is marked, too. Where there is no project, the file's own folder is the root.
+`aigo-bridge.toml`, `app.yaml` or a run file. A run file is known by its content: YAML with `evaluation`,
+`evaluations`, `evaluation_specifications` or `task_specifications` at its top level. Those in a folder
+`evaluations` (or `evaluation`) mark the folder around it; those further down in there mark their own,
+unless the one around `evaluations` is marked, too. Without such a project, a folder that the user has
+named (`validate FOLDER`) is the project of the files in it; otherwise the file's own folder is the root.
 
 Nobody's project are: the root of the file system, the home folder and what lies above it, and folders in
 which everybody may write (`/tmp`). No project is looked for above a mount point, a hidden folder or installed
@@ -26,7 +27,9 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,7 +39,7 @@ from aigo_bridge.access.snapshot import remembered
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, UsageError
 
-PROJECT_FILES = (".git", "pyproject.toml", "aigo-bridge.toml")
+PROJECT_FILES = (".git", "pyproject.toml", "aigo-bridge.toml", "app.yaml", "app.yml")
 EVALUATION_FOLDERS = ("evaluations", "evaluation")
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -64,14 +67,30 @@ def project_of(folder: Path) -> Path | None:
     return _project_of(_real(folder))
 
 
+_NAMED: ContextVar[tuple[Path, ...]] = ContextVar("folders that the user has named", default=())
+
+
+@contextmanager
+def naming(folders: Iterable[Path]) -> Iterator[None]:
+    """Take folders that the user has named as projects of the files in them, unless a file marks one."""
+    token = _NAMED.set(tuple(map(_real, folders)))
+    try:
+        yield
+    finally:
+        _NAMED.reset(token)
+
+
 @remembered
 def _project_of(folder: Path) -> Path | None:
+    named: Path | None = None
     for place in _upwards(folder):
+        if place in _NAMED.get():
+            named = place  # the outermost one
         if _is_marked(place):
             return place if _has_project_file(place) else _around_evaluations(place) or place
         if any(_holds_run_file(place / name) for name in EVALUATION_FOLDERS):
             return place
-    return None
+    return named
 
 
 def _upwards(folder: Path) -> Iterator[Path]:
@@ -109,13 +128,19 @@ def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issu
     """
     base = _real(root)
     around = Path(os.path.commonpath([_real(path).parent, base]))
-    wider = "DIR" if _is_shared(around) else str(around)
+    wider = "DIR" if _is_shared(around) else from_here(around)
     hint = f"if that is meant, name a wider root: --root {wider}"
     if wider != "DIR":
-        hint += f"; for good: a run file, pyproject.toml or .git in {wider}"
+        hint += f"; for good: a run file, app.yaml, pyproject.toml or .git in {wider}"
     return Issue(
         f"{shown} leads out of the root folder {str(base)!r}", file=file, hint=hint, code=Code.OUTSIDE_ROOT
     )
+
+
+def from_here(path: Path) -> str:
+    """Return a path as a user would type it in the current folder: relative if that is shorter."""
+    plain = os.path.normpath(path.absolute())
+    return shlex.quote(min(os.path.relpath(plain), plain, key=len))
 
 
 def _real(path: Path) -> Path:
@@ -356,5 +381,5 @@ def _command(encoding: str, name: str) -> str:
 
 def _iconv(encoding: str, name: str) -> str:
     path = Path(name)
-    source, target = shlex.quote(path.name), shlex.quote(f"{path.stem}.utf8{path.suffix}")
+    source, target = from_here(path), from_here(path.with_name(f"{path.stem}.utf8{path.suffix}"))
     return f"iconv -f {encoding} -t UTF-8 {source} > {target}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aigo_bridge.access.grants import allows_file
-from aigo_bridge.access.opening import is_below, outside, read_regular
+from aigo_bridge.access.opening import from_here, is_below, outside, read_regular
 from aigo_bridge.access.presence import is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
@@ -69,7 +68,7 @@ def refusal(
     return Issue(
         f"{shown} is {reason}, which a task may not read",
         file=file,
-        hint=f"if the task may read it: --allow-file {_short(path)}",
+        hint=f"if the task may read it: --allow-file {from_here(path)}",
         code=Code.PRIVATE_FILE,
     )
 
@@ -121,11 +120,6 @@ def _plain(path: Path) -> Path:
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def _short(path: Path) -> str:
-    """A path as a user would type it."""
-    return shlex.quote(min(os.path.relpath(path), str(_plain(path)), key=len))
 
 
 # .gitignore

@@ -16,6 +16,7 @@ from typing import Any, cast
 import orjson
 
 from aigo_bridge.access.grants import Uses, VariableUse, outside_files, recording
+from aigo_bridge.access.opening import naming
 from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
@@ -75,10 +76,11 @@ def validate(
     Raises:
         UsageError: a path does not exist.
     """
-    reports = _reports(paths, root, dialect)
+    named = list(paths)
+    reports = _reports(named, root, dialect)
     snapshot = Snapshot()
     while True:
-        with snapshot:  # not while the caller has its turn: it may change files
+        with naming(named), snapshot:  # not while the caller has its turn: it may change files
             report = next(reports, None)
         if report is None:
             return

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.opening import from_here
 from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
@@ -95,7 +96,8 @@ def outcome_of(
     except OSError as error:
         is_complete = evidence.execution.status == "success"
         complete = "the native log is complete" if is_complete else "the native log stays"
-        hint = f"{complete}; when there is room: aigo-bridge import {log.path} --out {out}"
+        command = f"aigo-bridge import {from_here(Path(log.path))} --out {from_here(Path(out))}"
+        hint = f"{complete}; when there is room: {command}"
         message = f"the evidence cannot be written: {error.strerror or error}"
         raise EvidenceError(
             [Issue(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)]

@@ -16,6 +16,7 @@ from yaml import Mark
 from yaml.nodes import MappingNode
 
 from aigo_bridge import spec
+from aigo_bridge.access.opening import from_here
 from aigo_bridge.access.presence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
@@ -165,7 +166,7 @@ def _rows(path: Path) -> Issue:
     more = ", …" if len(columns) > _SHOWN_COLUMNS else ""
     message = f"found rows with {shown}{more}, expected task records: {missing} are missing"
     hint = (
-        f"rows are run by a task: aigo-bridge run TASK --dataset KEY={path.name}; `aigo-bridge "
+        f"rows are run by a task: aigo-bridge run TASK --dataset KEY={from_here(path)}; `aigo-bridge "
         "schema jsonl` describes records"
     )
     return Issue(message, file=str(path), hint=hint, code=Code.WRONG_RECORD)
@@ -285,7 +286,7 @@ def no_records(path: Path) -> Issue:
 def _issues(errors: Sequence[RecordError], path: Path) -> list[Issue]:
     issues = [error.to_issue(path) for error in errors[:MOST_ERRORS]]
     if (more := len(errors) - MOST_ERRORS) > 0:
-        hint = f"all of them: aigo-bridge validate {path.name}"
+        hint = f"all of them: aigo-bridge validate {from_here(path)}"
         issues.append(Issue(f"and {more:,} more problems", file=str(path), hint=hint, code=Code.TOO_MUCH))
     return issues
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.opening import from_here
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.language_server import fields, fixes, meaning, parameters, places
@@ -102,7 +103,7 @@ class Session:
             if (check := self._checks.pop(file, None)) is not None:
                 check.cancel()
             message = f"{reason}: not looked at here"
-            hint = f"aigo-bridge validate {file.name}"
+            hint = f"aigo-bridge validate {from_here(file)}"
             issue = Issue(
                 message, file=str(file), line=1, column=1, hint=hint, severity="warning", code=Code.TOO_MUCH
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.access.opening import YAML_SUFFIXES
+from aigo_bridge.access.opening import YAML_SUFFIXES, from_here
 from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets import DatasetTools, Row, Rows, Selection, load_file
@@ -300,7 +300,7 @@ def _load(
                     f"data set {key!r} is a generated one; its rows have to be made first, so that they "
                     "are a file",
                     file=str(entity.file),
-                    hint=f"aigo-bridge generate {entity.file.name} --out {key}.jsonl, then --dataset "
+                    hint=f"aigo-bridge generate {from_here(entity.file)} --out {key}.jsonl, then --dataset "
                     f"{key}={key}.jsonl",
                     option="--dataset",
                     code=Code.ROWS_NOT_GENERATED,

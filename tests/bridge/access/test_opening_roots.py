@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aigo_bridge.access.opening import root_of
+from aigo_bridge.access.opening import naming, root_of
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
 from aigo_bridge.spec import TaskSpec
@@ -35,6 +35,7 @@ def project(folder: Path, *marks: str) -> Path:
         ".git/",
         ".git",  # of a work tree, or a submodule
         "pyproject.toml",
+        "app.yaml",
         "run.yaml",
         "whatever-it-is-called.yml",
         "evaluations/run.yaml",
@@ -120,7 +121,8 @@ def test_without_a_project_it_is_the_files_own_folder(tmp_path: Path) -> None:
     assert issue.message == f"!include: '../parts/x.md' leads out of the root folder {own!r}"
     wider = tmp_path / "p"
     assert issue.hint == (
-        f"if that is meant, name a wider root: --root {wider}; for good: a run file, pyproject.toml or .git in {wider}"
+        f"if that is meant, name a wider root: --root {wider};"
+        f" for good: a run file, app.yaml, pyproject.toml or .git in {wider}"
     )
     assert (issue.line, issue.column) == (3, 14)
 
@@ -193,3 +195,38 @@ def test_links_in_a_circle_are_no_crash(tmp_path: Path) -> None:
     circle.symlink_to(circle)
     with pytest.raises(SpecError):
         read(TaskSpec, task, env={})
+
+
+def test_the_hint_names_paths_as_seen_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = project(tmp_path / "p")
+    for current, wider in ((tmp_path, "p"), (tmp_path / "p", "."), (task.parent, "..")):
+        monkeypatch.chdir(current)
+        with pytest.raises(SpecError) as caught:
+            read(TaskSpec, task, env={})
+        assert (caught.value.issues[0].hint or "").startswith(
+            f"if that is meant, name a wider root: --root {wider};"
+        )
+
+
+def test_a_named_folder_is_the_project_of_its_files_unless_one_is_marked(tmp_path: Path) -> None:
+    task = project(tmp_path / "all" / "p")
+    with naming([tmp_path / "all" / "p" / "tasks", tmp_path / "all" / "p"]):
+        assert root_of(task) == tmp_path / "all" / "p"
+        (tmp_path / "all" / ".git").mkdir()
+        assert root_of(task) == tmp_path / "all"
+    (tmp_path / "all" / ".git").rmdir()
+    assert root_of(task) == task.parent
+
+    inner = project(tmp_path / "all" / "theirs", "run.yaml")
+    with naming([tmp_path / "all"]):
+        assert root_of(inner) == tmp_path / "all" / "theirs"
+        assert root_of(task) == tmp_path / "all"
+
+
+def test_home_is_nobodys_project_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = project(tmp_path / "home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with naming([tmp_path / "home"]):
+        assert root_of(task) == task.parent

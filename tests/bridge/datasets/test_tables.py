@@ -116,7 +116,10 @@ def test_all_problems_are_reported_with_their_lines(tmp_path: Path) -> None:
     assert all(issue.file == str(tmp_path / "data.csv") for issue in raised.value.issues)
 
 
-def test_a_file_of_windows_is_told_with_the_way_to_convert_it(tmp_path: Path) -> None:
+def test_a_file_of_windows_is_told_with_the_way_to_convert_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "mein export.csv"
     path.write_bytes("frage,antwort\nWo?,Zürich\n".encode("cp1252"))
     with pytest.raises(DatasetError) as raised:

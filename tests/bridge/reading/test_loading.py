@@ -135,7 +135,10 @@ def test_line_ends_and_byte_order_marks_do_not_matter(encoding: str, newline: st
         ),
     ],
 )
-def test_other_encodings_are_refused_with_the_place(raw: bytes, hint: str, tmp_path: Path) -> None:
+def test_other_encodings_are_refused_with_the_place(
+    raw: bytes, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "t.yaml").write_bytes(raw)
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, tmp_path / "t.yaml")

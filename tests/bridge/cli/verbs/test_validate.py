@@ -44,3 +44,41 @@ def test_records_of_a_project_are_validated_with_it(aigo: Run, tmp_path: Path) -
 
 def test_a_folder_without_anything_to_validate_is_told_what_is_looked_for(aigo: Run) -> None:
     assert "YAML files, tasks.jsonl and result logs" in aigo("validate", ".").out
+
+
+GUIDE = {
+    "datasets/dataset.yaml": "key: docs\ndisplay_name: Docs\nsource: {type: folder, directory_path: ../documents}\n",
+    "documents/a.txt": "one",
+    "tasks/task.yaml": (
+        "key: t\ndisplay_name: T\ndescription: ''\ndefinition:\n  dataset: {key: docs}\n"
+        "  scorers: [{type: python, compute_scores_snippet: !include ../parts/score.py}]\n"
+    ),
+    "parts/score.py": "def compute_scores(sample):\n    return {'a': 1}\n",
+}
+
+
+def test_a_folder_that_is_given_is_the_root_of_its_files(aigo: Run, tmp_path: Path) -> None:
+    guide = tmp_path / "guide"
+    for name, text in GUIDE.items():
+        (guide / name).parent.mkdir(parents=True, exist_ok=True)
+        (guide / name).write_text(text)
+
+    done = aigo("validate", "guide")
+    assert done.code == 0, done.out
+    assert "2 files are valid (dataset, task)" in done.out
+    alone = aigo("validate", "guide/datasets/dataset.yaml")
+    assert alone.code == 1
+    assert (
+        "hint: if that is meant, name a wider root: --root guide; for good: a run file, app.yaml" in alone.out
+    )
+
+    (guide / "app.yaml").write_text("key: a\ndisplay_name: A\n")
+    assert aigo("validate", "guide/datasets/dataset.yaml", "guide/tasks/task.yaml").code == 0
+
+    (tmp_path / "documents").mkdir()
+    (guide / "datasets" / "dataset.yaml").write_text(
+        GUIDE["datasets/dataset.yaml"].replace("../documents", "../../documents")
+    )
+    outside = aigo("validate", "guide")
+    assert outside.code == 1
+    assert "leads out of the root folder" in outside.out
