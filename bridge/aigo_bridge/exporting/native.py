@@ -51,7 +51,8 @@ def refuse_inexact(key: str, parts: Sequence[Gap], what: str) -> None:
     if not inexact:
         return
     count = f"{len(inexact)} of its {plural(len(parts), 'part')}"
-    lines = [f"task {key!r} cannot be exported as {what}: {count} have no exact form there"]
+    verb = "has" if len(inexact) == 1 else "have"
+    lines = [f"task {key!r} cannot be exported as {what}: {count} {verb} no exact form there"]
     width = max(len(part.part) for part in parts)
     for part in parts:
         reason = f": {part.reason}" if part.reason else ""
