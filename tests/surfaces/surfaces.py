@@ -65,7 +65,7 @@ def _in_words(line: str) -> dict[str, int]:
 
 def _summary_of_run(result: Path, aigo: Run) -> Shown:
     text = (result.parent.parent / "summary.txt").read_text()
-    line = next(line for line in text.splitlines() if re.match(r"\d+ of \d+ samples scored", line))
+    line = next(line for line in text.splitlines() if re.match(r"\d+ of \d+ samples? scored", line))
     scored, total = map(int, re.findall(r"\d+", line)[:2])
     shown = _in_words(f"{total} samples:{line.partition(',')[2]}")
     assert shown["scored"] == scored, line
@@ -87,8 +87,10 @@ def _stats_in_words(result: Path, aigo: Run) -> Shown:
 
 
 def _show(result: Path, aigo: Run) -> Shown:
-    lines = aigo("show", result, "-n", "1").out.splitlines()
-    line = next(line for line in lines if re.match(r"\d+ samples?\b", line))
+    """Without a line of counts, all samples that are listed were scored, each in its only trial."""
+    lines = aigo("show", result, "-n", "0").out.splitlines()
+    listed = sum(re.match(r"(run \d+ · )?sample .* ─", line) is not None for line in lines)
+    line = next((line for line in lines if re.match(r"\d+ samples?\b", line)), f"{listed} samples")
     return Shown(_in_words(line))
 
 
@@ -119,10 +121,10 @@ def _check(result: Path, aigo: Run) -> Shown:
     if all(verdict["reason"] == "the result has no samples" for verdict in verdicts):
         return Shown({"samples": 0})
     for name, verdict in zip(names, verdicts, strict=True):
-        match = re.match(r"(\d+) of (\d+) (samples|trials)", verdict["reason"])
+        match = re.match(r"(\d+) of (\d+) (sample|trial)s?\b", verdict["reason"])
         assert match is not None, verdict
         counts[name] = int(match[1])
-        counts[match[3]] = int(match[2])
+        counts[f"{match[3]}s"] = int(match[2])
     counts["failed"] = counts["failed_samples"]
     if "trials" in counts:
         # Rules count trials where samples have several.
