@@ -283,7 +283,7 @@ def test_a_fault_when_all_is_written(
     [
         "aigo_bridge.evaluation.writing:specification_of",
         "aigo_bridge.evaluation.writing:uncomputed",
-        "aigo_bridge.cli.outcomes:metric_names",
+        "aigo_bridge.cli.outcomes:shown_rows",
         "ADAPTER.running.evidence:logged_plan",
     ],
 )

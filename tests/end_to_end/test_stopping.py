@@ -176,7 +176,7 @@ def t():
     server.answer = lambda _: (200, completion("yes"))
     done = aigo(*run, "--resume")
     assert done.code == 0, done.err
-    assert done.json[0]["samples"]["completed"] == SAMPLES
+    assert done.json[0]["samples"]["scored"] == SAMPLES
 
 
 def test_tasks_of_lighteval_are_stopped(aigo: Run, server: Endpoint, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_failed_documents_alone_are_asked_again(rows: tuple[str, ...], tmp_path:
     assert (first.code, second.code) == (1, 0), second.err
     assert first.json[0]["samples"]["failed"] == 1
     assert second.json[0]["reused"] == 5
-    assert second.json[0]["samples"]["completed"] == 6
+    assert second.json[0]["samples"]["scored"] == 6
 
 
 def test_documents_are_chosen_by_their_numbers(rows: tuple[str, ...], tmp_path: Path, aigo: Run) -> None:
