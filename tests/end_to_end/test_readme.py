@@ -45,7 +45,7 @@ def answered(endpoint: Endpoint) -> None:
     """Have the endpoint know two capitals, and say Oslo to everything else."""
     answers = {"Peru": "Lima", "Japan": "Tokyo"}
 
-    def answer(request: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+    def answer(request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         text = str(request["messages"])
         return 200, completion(next((known for asked, known in answers.items() if asked in text), "Oslo"))
 
