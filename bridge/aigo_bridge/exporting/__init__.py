@@ -17,6 +17,7 @@ from aigo_bridge.interchange import result_exports
 from aigo_bridge.interchange.inspect_hub import HUB
 
 __all__ = [
+    "EVIDENCE",
     "LOG_SUFFIX",
     "InexactExportError",
     "check_target",
@@ -25,6 +26,9 @@ __all__ = [
     "targets",
     "task_exporter",
 ]
+
+EVIDENCE = "aigo"
+"""`--to aigo` exports results as a folder for the AI GO platform."""
 
 LOG_SUFFIX = "-log"
 """`--to inspect` exports a task, `--to inspect-log` a result."""
@@ -35,7 +39,7 @@ def targets() -> list[str]:
     names: list[str] = []
     for name in engine_names():
         names += [name, f"{name}{LOG_SUFFIX}"]
-    return [*names, HUB, *result_exports()]
+    return [*names, EVIDENCE, HUB, *result_exports()]
 
 
 def check_target(target: str) -> None:

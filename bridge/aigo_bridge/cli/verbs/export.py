@@ -1,4 +1,4 @@
-"""`aigo-bridge export`: a task as files for an engine's own tool, a result as an engine's log."""
+"""`aigo-bridge export`: a task as files for an engine's tool, results as logs or for AI GO."""
 
 from __future__ import annotations
 
@@ -37,18 +37,19 @@ def export(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="TASK",
-            help="Task file (YAML, or JSONL task records), name of a shipped task, or (with NAME-log or "
-            "FORMAT) result logs.",
+            metavar="TASK|RESULT",
+            help="Task file (YAML, or JSONL task records), or name of a shipped task. With NAME-log or FORMAT:"
+            " result logs. With aigo: results, engine logs, folders and lakes.",
         ),
     ],
     to: Annotated[
         str,
         typer.Option(
             "--to",
-            metavar="NAME|NAME-log|FORMAT",
-            help="Engine, inspect or lighteval; inspect-hub, a data set with an eval.yaml; an engine's logs,"
-            " e.g. inspect-log; or a format for results, every-eval-ever.",
+            metavar="NAME|NAME-log|FORMAT|aigo",
+            help="Engine, inspect or lighteval; inspect-hub, a dataset with an eval.yaml; an engine's logs,"
+            " e.g. inspect-log; a format for results, every-eval-ever; or aigo, a folder for the AI GO"
+            " platform.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
@@ -74,20 +75,69 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")
     ] = False,
+    app: Annotated[
+        str | None,
+        typer.Option("--app", metavar="KEY", help="With aigo: AI app that the README switches to."),
+    ] = None,
+    evaluation_key: Annotated[
+        str | None,
+        typer.Option(
+            "--evaluation-key",
+            metavar="KEY",
+            help="With aigo: key of the evaluation. [default: made from the results]",
+        ),
+    ] = None,
+    model_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-key",
+            metavar="MODEL=KEY",
+            help="With aigo: use a model that the platform already has, e.g. openai/gpt-4o=my-model."
+            " Repeatable.",
+        ),
+    ] = None,
+    task_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-key",
+            metavar="TASK=KEY",
+            help="With aigo: use a task that the platform already has, e.g. capitals=my-task. Repeatable.",
+        ),
+    ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "--events",
+            metavar="all|main",
+            help="With aigo: keep all events of the traces, or only the main conversation. [default: all]",
+        ),
+    ] = None,
+    allow_gaps: Annotated[
+        bool,
+        typer.Option(
+            "--allow-gaps",
+            help="With aigo: export without the parts that AI GO cannot express; losses.json lists them.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="With aigo: list files with their sizes, and write nothing."),
+    ] = False,
     env: EnvOption = None,
     allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary for programs.")] = False,
 ) -> None:
-    """Write a task as files that an engine's own tool runs, or a result as a log that its viewer shows.
+    """Write a task as files for an engine's tool, a result as a log for its viewer, or results for AI GO.
 
     The files can be sent to another machine: they hold the task, everything that it includes, and its rows.
     Nothing is run.
     Exit code: 0 written, 1 the task has parts that cannot be exported exactly (all are listed), 2 wrong use
     or an invalid file,
-    3 written without the task records that are invalid.
+    3 written without invalid task records, or without damaged parts of logs.
     """
+    from aigo_bridge.cli.evidence_exports import export_to_aigo, refuse_without_aigo
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import origin_of
     from aigo_bridge.engine.engine import ExportOptions
@@ -95,6 +145,7 @@ def export(
     from aigo_bridge.evaluation.task import plan
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.exporting import (
+        EVIDENCE,
         LOG_SUFFIX,
         InexactExportError,
         check_target,
@@ -104,7 +155,11 @@ def export(
 
     with reported():
         check_target(to)
-        if to.endswith(LOG_SUFFIX) or to in result_exports():
+        of_evidence = {
+            "--app": app, "--evaluation-key": evaluation_key, "--model-key": model_key,
+            "--task-key": task_key, "--events": events, "--allow-gaps": allow_gaps, "--dry-run": dry_run,
+        }  # fmt: skip
+        if to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports():
             for option, value in (
                 ("--native", native), ("--config", config), ("--dataset", dataset),
                 ("--num-samples", num_samples),
@@ -114,6 +169,10 @@ def export(
                     raise UsageError(
                         f"{option} is for tasks; --to {to} takes result logs alone", code=Code.OPTIONS_APART
                     )
+        if to == EVIDENCE:
+            raise typer.Exit(export_to_aigo(sources, out, of_evidence, force=force, as_json=as_json))
+        refuse_without_aigo(to, of_evidence)
+        if to.endswith(LOG_SUFFIX) or to in result_exports():
             _export_logs([Path(source) for source in sources], to, out, force=force, as_json=as_json)
             return
         if len(sources) > 1:

@@ -1,0 +1,170 @@
+"""Result logs of an export to AI GO: plain JSON with full contexts, and without secrets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.dtypes import RunEvidence, TaskResultLog
+from aigo_bridge.errors import Issue
+from aigo_bridge.exporting.evidence.options import EventChoice
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.plan.plan import sha256_of
+from aigo_bridge.results import LogReader, validate_log, write_log
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.writing import encoded_frame, encoded_sample
+from aigo_bridge.text.json_text import dumps, read_json
+
+
+@dataclass
+class WrittenLog:
+    """A result log in the folder, and what its samples say."""
+
+    frame: TaskResultLog
+    """The log without its samples."""
+    identity: str
+    """Digest of the result."""
+    rows: Path
+    """File with the rows of its dataset."""
+    rows_digest: str
+    num_rows: int
+    num_samples: int
+    num_trials: int
+    """Largest number of trials of a sample."""
+    scorers: tuple[str, ...]
+    """Keys of scorers that samples have scores of."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Parts that were left out: kind → count."""
+
+
+def faults_of(path: Path) -> tuple[list[Issue], list[Issue]]:
+    """Return the errors of a result log, and the fields that AI GO does not have."""
+    issues = validate_log(path)
+    errors = [issue for issue in issues if issue.severity == "error"]
+    return errors, [issue for issue in issues if issue.severity != "error"]
+
+
+def write_evidence(
+    path: Path, target: Path, rows: Path, events: EventChoice, redaction: Redaction
+) -> WrittenLog:
+    """Write a result log as AI GO takes it, and the rows of its dataset.
+
+    Args:
+        path: the result log, without errors.
+        target: the new log.
+        rows: the new file of rows, as JSON lines.
+        events: events that the traces keep.
+        redaction: takes out secrets, and counts them.
+
+    Raises:
+        EvidenceError: the log cannot be read.
+    """
+    reader = LogReader(path)
+    frame = TaskResultLog.model_validate(read_json(redaction.apply(encoded_frame(reader.frame()))))
+    with open_for_replacing(rows) as file:
+        work = _Samples(reader, events, redaction, file)
+        runs = frame.evidence.runs if frame.evidence is not None else None
+        if runs:
+            write_log(
+                target,
+                work.samples(None),
+                finish=frame,
+                runs=[(run.index, work.samples(number), _finished(run)) for number, run in enumerate(runs)],
+            )
+        else:
+            write_log(target, work.samples(None), finish=frame)
+    return WrittenLog(
+        frame,
+        sha256_of([_deciding(frame), work.content.hexdigest()]),
+        rows,
+        work.row_digest.hexdigest(),
+        work.num_rows,
+        work.num_samples,
+        work.num_trials,
+        tuple(work.scorers),
+        work.dropped,
+    )
+
+
+def _finished(run: RunEvidence) -> Any:
+    return lambda: run
+
+
+def _deciding(frame: TaskResultLog) -> Any:
+    """Content of the frame that tells results apart: another release of aigo-bridge has the same."""
+    return frame.model_dump(mode="json", exclude={"app_version"})
+
+
+class _Samples:
+    """The samples of a log on their way, and what they say."""
+
+    def __init__(self, reader: LogReader, events: EventChoice, redaction: Redaction, rows: Any):
+        self._reader = reader
+        self._events = events
+        self._redaction = redaction
+        self._rows = rows
+        self.content = hashlib.sha256()
+        self.row_digest = hashlib.sha256()
+        self.num_rows = self.num_samples = 0
+        self.num_trials = 1
+        self.scorers: dict[str, None] = {}
+        self.dropped: Counter[str] = Counter()
+        self._run_of_rows: int | None = -1
+
+    def samples(self, run: int | None) -> Iterator[bytes]:
+        """The samples of a run as JSON texts."""
+        for part in self._reader.parts():
+            if isinstance(part, SamplePart) and part.run == run:
+                yield self._written(part)
+
+    def _written(self, part: SamplePart) -> bytes:
+        if self._events == "main":
+            self._drop_events(part.value)
+        data = self._redaction.apply(encoded_sample(self._reader.typed_sample(part)))
+        value = read_json(data)
+        trials = value.get("trials") or []
+        self._add_row(part.run, trials)
+        self.num_samples += 1
+        self.num_trials = max(self.num_trials, len(trials))
+        scores = [score for one in (value, *trials) for score in one.get("scores") or ()]
+        self.scorers.update((score["scorer_key"], None) for score in scores if score.get("scorer_key"))
+        self._digest(part.run, value, trials)
+        return data
+
+    def _digest(self, run: int | None, sample: Mapping[str, Any], trials: list[Any]) -> None:
+        """Add a sample to the digest of the result, without events and the place of the log that it is from:
+        the same result has the same key wherever it was imported, and with fewer events.
+        """
+        for part in (sample, *trials):
+            output = (part.get("solver") or {}).get("output")
+            trace = output.get("trace") if isinstance(output, dict) else None
+            if isinstance(trace, dict):
+                trace.pop("events", None)
+                (trace.get("metadata") or {}).pop("source_uri", None)
+        self.content.update(dumps([run, sample]))
+
+    def _add_row(self, run: int | None, trials: list[Mapping[str, Any]]) -> None:
+        """Keep the row of a sample: of a repeated task those of its first run."""
+        row = next((trial["sample"].get("data") for trial in trials if trial.get("sample")), None)
+        if row is None:
+            return
+        if self._run_of_rows == -1:
+            self._run_of_rows = run
+        if run == self._run_of_rows:
+            line = dumps(row) + b"\n"
+            self.row_digest.update(line)
+            self.num_rows += 1
+            self._rows.write(line)
+
+    def _drop_events(self, sample: Mapping[str, Any]) -> None:
+        for trial in sample.get("trials") or (sample,):
+            output = (trial.get("solver") or {}).get("output")
+            trace = output.get("trace") if isinstance(output, dict) else None
+            if isinstance(trace, dict) and trace.get("events"):
+                self.dropped.update(f"event {event.get('type')} (--events main)" for event in trace["events"])
+                trace["events"] = []

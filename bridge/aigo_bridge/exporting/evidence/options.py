@@ -1,0 +1,80 @@
+"""Options of an export to AI GO, and the keys that it gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_bridge.plan.plan import sha256_of
+from aigo_bridge.spec.base import KEY_PATTERN, MODEL_KEY_PATTERN
+
+EventChoice = Literal["all", "main"]
+"""`all` events of the traces, or `main`: the conversation without its events."""
+
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST_PART = 100
+_LONGEST_KEY = 250
+
+
+@dataclass(frozen=True)
+class EvidenceOptions:
+    """How results are exported to AI GO."""
+
+    app: str | None = None
+    """Key of the AI app; `None`: the README leaves it open."""
+    evaluation_key: str | None = None
+    """Key of the evaluation; `None`: made from its results."""
+    model_keys: Mapping[str, str] = field(default_factory=dict)
+    """Model → key of a model that the platform already has."""
+    task_keys: Mapping[str, str] = field(default_factory=dict)
+    """Task → key of a task that the platform already has."""
+    events: EventChoice = "all"
+    allow_gaps: bool = False
+    """Export also what AI GO has no place for, and record it as lost."""
+    force: bool = False
+    """Replace an earlier export."""
+    dry_run: bool = False
+    """Write nothing."""
+
+    def check(self) -> None:
+        """Refuse keys that AI GO refuses.
+
+        Raises:
+            UsageError: a key has other characters than AI GO allows, or is too long.
+        """
+        given = [("--app", self.app, KEY_PATTERN), ("--evaluation-key", self.evaluation_key, KEY_PATTERN)]
+        given += [("--model-key", key, MODEL_KEY_PATTERN) for key in self.model_keys.values()]
+        given += [("--task-key", key, KEY_PATTERN) for key in self.task_keys.values()]
+        wrong = [
+            f"{option}: found {key!r}, expected 1 to {_LONGEST_KEY} letters, digits, '_' and '-'"
+            for option, key, pattern in given
+            if key is not None and not (re.fullmatch(pattern, key) and len(key) <= _LONGEST_KEY)
+        ]
+        if wrong:
+            raise UsageError("; ".join(wrong), code=Code.WRONG_OPTION)
+
+
+def key_part(text: str) -> str:
+    """Return a text with only the characters that AI GO allows in keys."""
+    return _OTHER.sub("-", text).strip("-")[:_LONGEST_PART].rstrip("-") or "x"
+
+
+def content_key(name: str, content: Any) -> str:
+    """Return a key made of a name and a digest of what the key is for.
+
+    The same content always gets the same key, and an entity that you made on the platform is not overwritten.
+    """
+    return f"{key_part(name)}-{sha256_of(content)[:8]}"
+
+
+def parameter_name(text: str, taken: Iterable[str]) -> str:
+    """Return a free name for a parameter, as `<< config.NAME >>` takes it."""
+    base = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")[:_LONGEST_PART] or "x"
+    used, name, number = set(taken), base, 2
+    while name in used:
+        name, number = f"{base}_{number}", number + 1
+    return name

@@ -1,0 +1,158 @@
+"""Sources of an export to AI GO: result logs, folders of them, lakes, and engine logs, which are imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.registry import load_logs, logs_by_engine
+from aigo_bridge.errors import Issue, UsageError
+from aigo_bridge.exporting.evidence.options import EventChoice
+from aigo_bridge.importing.file_kinds import expanded, is_result_file
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_bridge.report.sources import EVALUATION, is_result, sources_of
+
+
+@dataclass(frozen=True)
+class EvidenceSource:
+    """A result to export."""
+
+    path: Path
+    """Its result log."""
+    name: str
+    """Name that messages show."""
+    key: str | None = None
+    """Key of its specification in the run file that it comes from."""
+    evaluation: Mapping[str, Any] | None = None
+    """Summary of the evaluation that it belongs to."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Parts of the engine log that the import dropped: kind → count."""
+
+
+@dataclass
+class Sources:
+    """Results, and what could not be read."""
+
+    results: list[EvidenceSource] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
+    """Locations without a result that can be exported."""
+    lost: list[str] = field(default_factory=list)
+    """Parts that no result has: damaged samples, specifications without a result."""
+
+
+def gather(
+    locations: Sequence[str], scratch: Path, events: EventChoice, tell: Callable[[str], None]
+) -> Sources:
+    """Find the results at some locations; engine logs are imported into a scratch folder.
+
+    Args:
+        locations: result logs, engine logs, folders, patterns, evaluation summaries and lakes.
+        scratch: an empty folder that lives as long as the results are read.
+        events: events that the traces of imported logs keep.
+        tell: called with a line for each file that is skipped.
+
+    Raises:
+        UsageError: a location has nothing to export.
+    """
+    found = Sources()
+    logs: list[str] = []
+    for pattern in locations:
+        logs += [location for location in expanded(pattern) if not _add_results(location, scratch, found)]
+    if logs:
+        options = ImportOptions(events="all" if events == "all" else "default")
+        _import(logs, scratch / "imported", options, found, tell)
+    return found
+
+
+def _add_results(location: str, scratch: Path, found: Sources) -> bool:
+    """Add the results at a location; return whether there are any."""
+    if "://" in location:
+        return False
+    path = Path(location)
+    if _is_lake(location):
+        found.results += [
+            EvidenceSource(log, log.name)
+            for log in _of_lake(location, scratch / f"lake-{len(found.results)}")
+        ]
+        return True
+    if path.is_dir():
+        return _add_folder(path, found)
+    if path.name == EVALUATION or is_result(path.name):
+        _add_sources(path, found)
+        return True
+    if path.is_file() and is_result_file(path):
+        found.results.append(EvidenceSource(path, location))
+        return True
+    return False
+
+
+def _add_folder(folder: Path, found: Sources) -> bool:
+    try:
+        _add_sources(folder, found)
+    except UsageError as error:
+        if error.code != Code.NOTHING_THERE:
+            raise
+        nested = list(_nested_results(folder))
+        for place in nested:
+            _add_sources(place, found)
+        return bool(nested)
+    return True
+
+
+def _nested_results(folder: Path) -> Iterator[Path]:
+    """Evaluations and results below a folder that has none itself."""
+    for directory, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if EVALUATION in files:
+            folders.clear()
+            yield Path(directory, EVALUATION)
+        else:
+            yield from (Path(directory, name) for name in sorted(files) if is_result(name))
+
+
+def _add_sources(path: Path, found: Sources) -> None:
+    for source in sources_of([path]):
+        if source.path is None:
+            found.lost.append(f"{path}: specification {source.name!r} has no result")
+            continue
+        key = source.name if source.evaluation is not None else None
+        found.results.append(EvidenceSource(source.path, str(source.path), key, source.evaluation))
+
+
+def _is_lake(location: str) -> bool:
+    from aigo_bridge.lake.reading import lake_at
+
+    return lake_at(location) is not None
+
+
+def _of_lake(location: str, folder: Path) -> list[Path]:
+    from aigo_bridge.lake.reading import LakeReader, split
+
+    folder.mkdir(parents=True)
+    return LakeReader(*split(location)).write_logs(folder)
+
+
+def _import(
+    logs: Sequence[str],
+    scratch: Path,
+    options: ImportOptions,
+    found: Sources,
+    tell: Callable[[str], None],
+) -> None:
+    reports: list[ImportReport] = []
+    for name, locations in logs_by_engine(logs, None, tell).items():
+        load_logs(name).import_logs(locations, scratch / name, options, reports.append)
+    for report in reports:
+        if report.output is None:
+            hint = "the export needs a log that can be imported: `aigo-bridge import` says more"
+            message = report.reason or "; ".join(map(str, report.damage)) or "cannot be imported"
+            found.issues.append(
+                Issue(message, file=report.log, hint=hint, code=report.code or Code.UNREADABLE_LOG)
+            )
+            continue
+        found.lost += [f"{report.log}: {damage}" for damage in report.damage]
+        found.results.append(EvidenceSource(report.output, report.log, dropped=dict(report.loss.dropped)))

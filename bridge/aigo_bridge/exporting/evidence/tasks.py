@@ -1,0 +1,324 @@
+"""Tasks of results as AI GO task files: the author's own, or one that names what an engine measured."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.dtypes import StoredDataset, TaskResultLog
+from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.exporting.evidence.options import parameter_name
+from aigo_bridge.exporting.evidence.yaml_text import Include, yaml_text
+from aigo_bridge.reading import read
+from aigo_bridge.spec import TaskSpec, is_whole_marker
+from aigo_bridge.spec.base import mapping, mappings, walk
+from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.solvers import SOLVERS
+from aigo_bridge.text.json_text import key_of
+
+Json = dict[str, Any]
+
+DATASET = "dataset_key"
+"""Parameter of an exported task for its dataset."""
+JUDGES = ("model_key", "judge_model_key")
+"""Fields that name a model."""
+IMPORTED = "imported.py"
+"""Code of all tasks that only name what was measured."""
+IMPORTED_CODE = '''"""Code of a task that another program measured: nothing is computed here."""
+
+MESSAGE = "another program measured this task: its result was uploaded, and the task cannot run here"
+
+
+async def run_solver(sample, model, trace):
+    raise RuntimeError(MESSAGE)
+
+
+def compute_scores(SAMPLE):
+    raise RuntimeError(MESSAGE)
+
+
+def compute_metrics(scores):
+    raise RuntimeError(MESSAGE)
+'''
+_SETTINGS = (
+    ("inspect", "eval", "task_args"),
+    ("inspect", "eval", "task_version"),
+    ("lm_eval", "task"),
+    ("lighteval", "config_task"),
+)
+"""Places in the config of an imported result that belong to its task."""
+
+
+@dataclass(frozen=True)
+class TaskEntity:
+    """A task to export."""
+
+    name: str
+    """Key of the task in the result."""
+    document: Json
+    """The task file without its key; snippets are texts, or `Include`."""
+    identity: Any
+    """Content that tells it apart from other tasks of that name."""
+    dataset_parameter: str | None
+    """Parameter that takes the key of the dataset."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Parameter that takes the key of a model → name of the model in the result."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the task's other parameters."""
+    is_described: bool = False
+    """Whether the file only names what was measured."""
+    gaps: tuple[Issue, ...] = ()
+    """Parts of the author's task that AI GO 3.17 does not have."""
+
+
+def task_entity(frame: TaskResultLog, dataset: str | None, scorers: Sequence[str]) -> TaskEntity:
+    """Return the task of a result: the author's own if AI GO 3.17 can express it, otherwise a description.
+
+    Args:
+        frame: the result without its samples.
+        dataset: name of its dataset; `None`: it has none.
+        scorers: keys of the scorers that its samples have scores of.
+    """
+    definition = _definition(frame)
+    if not _is_own(definition):
+        return _described(frame, definition, dataset, scorers)
+    own = _own(frame, definition, dataset)
+    issues = _refusals(own)
+    if not issues:
+        return own
+    described = _described(frame, definition, dataset, scorers)
+    gaps = tuple(
+        Issue(issue.message, file=f"task {own.name!r}", path=issue.path, hint=issue.hint, code=issue.code)
+        for issue in issues
+    )
+    return TaskEntity(**{**vars(described), "gaps": gaps})
+
+
+def dataset_name(frame: TaskResultLog) -> str | None:
+    """Return the name of the dataset of a result; `None` if it has none."""
+    entity = frame.specification.evaluated_entity
+    if isinstance(entity, StoredDataset):
+        return entity.key
+    named = mapping(_definition(frame).get("dataset")).get("id")
+    if not isinstance(named, str):
+        return None
+    if is_whole_marker(named):
+        parameter = named.strip(" <>").removeprefix("config.").strip()
+        value = (frame.specification.config or {}).get(parameter)
+        return value if isinstance(value, str) else frame.specification.task.key
+    return named
+
+
+def _definition(frame: TaskResultLog) -> Json:
+    definition: Json = frame.specification.task.definition.model_dump(
+        mode="json", by_alias=True, exclude_unset=True
+    )
+    return definition
+
+
+def _is_own(definition: Mapping[str, Any]) -> bool:
+    """Whether a definition is in AI GO's terms, and not in those of an engine."""
+    if definition.get("type") == "system_task":
+        return True
+    solver = definition.get("solver")
+    scorers = [scorer for _, scorer in mappings(definition.get("scorers"))]
+    return (solver is None or mapping(solver).get("type") in SOLVERS) and all(
+        scorer.get("type") in SCORERS for scorer in scorers
+    )
+
+
+# The author's own task
+
+
+def _own(frame: TaskResultLog, definition: Json, dataset: str | None) -> TaskEntity:
+    stored = frame.specification.task.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    definition = copy.deepcopy(definition)
+    definition.pop("evaluated_entity_type", None)
+    parameters: list[Json] = [dict(parameter) for parameter in stored.get("config_spec") or []]
+    values = frame.specification.config or {}
+    given = {parameter["key"]: values.get(parameter["key"]) for parameter in parameters}
+    of_dataset = None
+    if definition.get("type") != "system_task":
+        of_dataset = _bind_dataset(definition, parameters, given, dataset)
+        _bind_models(definition, parameters, given)
+    models = {
+        parameter["key"]: value
+        for parameter in parameters
+        if parameter["type"] == "model" and isinstance(value := given.get(parameter["key"]), str)
+    }
+    for parameter in parameters:
+        if parameter["type"] == "model":
+            # A key of the author's platform need not exist on the other one.
+            parameter.pop("default_value", None)
+    document: Json = {
+        "display_name": stored["display_name"],
+        "description": stored.get("description") or "",
+        **{name: stored[name] for name in ("long_description", "tasks") if stored.get(name)},
+        **({"tags": [tag["value"] for tag in stored["tags"]]} if stored.get("tags") else {}),
+        **({"config_spec": parameters} if parameters else {}),
+        "definition": definition,
+    }
+    config = {
+        name: value
+        for name, value in given.items()
+        if value is not None and name not in models and name != of_dataset
+    }
+    return TaskEntity(stored["key"], document, document, of_dataset, models, config)
+
+
+def _bind_dataset(
+    definition: Json, parameters: list[Json], given: dict[str, Any], dataset: str | None
+) -> str | None:
+    """Have a parameter name the dataset, as 3.17 asks for; return the parameter."""
+    if dataset is None:
+        definition.pop("dataset", None)
+        return None
+    known = next(
+        (
+            parameter["key"]
+            for parameter in parameters
+            if parameter["type"] == "dataset" and given.get(parameter["key"]) == dataset
+        ),
+        None,
+    )
+    if known is None:
+        known = parameter_name(DATASET, given)
+        parameters.append({"type": "dataset", "key": known, "display_name": "Dataset"})
+        given[known] = dataset
+    else:
+        for parameter in parameters:
+            if parameter["key"] == known:
+                parameter.pop("default_value", None)
+    definition["dataset"] = {"key": f"<< config.{known} >>"}
+    return known
+
+
+def _bind_models(definition: Json, parameters: list[Json], given: dict[str, Any]) -> None:
+    """Have parameters name the judges and other models that the task names itself."""
+    added: dict[str, str] = {}
+    for part in _parts(definition):
+        for name in JUDGES:
+            value = part.get(name)
+            if not isinstance(value, str) or is_whole_marker(value):
+                continue
+            if value not in added:
+                added[value] = parameter_name(f"{name}_{value}", given)
+                parameters.append({"type": "model", "key": added[value], "display_name": f"Model {value}"})
+                given[added[value]] = value
+            part[name] = f"<< config.{added[value]} >>"
+
+
+def _parts(definition: Json) -> Iterator[Json]:
+    for name in ("solver", "scorers"):
+        yield from (part for _, part in walk(definition.get(name), (name,)))
+
+
+def _refusals(task: TaskEntity) -> list[Issue]:
+    """Parts of a task that release 3.17 refuses."""
+    text = yaml_text({"key": "task", **task.document})
+    try:
+        read(TaskSpec, Path("task.yaml"), root=Path(), dialect="aigo-3.17", env={}, text=text)
+    except SpecError as error:
+        return [issue for issue in error.issues if issue.severity == "error"]
+    return []
+
+
+# What an engine measured
+
+
+def _described(
+    frame: TaskResultLog, definition: Json, dataset: str | None, scored: Sequence[str]
+) -> TaskEntity:
+    specification = frame.specification
+    task = specification.task
+    engine = getattr(specification.evaluated_entity, "adapter_id", None)
+    has_model = specification.evaluated_entity is not None and not isinstance(
+        specification.evaluated_entity, StoredDataset
+    )
+    scorers = _scorers(frame, definition, scored, of_dataset=not has_model)
+    data = dataset or task.key
+    document: Json = {
+        "display_name": task.display_name,
+        "description": _description(task.description, scorers, engine, data),
+        "config_spec": [{"type": "dataset", "key": DATASET, "display_name": "Dataset"}],
+        "definition": {
+            "type": "benchmark_task",
+            "dataset": {"key": f"<< config.{DATASET} >>"},
+            **({"solver": {"type": "python", "run_solver_snippet": Include(IMPORTED)}} if has_model else {}),
+            "scorers": [scorer for scorer, _ in scorers],
+        },
+    }
+    config = specification.config or {}
+    settings = [_member(config, *place) for place in _SETTINGS]
+    # Names of metrics alone do not tell two tasks of one name apart.
+    identity = [task.key, document["description"], definition, engine, settings]
+    return TaskEntity(task.key, document, identity, DATASET, is_described=True)
+
+
+def _scorers(
+    frame: TaskResultLog, definition: Mapping[str, Any], scored: Sequence[str], *, of_dataset: bool
+) -> list[tuple[Json, list[str]]]:
+    """Every scorer of a result, and the names of its metrics."""
+    found: dict[str, tuple[Json, dict[str, None]]] = {}
+
+    def scorer(key: str, name: str | None, purpose: str | None) -> dict[str, None]:
+        if key not in found:
+            code = "imported_dataset.py" if of_dataset else IMPORTED
+            document = {"type": "python", "key": key_of(key), "display_name": name or key}
+            if purpose == "qa":
+                document["purpose"] = purpose
+            found[key] = ({**document, "compute_scores_snippet": Include(code)}, {})
+        return found[key][1]
+
+    for _, part in mappings(definition.get("scorers")):
+        key = str(part.get("key") or part.get("type"))
+        metrics = scorer(key, part.get("display_name"), part.get("purpose"))
+        metrics.update((str(m.get("key") or m.get("type")), None) for _, m in mappings(part.get("metrics")))
+    for metric in (frame.evidence.metrics if frame.evidence is not None else None) or ():
+        key = metric.scorer_key or metric.scorer_name or frame.specification.task.key
+        purpose = None if metric.scorer_purpose is None else metric.scorer_purpose.value
+        scorer(key, metric.scorer_name, purpose)[metric.metric_key] = None
+    for key in scored:
+        scorer(key, None, None)
+    code = "imported_dataset.py" if of_dataset else IMPORTED
+    return [
+        (
+            {
+                **document,
+                "metrics": [
+                    {"type": "python", "key": key_of(name), "compute_metrics_snippet": Include(code)}
+                    for name in metrics
+                ],
+            },
+            list(metrics),
+        )
+        for document, metrics in found.values()
+    ]
+
+
+def _description(
+    text: str, scorers: Sequence[tuple[Json, list[str]]], engine: str | None, dataset: str
+) -> str:
+    lines = [text.strip()] if text.strip() else []
+    lines.append(f"Imported result{'' if engine is None else f', measured with {engine}'}.")
+    lines.append(f"Dataset: {dataset}.")
+    for scorer, metrics in scorers:
+        names = ", ".join(metrics) or "none"
+        lines.append(f"Scorer {scorer['display_name']}: metrics {names}.")
+    return "\n".join(lines)
+
+
+def _member(value: Any, *names: str) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def code_files() -> dict[str, str]:
+    """Return the code that described tasks include: file name → text."""
+    replaced = partial(IMPORTED_CODE.replace, "SAMPLE")
+    return {IMPORTED: replaced("sample, solver_output"), "imported_dataset.py": replaced("sample")}

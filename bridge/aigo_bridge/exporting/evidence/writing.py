@@ -1,0 +1,189 @@
+"""The folder of an export to AI GO: assembled next to its place, checked, and moved there as a whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, Issue, UnsupportedPlanError, UsageError
+from aigo_bridge.exporting.evidence.assembling import Assembly
+from aigo_bridge.exporting.evidence.options import EvidenceOptions
+from aigo_bridge.exporting.evidence.readme import FIRST_LINE, readme
+from aigo_bridge.exporting.evidence.sources import Sources, gather
+from aigo_bridge.exporting.folders import check_free, draft_near, refuse_secrets
+from aigo_bridge.reading.reader import validate_paths
+
+LOSSES = "losses.json"
+_ENTRIES = frozenset({"run.yaml", "README.md", LOSSES, "tasks", "models", "datasets", "task_results"})
+_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class EvidenceFolder:
+    """An export that was written, or, with --dry-run, that would be."""
+
+    folder: Path
+    evaluation: str
+    """Key of the evaluation."""
+    created: tuple[tuple[str, int], ...]
+    """Files with their sizes in bytes."""
+    reused: tuple[str, ...]
+    """Entities that the platform has to have already."""
+    repeated: tuple[str, ...]
+    """Results that were given twice, and are written once."""
+    losses: dict[str, Any]
+    """Parts that are not in the folder; empty: everything is."""
+    is_partial: bool
+    """Whether a part of the given results could not be read."""
+
+
+def export_evidence(
+    locations: Sequence[str], out: Path, options: EvidenceOptions, tell: Callable[[str], None]
+) -> EvidenceFolder:
+    """Write results as a folder that AI GO takes.
+
+    Args:
+        locations: result logs, engine logs, folders, evaluation summaries, lakes.
+        out: the folder.
+        options: keys, events, and whether anything is written at all.
+        tell: called with a line for each file that is skipped.
+
+    Raises:
+        UsageError: the folder is not free, an option is wrong, or a location has nothing to export.
+        EvidenceError: results are damaged; every fault is listed.
+        UnsupportedPlanError: AI GO has no place for a part of them, and losses are not allowed.
+    """
+    options.check()
+    if not options.dry_run:
+        check_free(out, force=options.force)
+        _refuse_foreign(out)
+    target = out.absolute()
+    with tempfile.TemporaryDirectory(prefix="aigo-bridge-") as scratch, _draft(target, options) as draft:
+        sources = gather(locations, Path(scratch), options.events, tell)
+        assembly = Assembly(draft, options)
+        for source in sources.results:
+            assembly.add(source)
+        _refuse(assembly, sources, options)
+        assembly.check_names()
+        key = assembly.write_entities()
+        losses = _losses(assembly, sources)
+        if losses:
+            assembly.text(LOSSES, json.dumps(losses, indent=2, ensure_ascii=False) + "\n")
+        assembly.text("README.md", readme(assembly, key, losses, options))
+        _check(draft)
+        refuse_secrets(draft)
+        written = _written(assembly, draft, out, key, losses, sources)
+        if not options.dry_run:
+            _move(draft, target)
+    return written
+
+
+@contextmanager
+def _draft(target: Path, options: EvidenceOptions) -> Iterator[Path]:
+    if options.dry_run:
+        with tempfile.TemporaryDirectory(prefix="aigo-bridge-") as folder:
+            yield Path(folder)
+    else:
+        with draft_near(target) as draft:
+            yield draft
+
+
+def _refuse(assembly: Assembly, sources: Sources, options: EvidenceOptions) -> None:
+    """Refuse results that cannot be exported, all at once."""
+    issues = [*sources.issues, *assembly.issues]
+    if issues:
+        raise EvidenceError(issues)
+    gaps = [*dict.fromkeys(map(str, assembly.gaps)), *sources.lost]
+    if gaps and not options.allow_gaps:
+        lines = [
+            f"the export would lack {len(gaps)} part(s):",
+            *(f"  - {gap}" for gap in gaps[:_SHOWN]),
+            *([f"  - and {len(gaps) - _SHOWN} more"] if len(gaps) > _SHOWN else []),
+            f"with --allow-gaps it is written without them, and {LOSSES} names them",
+        ]
+        raise UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)
+    if not assembly.specifications:
+        raise UsageError("found no result to export", code=Code.NOTHING_THERE)
+
+
+def _losses(assembly: Assembly, sources: Sources) -> dict[str, Any]:
+    """Everything that the folder lacks."""
+    losses: dict[str, Any] = {}
+    if assembly.lost:
+        losses["dropped"] = {key: dict(sorted(lost.items())) for key, lost in sorted(assembly.lost.items())}
+    if assembly.gaps:
+        losses["tasks"] = sorted(dict.fromkeys(map(str, assembly.gaps)))
+    if sources.lost:
+        losses["missing"] = sorted(sources.lost)
+    if assembly.redaction.found:
+        losses["redacted"] = dict(sorted(assembly.redaction.found.items()))
+    return losses
+
+
+def _check(draft: Path) -> None:
+    """Check every YAML file as AI GO 3.17 does.
+
+    Raises:
+        EvidenceError: a file is not valid.
+    """
+    issues: list[Issue] = []
+    for report in validate_paths([draft], root=draft, dialect="aigo-3.17", env={}):
+        issues += [issue for issue in report.issues if issue.severity == "error"]
+    if issues:
+        raise EvidenceError(issues)
+
+
+def _written(
+    assembly: Assembly, draft: Path, out: Path, key: str, losses: dict[str, Any], sources: Sources
+) -> EvidenceFolder:
+    files = sorted(path for path in draft.rglob("*") if path.is_file())
+    reused = [f"model {model.key}" for model in assembly.models.values() if model.is_reference]
+    reused += [f"task {task}" for task in assembly.references]
+    return EvidenceFolder(
+        out,
+        key,
+        tuple((path.relative_to(draft).as_posix(), path.stat().st_size) for path in files),
+        tuple(sorted(reused)),
+        tuple(assembly.repeated),
+        losses,
+        bool(sources.lost),
+    )
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Refuse a folder with files that no export to AI GO wrote."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    foreign = sorted(path.name for path in out.iterdir() if path.name not in _ENTRIES)
+    mark = out / "README.md"
+    if not foreign and not (mark.is_file() and mark.read_text("utf-8", "replace").startswith(FIRST_LINE)):
+        foreign = ["README.md"]
+    if foreign:
+        raise UsageError(
+            f"--out: {', '.join(map(repr, foreign))} in folder {str(out)!r} is not from an export to AI GO;"
+            " choose another folder",
+            code=Code.ALREADY_THERE,
+        )
+
+
+def _move(draft: Path, target: Path) -> None:
+    """Put the new folder into the place of the old one."""
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.rename(target)
+        return
+    for entry in sorted(target.iterdir()):
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    # The run file comes last: an interrupted move leaves nothing that `lf run` takes.
+    for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == "run.yaml"):
+        entry.rename(target / entry.name)

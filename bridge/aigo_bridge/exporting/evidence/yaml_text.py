@@ -1,0 +1,72 @@
+"""YAML files of an export to AI GO, with their includes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Include:
+    """A text that is in a file of its own, named relative to the file that includes it."""
+
+    name: str
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as blocks, and files that are included."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+def _include(dumper: yaml.SafeDumper, include: Include) -> yaml.ScalarNode:
+    return dumper.represent_scalar("!include", include.name)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(Include, _include)
+
+
+def yaml_text(document: Mapping[str, Any], *comments: str) -> str:
+    """Return a document as YAML, with comments before it."""
+    text: str = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return "".join(f"# {line}\n" for line in comments) + text
+
+
+def with_snippet_files(document: Any, stem: str, files: dict[str, str]) -> Any:
+    """Return a task with its snippets in files of their own.
+
+    Args:
+        document: the task, or a part of it.
+        stem: beginning of the files' names.
+        files: file name → text; new ones are added.
+    """
+    if isinstance(document, Mapping):
+        return {
+            name: _snippet(value, f"{stem}_{name.removesuffix('_snippet')}", files)
+            if isinstance(value, str) and str(name).endswith("_snippet")
+            else with_snippet_files(value, stem, files)
+            for name, value in document.items()
+        }
+    if isinstance(document, list):
+        return [with_snippet_files(value, stem, files) for value in document]
+    return document
+
+
+def _snippet(text: str, stem: str, files: dict[str, str]) -> Any:
+    # An include has no whitespace at its ends, and one line needs no file.
+    if "\n" not in text.strip() or text.strip() not in (text, text.rstrip("\n")):
+        return text
+    number, name = 2, f"{stem}.py"
+    while name in files and files[name] != text:
+        number, name = number + 1, f"{stem}_{number}.py"
+    files[name] = text
+    return Include(name)
