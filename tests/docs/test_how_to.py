@@ -86,6 +86,18 @@ def test_a_teams_logs(tmp_path: Path) -> None:
     assert type_in(GUIDES["import-logs"], Reader(tmp_path), tmp_path) == 5
 
 
+@pytest.mark.timeout(400)
+def test_evidence_is_brought_into_aigo(tmp_path: Path) -> None:
+    """A folder of Inspect logs; `lf` itself is not here."""
+    (tmp_path / "logs").mkdir()
+    for name in ("0.3.150.eval", "0.3.50.eval"):
+        shutil.copyfile(LOGS / name, tmp_path / "logs" / name)
+
+    assert type_in(GUIDES["bring-evidence-into-aigo"], Reader(tmp_path), tmp_path) == 9
+    assert "lf run -f run.yaml --wait" in (tmp_path / "evidence" / "README.md").read_text()
+    assert (tmp_path / "slim" / "losses.json").is_file()
+
+
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.timeout(400)
 def test_a_task_that_moves(examples: Path) -> None:

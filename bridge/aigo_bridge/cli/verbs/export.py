@@ -38,8 +38,8 @@ def export(
         list[str],
         typer.Argument(
             metavar="TASK|RESULT",
-            help="Task file (YAML, or JSONL task records), or name of a shipped task. With NAME-log or FORMAT:"
-            " result logs. With aigo: results, engine logs, folders and lakes.",
+            help="Task file (YAML, or JSONL task records), or name of a shipped task. With NAME-log or"
+            " FORMAT: result logs. With aigo: results, engine logs, folders and lakes.",
         ),
     ],
     to: Annotated[
@@ -137,9 +137,9 @@ def export(
     or an invalid file,
     3 written without invalid task records, or without damaged parts of logs.
     """
-    from aigo_bridge.cli.evidence_exports import export_to_aigo, refuse_without_aigo
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import origin_of
+    from aigo_bridge.cli.storage.evidence_exports import export_to_aigo, refuse_without_aigo
     from aigo_bridge.engine.engine import ExportOptions
     from aigo_bridge.errors import UnsupportedPlanError, UsageError
     from aigo_bridge.evaluation.task import plan

@@ -100,10 +100,10 @@ class Assembly:
         log_file.rename(target)
         if log.dropped:
             self.lost[key] = log.dropped
-        if source.evaluation is not None:
-            named = source.evaluation.get("key")
-            if isinstance(named, str):
-                self.evaluations[named] = str(source.evaluation.get("display_name") or named)
+        of_run_file = (source.evaluation or {}).get("evaluation")
+        if isinstance(of_run_file, dict) and isinstance(of_run_file.get("key"), str):
+            named = of_run_file["key"]
+            self.evaluations[named] = str(of_run_file.get("display_name") or named)
 
     def _specification_key(self, source: EvidenceSource, log: WrittenLog, model: ModelEntity | None) -> str:
         parts = [source.key or log.frame.specification.task.key]

@@ -11,7 +11,6 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine
 from aigo_bridge.errors import Issue, UsageError
-from aigo_bridge.exporting.evidence.options import EventChoice
 from aigo_bridge.importing.file_kinds import expanded, is_result_file
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.report.sources import EVALUATION, is_result, sources_of
@@ -44,15 +43,12 @@ class Sources:
     """Parts that no result has: damaged samples, specifications without a result."""
 
 
-def gather(
-    locations: Sequence[str], scratch: Path, events: EventChoice, tell: Callable[[str], None]
-) -> Sources:
+def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None]) -> Sources:
     """Find the results at some locations; engine logs are imported into a scratch folder.
 
     Args:
         locations: result logs, engine logs, folders, patterns, evaluation summaries and lakes.
         scratch: an empty folder that lives as long as the results are read.
-        events: events that the traces of imported logs keep.
         tell: called with a line for each file that is skipped.
 
     Raises:
@@ -63,8 +59,7 @@ def gather(
     for pattern in locations:
         logs += [location for location in expanded(pattern) if not _add_results(location, scratch, found)]
     if logs:
-        options = ImportOptions(events="all" if events == "all" else "default")
-        _import(logs, scratch / "imported", options, found, tell)
+        _import(logs, scratch / "imported", found, tell)
     return found
 
 
@@ -139,13 +134,12 @@ def _of_lake(location: str, folder: Path) -> list[Path]:
 def _import(
     logs: Sequence[str],
     scratch: Path,
-    options: ImportOptions,
     found: Sources,
     tell: Callable[[str], None],
 ) -> None:
     reports: list[ImportReport] = []
     for name, locations in logs_by_engine(logs, None, tell).items():
-        load_logs(name).import_logs(locations, scratch / name, options, reports.append)
+        load_logs(name).import_logs(locations, scratch / name, ImportOptions(events="all"), reports.append)
     for report in reports:
         if report.output is None:
             hint = "the export needs a log that can be imported: `aigo-bridge import` says more"

@@ -11,6 +11,7 @@ from typing import Any
 
 from aigo_bridge.dtypes import StoredDataset, TaskResultLog
 from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.exporting.evidence.exact_forms import use_exact_forms
 from aigo_bridge.exporting.evidence.options import parameter_name
 from aigo_bridge.exporting.evidence.yaml_text import Include, yaml_text
 from aigo_bridge.reading import read
@@ -145,6 +146,7 @@ def _own(frame: TaskResultLog, definition: Json, dataset: str | None) -> TaskEnt
     if definition.get("type") != "system_task":
         of_dataset = _bind_dataset(definition, parameters, given, dataset)
         _bind_models(definition, parameters, given)
+        use_exact_forms(definition, frame)
     models = {
         parameter["key"]: value
         for parameter in parameters

@@ -66,7 +66,7 @@ def export_evidence(
         _refuse_foreign(out)
     target = out.absolute()
     with tempfile.TemporaryDirectory(prefix="aigo-bridge-") as scratch, _draft(target, options) as draft:
-        sources = gather(locations, Path(scratch), options.events, tell)
+        sources = gather(locations, Path(scratch), tell)
         assembly = Assembly(draft, options)
         for source in sources.results:
             assembly.add(source)

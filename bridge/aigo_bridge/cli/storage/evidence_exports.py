@@ -41,12 +41,18 @@ def export_to_aigo(
         force: whether an earlier export is replaced.
         as_json: whether the summary is JSON.
     """
+    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import print_json
+    from aigo_bridge.errors import UnsupportedPlanError
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.exporting.evidence import export_evidence
 
     options = _options(given, force=force)
-    written = export_evidence(locations, out, options, lambda line: typer.echo(line, err=True))
+    try:
+        written = export_evidence(locations, out, options, lambda line: typer.echo(line, err=True))
+    except UnsupportedPlanError as error:
+        with reported(ExitCode.FAILED):
+            raise error from error
     if as_json:
         print_json(_summary(written, options))
     else:
