@@ -220,7 +220,8 @@ def _check(exported: Exported, sources: list[Path], aigo: Run) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_result_of_each_kind_is_exported(kind: Any, aigo: Run, tmp_path: Path) -> None:
-    result = kind.make(tmp_path / "kind" if (tmp_path / "kind").mkdir() is None else tmp_path, aigo)
+    (tmp_path / "kind").mkdir()
+    result = kind.make(tmp_path / "kind", aigo)
 
     exported = _export(aigo, tmp_path / "first", result)
     again = _export(aigo, tmp_path / "second", result)
