@@ -100,12 +100,14 @@ class Assembly:
         log_file.rename(target)
         if log.dropped:
             self.lost[key] = log.dropped
-        of_run_file = (source.evaluation or {}).get("evaluation")
+        of_run_file = source.evaluation.get("evaluation") if isinstance(source.evaluation, Mapping) else None
         if isinstance(of_run_file, dict) and isinstance(of_run_file.get("key"), str):
             named = of_run_file["key"]
             self.evaluations[named] = str(of_run_file.get("display_name") or named)
 
     def _specification_key(self, source: EvidenceSource, log: WrittenLog, model: ModelEntity | None) -> str:
+        if source.key is not None and source.key.endswith(f"-{log.identity[:12]}"):
+            return source.key  # from an earlier export
         parts = [source.key or log.frame.specification.task.key]
         if source.key is None and model is not None:
             parts.append(model.display_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,10 @@ from aigo_bridge.errors import Issue, UsageError
 from aigo_bridge.importing.file_kinds import expanded, is_result_file
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.report.sources import EVALUATION, is_result, sources_of
+from aigo_bridge.spec.base import KEY_PATTERN
+
+_RUN_FILE = re.compile(r"\.ya?ml(#|$)")
+"""Run files that name result logs, or `FILE#KEY`, one of their specifications."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def _add_results(location: str, scratch: Path, found: Sources) -> bool:
         return True
     if path.is_dir():
         return _add_folder(path, found)
-    if path.name == EVALUATION or is_result(path.name):
+    if path.name == EVALUATION or is_result(path.name) or _RUN_FILE.search(location):
         _add_sources(path, found)
         return True
     if path.is_file() and is_result_file(path):
@@ -114,7 +119,8 @@ def _add_sources(path: Path, found: Sources) -> None:
         if source.path is None:
             found.lost.append(f"{path}: specification {source.name!r} has no result")
             continue
-        key = source.name if source.evaluation is not None else None
+        # Files have other characters in their names than specifications.
+        key = source.name if re.fullmatch(KEY_PATTERN, source.name) else None
         found.results.append(EvidenceSource(source.path, str(source.path), key, source.evaluation))
 
 

@@ -75,7 +75,7 @@ def export_evidence(
         key = assembly.write_entities()
         losses = _losses(assembly, sources)
         if losses:
-            assembly.text(LOSSES, json.dumps(losses, indent=2, ensure_ascii=False) + "\n")
+            assembly.text(LOSSES, json.dumps(losses, indent=2) + "\n")
         assembly.text("README.md", readme(assembly, key, losses, options))
         _check(draft)
         refuse_secrets(draft)
