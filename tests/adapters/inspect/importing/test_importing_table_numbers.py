@@ -69,7 +69,7 @@ def test_an_epoch_beyond_32_bits_is_in_the_data(tmp_path: Path) -> None:
     result = imported(tmp_path, {"epoch": 5_000_000_000}, "samples/1_epoch_5000000000.json")
     (row,) = rows(result, "samples")
     assert row["trial"] is None
-    assert json.loads(row["data"])["numbers"]["trial"] == 4_999_999_999
+    assert json.loads(row["data"])["numbers"]["trial"] == 5_000_000_000
 
 
 def test_columns_have_the_same_types_whatever_a_log_holds(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_tables_agree_with_the_evidence(logs: dict[str, Path], tmp_path: Path) -
         return found
 
     assert rows("select sample_id, trial from '$samples.parquet'") == [
-        (str(t.sample_id), t.index) for t in trials
+        (str(t.sample_id), t.index + 1) for t in trials
     ]
     assert rows("select count(*) from '$events.parquet'") == [
         (sum(len(t.solver.output.trace.events) for t in trials),)  # type: ignore[union-attr, arg-type, misc]
@@ -34,7 +34,7 @@ def test_tables_agree_with_the_evidence(logs: dict[str, Path], tmp_path: Path) -
         (sum(len(t.solver.output.trace.items) for t in trials),)  # type: ignore[union-attr, misc]
     ]
     scores = rows(
-        "select scorer, name, value, text from '$scores.parquet' where sample_id = 'a/b' and trial = 0"
+        "select scorer, name, value, text from '$scores.parquet' where sample_id = 'a/b' and trial = 1"
     )
     assert ("includes", "includes", None, "C") in scores
     assert ("lengths", "chars", 1.0, "1") in scores

@@ -16,7 +16,8 @@ from tests.adapters.inspect.mapping.test_records import lenient, strict, texts
 from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.importing.log_import import ImportReport, LossReport
-from aigo_bridge.results import read_log
+from aigo_bridge.results import LogReader, read_log
+from aigo_bridge.results.counts import read_counts
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.logs.pools import check_contexts
 from aigo_inspect.logs.reader import open_log
@@ -304,12 +305,20 @@ def test_memory_is_that_of_one_trial_however_many_epochs_a_sample_has(tmp_path: 
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_a_failed_epoch_counts_its_sample_once(tmp_path: Path) -> None:
-    failed = {"error": {"message": "m", "traceback": "", "traceback_ansi": ""}}
-    samples = [sample_of(epoch=n, **(failed if n in (2, 3) else {})) for n in (1, 2, 3, 4)]
+@pytest.mark.parametrize(("epochs", "failures"), [((2, 3), 0), ((1, 2, 3, 4), 1)])
+def test_sample_failed_if_all_of_its_epochs_did(
+    epochs: tuple[int, ...], failures: int, tmp_path: Path
+) -> None:
+    failed = {"error": {"message": "m", "traceback": "", "traceback_ansi": ""}, "scores": {}}
+    samples = [sample_of(epoch=n, **(failed if n in epochs else {})) for n in (1, 2, 3, 4)]
     other = [{**sample_of(epoch=n), "id": 2} for n in (1, 2)]
+
     result = imported(tmp_path, *samples, *other)
-    assert (result.samples, result.trials, result.failed) == (2, 6, 1)
+
+    assert (result.samples, result.trials, result.failed) == (2, 6, failures)
+    assert result.output is not None
+    counts, _ = read_counts(LogReader(result.output))
+    assert (counts.samples, counts.failed, counts.failed_trials) == (2, failures, len(epochs))
 
 
 @pytest.mark.parametrize(
