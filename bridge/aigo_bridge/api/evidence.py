@@ -59,7 +59,8 @@ def verify(
     ```
 
     Args:
-        result: a result log, a bundle of `aigo-bridge bundle`, or one sample of `attest --disclose`.
+        result: a result log, one of a run file (`run.yaml#KEY`), a bundle of `aigo-bridge bundle`, or one
+            sample of `attest --disclose`.
         task: your own task (of a run file `FILE#KEY`) that the result is of.
         datasets: data set key → file, where the task's own are not to be taken.
         root: folder that the task's files may lie in; `None`: its own.
@@ -85,12 +86,12 @@ def verify(
         DatasetError: its rows cannot be used.
     """
     from aigo_bridge.verification.materials import Materials, identity_of
-    from aigo_bridge.verification.opening import verify_any
+    from aigo_bridge.verification.opening import verify_one
 
     def path(file: StrPath | None) -> Path | None:
         return None if file is None else Path(file)
 
-    return verify_any(
+    return verify_one(
         Path(result),
         Materials(
             task=None if task is None else os.fspath(task),
@@ -195,7 +196,8 @@ def open_results(*locations: StrPath) -> Results:
 
     Args:
         locations: result logs (also `.gz`, `.zst`), folders of them, patterns (`out/*.tasklog.json`),
-            summaries of evaluations (`evaluation.json`).
+            summaries of evaluations (`evaluation.json`), run files with task result logs (`run.yaml`, or
+            `run.yaml#KEY` for one task specification).
 
     Returns:
         The results: `results()`, `metrics()`, `samples()`, `trials()`, `scores()` and `events()` are tables.
@@ -206,6 +208,7 @@ def open_results(*locations: StrPath) -> Results:
     Raises:
         UsageError: there is nothing at one of the locations.
         EvidenceError: the summary of an evaluation cannot be read.
+        SpecError: a run file is invalid, or its task result logs are missing or outside its folder.
     """
     for location in locations:
         refuse_address(location, "locations")

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from aigo_bridge.cli.terminal import name_of, one_line, short_path
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
+    from aigo_bridge.report.sources import ResultSource
     from aigo_bridge.tables.files import Written
     from aigo_bridge.tables.results import Results
+
+RESULTS_HELP = (
+    "Result logs (.tasklog.json, also .gz and .zst), folders of them, patterns, an evaluation.json, or run "
+    "files with task result logs (run.yaml; of one task specification run.yaml#KEY)."
+)
+"""Help of an argument that takes results."""
 
 _CELL = 60
 """Characters of a cell on the screen."""
@@ -28,18 +37,21 @@ def note_missing(results: Results) -> None:
         typer.echo(f"note: the evaluation has no result of {name!r}", err=True)
 
 
-def result_paths(locations: Sequence[str]) -> list[Path]:
-    """Return the files of results: named ones, or those of folders, patterns and summaries of evaluations.
+def named_results(locations: Sequence[str]) -> list[ResultSource]:
+    """Return named results, and those of folders, patterns, evaluations and run files.
 
     Raises:
         UsageError: one of them does not exist.
         EvidenceError: a summary cannot be read.
+        SpecError: a run file is invalid.
     """
     from aigo_bridge.tables.results import results_at
 
     results = results_at(locations)
     note_missing(results)
-    return list(results.paths)
+    if not results.sources:
+        raise UsageError(f"{', '.join(locations)}: found no result", code=Code.NOTHING_THERE)
+    return list(results.sources)
 
 
 def print_written(out: Path, written: Written) -> None:

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -28,6 +27,7 @@ from aigo_bridge.metrics.grades import is_graded
 from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.report.rows import items_of, outputs_of
+from aigo_bridge.report.sources import ResultSource
 from aigo_bridge.report.values import Json, mappings, number_text, short_text
 from aigo_bridge.results import FramePart, LogReader
 from aigo_bridge.results.counts import (
@@ -153,16 +153,17 @@ def _is_graded(reader: LogReader) -> bool:
         return False
 
 
-def with_sample(paths: Sequence[Path], sample: str) -> list[Path]:
+def with_sample(sources: Sequence[ResultSource], sample: str) -> list[ResultSource]:
     """Return the results that have a sample.
 
     Raises:
         UsageError: none of them has.
     """
     having = [
-        path
-        for path in paths
-        if any(str(part.value.get("sample_id")) == sample for part in _samples(LogReader(path)))
+        source
+        for source in sources
+        if source.path is not None
+        and any(str(part.value.get("sample_id")) == sample for part in _samples(LogReader(source.path)))
     ]
     if not having:
         raise UsageError(f"--sample: no result has a sample {sample!r}", code=Code.UNKNOWN_CHOICE)
@@ -173,14 +174,14 @@ def _samples(reader: LogReader) -> Iterator[SamplePart]:
     return (part for part in reader.parts() if not isinstance(part, FramePart))
 
 
-def show_head(screen: Console, reader: LogReader, log: TaskResultLog) -> None:
+def show_head(screen: Console, reader: LogReader, log: TaskResultLog, result: str) -> None:
     """The result as a whole: what was evaluated, and its numbers, with their 95 % intervals."""
     specification = log.specification
     entity = specification.evaluated_entity
     name = f"\n{name_of(specification.display_name)}"
     model = "" if entity is None else f"  {name_of(entity.display_name)}"
     screen.print(Text.assemble((name, "bold"), (model, "dim")), soft_wrap=True)
-    screen.print(Text(short_path(reader.path), style="dim"), soft_wrap=True)
+    screen.print(Text(short_path(result), style="dim"), soft_wrap=True)
     metrics = (log.evidence.metrics if log.evidence is not None else None) or []
     numbers, counts = result_numbers(reader.path)
     if counts is not None and not counts.is_plain:

@@ -17,8 +17,8 @@ def comparison_json(comparison: Comparison, num_flips: int) -> dict[str, Any]:
     """
     return {
         "task": comparison.base.frame.specification.task.key,
-        "base": str(comparison.base.path),
-        "new": str(comparison.new.path),
+        "base": comparison.base.label,
+        "new": comparison.new.label,
         "samples": {"base": comparison.base.counts.to_json(), "new": comparison.new.counts.to_json()},
         "differs": [divergence.to_json() for divergence in comparison.divergences],
         "pairs": comparison.pairing.to_json(),

@@ -94,11 +94,19 @@ class Columns:
     runs: int = 0
     """Runs of a repeatability result; their samples are not here."""
 
+    name: str | None = None
+    """Name of the result, e.g. `export/run.yaml#quiz`; `None`: its path."""
+
     usage: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """`total_tokens` and `total_time` (seconds) of each sample over its trials; NaN where unknown."""
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def label(self) -> str:
+        """Name of the result as it is shown."""
+        return str(self.path) if self.name is None else self.name
 
     @property
     def graded(self) -> bool:

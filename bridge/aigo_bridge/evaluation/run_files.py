@@ -5,9 +5,7 @@ their parts.
 from __future__ import annotations
 
 import difflib
-import itertools
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +25,7 @@ from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
 from aigo_bridge.reading import Document, environment, issues_from_validation, kind_of, peek, read
 from aigo_bridge.reading.locating import find_task
 from aigo_bridge.spec import AssessmentPlanSpec, DatasetSpec, EvaluationSpec, RunSpec, TaskSpecification
-from aigo_bridge.spec.evaluations import RepeatabilitySpecification, RunConfig
+from aigo_bridge.spec.evaluations import RepeatabilitySpecification, RunConfig, specification_keys
 from aigo_bridge.spec.parameters import parse_text, resolve_config, template_values
 from aigo_bridge.templates import bind_config
 
@@ -66,20 +64,11 @@ class RunFile:
         where several would be alike.
         """
         specs = self.evaluation.task_specifications
-        named = {spec.key for spec in specs if spec.key is not None}
-        unnamed = Counter(_base_key(spec) for spec in specs if spec.key is None)
-        numbers: dict[str, Iterator[int]] = {}
-        written: list[Written] = []
-        for number, spec in enumerate(specs):
-            base, key = _base_key(spec), spec.key
-            if key is None and (
-                unnamed[base] > 1 or base in named or not isinstance(spec, TaskSpecification)
-            ):
-                free = (f"{base}_{n}" for n in numbers.setdefault(base, itertools.count(1)))
-                key = next(name for name in free if name not in named)
-            path = (*self.evaluation_path, "task_specifications", number)
-            written.append(Written(base if key is None else key, path, spec))
-        return tuple(written)
+        path = (*self.evaluation_path, "task_specifications")
+        return tuple(
+            Written(key, (*path, number), spec)
+            for number, (key, spec) in enumerate(zip(specification_keys(specs), specs, strict=True))
+        )
 
     @cached_property
     def datasets(self) -> Mapping[str, Document[DatasetSpec]]:
@@ -136,10 +125,6 @@ class Written:
     path: Place
     """Where it stands in the document."""
     spec: TaskSpecification | RepeatabilitySpecification
-
-
-def _base_key(spec: TaskSpecification | RepeatabilitySpecification) -> str:
-    return spec.task_key if isinstance(spec, TaskSpecification) else "repeatability"
 
 
 def holds_evaluation(name: str) -> bool:

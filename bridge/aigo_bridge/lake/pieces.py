@@ -12,7 +12,13 @@ from pathlib import Path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.file_kinds import BESIDE_RESULTS, LOG_SUFFIXES, expanded
-from aigo_bridge.report.sources import is_result
+from aigo_bridge.report.sources import (
+    is_result,
+    linked_sources,
+    names_results,
+    require_result,
+    sources_of,
+)
 from aigo_bridge.storage.addresses import is_address, parse
 
 MOST_TOGETHER, MOST_BYTES = 16, 4 << 20
@@ -31,6 +37,13 @@ class Piece:
     modified: float
     named: bool
     """Whether the user has named the file itself: then it has to be a log."""
+    result: str | None = None
+    """Name of a result that a run file links, e.g. `export/run.yaml#quiz`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the log in the lake."""
+        return self.location if self.result is None else self.result
 
 
 def pieces_at(locations: Iterable[str]) -> list[Piece]:
@@ -55,23 +68,31 @@ def pieces_at(locations: Iterable[str]) -> list[Piece]:
 
 
 def _local(location: str) -> Iterator[Piece]:
+    if names_results(location):
+        for source in sources_of([location]):
+            if source.path is not None:
+                require_result(source)
+                yield _file(str(source.path), named=True, result=source.label)
+        return
     for place in expanded(location):
         if not os.path.isdir(place):  # noqa: PTH112  # names as the user writes them
             if Path(place).is_file() and (place == location or _may_be_log(Path(place).name)):
                 yield _file(place, named=place == location)
             continue
+        linked: dict[str, str] = {}
         for folder, folders, names in os.walk(place):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            yield from (
-                _file(os.path.join(folder, name))  # noqa: PTH118  # as above
-                for name in sorted(names)
-                if _may_be_log(name)
-            )
+            for source in linked_sources(Path(folder)):
+                linked.setdefault(os.path.realpath(str(source.path)), source.label)
+            for path in (os.path.join(folder, name) for name in sorted(names)):  # noqa: PTH118  # as above
+                result = linked.get(os.path.realpath(path)) if linked else None
+                if result is not None or _may_be_log(os.path.basename(path)):  # noqa: PTH119  # as above
+                    yield _file(path, result=result)
 
 
-def _file(path: str, *, named: bool = False) -> Piece:
+def _file(path: str, *, named: bool = False, result: str | None = None) -> Piece:
     status = os.stat(path)  # noqa: PTH116  # as above
-    return Piece(path, status.st_size, "", status.st_mtime, named)
+    return Piece(path, status.st_size, "", status.st_mtime, named, result)
 
 
 def _remote(location: str) -> Iterator[Piece]:

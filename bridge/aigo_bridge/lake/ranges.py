@@ -125,7 +125,7 @@ def _split(
         return None
     digest = digest_of(path, None)
     if is_known(store_of(lake), digest, number):
-        return ImportReport(piece.location, status=KNOWN)
+        return ImportReport(piece.name, status=KNOWN)
     samples = ranges.count(path, options)
     if samples is None or samples < 2:
         return None
@@ -155,7 +155,7 @@ def import_range(lake: str, split: Split, number: int, options: ImportOptions) -
             part = importer.import_range(path, log, options, first, end)
             if part is None:
                 return None
-            name = options.redaction().text(split.piece.location)
+            name = options.redaction().text(split.piece.name)
             counts: dict[int | None, SampleCounts] = {}
             files = write_samples(
                 store_of(lake), log, name=name, key=split.key, file_key=split.file_key(number),
@@ -203,7 +203,7 @@ def _joined(lake: str, split: Split, parts: Sequence[Part], options: ImportOptio
         for part in parts:
             for run, of_run in part.counts.items():
                 counts.setdefault(run, SampleCounts()).merge(of_run)
-        name = options.redaction().text(split.piece.location)
+        name = options.redaction().text(split.piece.name)
         files = tuple(file for part in parts for file in part.files)
         result = write_frame(
             store, log, name=name, key=split.key, run_id=split.run_id, samples=split.ends[-1], files=files,

@@ -65,7 +65,7 @@ def imported(
 
 def failed_piece(piece: Piece, reason: str) -> ImportReport:
     """The report of a file of which nothing was imported."""
-    return ImportReport(piece.location, exit_code=ExitCode.PARTIAL, reason=reason)
+    return ImportReport(piece.name, exit_code=ExitCode.PARTIAL, reason=reason)
 
 
 @lru_cache(maxsize=4)
@@ -116,24 +116,24 @@ def _import(
     kind = kind_of(piece, path)
     if kind is None:
         code = ExitCode.WRONG_USE if piece.named else ExitCode.DONE
-        return ImportReport(piece.location, status=NO_LOG, exit_code=code, reason="no log that is known")
+        return ImportReport(piece.name, status=NO_LOG, exit_code=code, reason="no log that is known")
     engine, importer = kind
     begun = _stamp(path, importer)
     digest = digest_of(path, importer)
     if is_known(store, digest, number):
-        return ImportReport(piece.location, status=KNOWN)
+        return ImportReport(piece.name, status=KNOWN)
     with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
         report, logs = _evidence(piece, path, importer, options, Path(folder))
         if report.status == STARTED and finished_only:
-            return ImportReport(piece.location, status=UNFINISHED)
+            return ImportReport(piece.name, status=UNFINISHED)
         if not logs:
-            return replace(report, log=piece.location, output=None, loss_file=None)
+            return replace(report, log=piece.name, output=None, loss_file=None)
         if _stamp(path, importer) != begun:
             raise EvidenceError(
                 "the log was changed while it was read: it is imported the next time", code=Code.CHANGED_SINCE
             )
         run_id = run_id_of(engine, path, digest)
-        name = options.redaction().text(piece.location)
+        name = options.redaction().text(piece.name)
         results = [
             write_result(store, log, name=name, key=f"{digest[:32]}-{number}", run_id=run_id)
             for number, log in enumerate(logs)
@@ -169,7 +169,7 @@ def commit(
 
 def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
     """Whose log a file is, and what imports it; of a result log nobody's."""
-    if is_result(path.name):
+    if piece.result is not None or is_result(path.name):
         return "", None
     for engine, importer in _importers().items():
         if not importer.files(str(path)):
@@ -234,7 +234,7 @@ def _evidence(
 ) -> tuple[ImportReport, list[Path]]:
     """A log as result logs; of one with several evaluations the worst report stands for all."""
     if importer is None:
-        return ImportReport(piece.location), [path]
+        return ImportReport(piece.name), [path]
     reports: list[ImportReport] = []
     importer.import_logs([str(path)], folder, options, reports.append)
     if not reports:
@@ -249,7 +249,7 @@ def _told(report: ImportReport, piece: Piece, results: Sequence[Result], store: 
     words = f"{plural(samples, 'sample')}{f', {failed} failed' if failed else ''} -> {named(str(store))}"
     return replace(
         report,
-        log=piece.location,
+        log=piece.name,
         output=None,
         loss_file=None,
         status=report.status or results[0].status,

@@ -134,12 +134,25 @@ def peek(
     """What kind of file a YAML file is, and what stands in it, valid or not; `None` twice when it cannot be
     read or told.
     """
-    loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
     try:
-        node, kind, _ = open_nodes(loader, path, None, "default")
+        document, kind, _ = open_document(path, root=root, env=env)
     except SpecError:
         return None, None
-    return kind, construct(node, [])
+    return kind, document.data
+
+
+def open_document(
+    path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[Document[None], Kind, list[Issue]]:
+    """Return a YAML file without checking it, its kind, and the problems of files that it refers to.
+
+    Raises:
+        SpecError: the file cannot be read, is empty, or its kind cannot be told.
+    """
+    loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
+    node, kind, _ = open_nodes(loader, path, None, "default")
+    document = Document(None, construct(node, []), path, loader.root, node=node, texts=loader.texts)
+    return document, kind, [_shown(issue, loader.texts) for issue in loader.issues]
 
 
 def open_nodes(

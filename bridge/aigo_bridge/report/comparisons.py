@@ -117,7 +117,7 @@ def _results(comparison: Comparison) -> Html:
 def _result(result: Columns) -> Iterator[Html]:
     entity = result.specification.get("evaluated_entity")
     name = entity.get("display_name") if isinstance(entity, dict) else None
-    yield text(result.path)
+    yield text(result.label)
     yield text(ABSENT if name is None else name)
     yield text(len(result))
     yield text(result.num_trials)

@@ -132,7 +132,7 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
     return {
         "name": source.name,
         "file": None if source.path is None else source.path.name,
-        "title": specification.display_name,
+        "title": _specification_name(source) or specification.display_name,
         "task": specification.task.key,
         "model": _entity_name(log),
         "status": log.status if superseded_by(specification.config) is None else STATUS,
@@ -170,6 +170,12 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
             "a model call": _times(totals.call_seconds),
         },
     }
+
+
+def _specification_name(source: ResultSource) -> str | None:
+    """The name of a result that a run file links: its logs may all have one title."""
+    entry = source.entry or {}
+    return str(entry.get("display_name") or source.name) if source.run_file is not None else None
 
 
 def scorer_counts(totals: Totals) -> dict[str, Json]:

@@ -5,6 +5,9 @@ have no effect on results.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -269,6 +272,30 @@ AnyTaskSpecification = Annotated[
     | Annotated[RepeatabilitySpecification, Tag("repeatability")],
     Discriminator(_specification_type),
 ]
+
+
+def specification_keys(
+    specifications: Sequence[TaskSpecification | RepeatabilitySpecification],
+) -> tuple[str, ...]:
+    """Return the key of each task specification of an evaluation.
+
+    Specifications without a key get the key of their task, with a number if several would be equal.
+    """
+    named = {spec.key for spec in specifications if spec.key is not None}
+    unnamed = Counter(_base_key(spec) for spec in specifications if spec.key is None)
+    numbers: dict[str, Iterator[int]] = {}
+    keys: list[str] = []
+    for spec in specifications:
+        base, key = _base_key(spec), spec.key
+        if key is None and (unnamed[base] > 1 or base in named or not isinstance(spec, TaskSpecification)):
+            free = (f"{base}_{n}" for n in numbers.setdefault(base, itertools.count(1)))
+            key = next(name for name in free if name not in named)
+        keys.append(base if key is None else key)
+    return tuple(keys)
+
+
+def _base_key(spec: TaskSpecification | RepeatabilitySpecification) -> str:
+    return spec.task_key if isinstance(spec, TaskSpecification) else "repeatability"
 
 
 class EvaluationSpec(SpecModel):

@@ -191,14 +191,14 @@ def _estimated(results: Results) -> Iterator[Row]:
     from aigo_bridge.comparison.estimates import estimates
     from aigo_bridge.statistics.intervals import NoInterval
 
-    for path in results.paths:
+    for path, name in zip(results.paths, results.names, strict=True):
         columns = read_columns(path)
         specification = columns.frame.specification
         entity = specification.evaluated_entity
         for metric in estimates(columns):
             interval = None if isinstance(metric.estimate, NoInterval) else metric.estimate
             yield {
-                "result": str(path),
+                "result": name,
                 "task": specification.task.key,
                 "model": None if entity is None else entity.display_name,
                 "scorer": metric.scorer,

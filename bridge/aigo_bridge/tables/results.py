@@ -11,8 +11,7 @@ from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
-from aigo_bridge.importing.file_kinds import expanded
-from aigo_bridge.report.sources import EVALUATION, ResultSource, sources_of
+from aigo_bridge.report.sources import ResultSource, require_result, sources_of
 from aigo_bridge.report.values import number_text, short_text
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.tables.extras import package
@@ -37,8 +36,8 @@ class Table:
         self._results = results
 
     def __iter__(self) -> Iterator[Row]:
-        for path in self._results.paths:
-            yield from rows_of(self.name, LogReader(path), str(path))
+        for path, name in zip(self._results.paths, self._results.names, strict=True):
+            yield from rows_of(self.name, LogReader(path), name)
 
     def batches(self) -> Iterator[Any]:
         """The rows as record batches of Arrow, a few thousand at a time.
@@ -137,8 +136,11 @@ class Results:
     """
 
     def __init__(self, sources: Sequence[ResultSource]):
+        self.sources = tuple(source for source in sources if source.path is not None)
         self.paths = tuple(source.path for source in sources if source.path is not None)
         """The result logs."""
+        self.names = tuple(source.label for source in self.sources)
+        """Names of the results: paths, or of a run file `run.yaml#quiz`."""
         self.missing = tuple(source.name for source in sources if source.path is None)
         """Tasks of evaluations that have no result."""
 
@@ -197,19 +199,22 @@ class Results:
     def _repr_html_(self) -> str:
         """The numbers of every result; of the samples only how many there are, which needs no reading."""
         columns = ("result", "task", "model", "metric", "value", "samples", "failed")
-        return _html(columns, (row for path in self.paths for row in _overview(path)))
+        return _html(
+            columns,
+            (row for path, name in zip(self.paths, self.names, strict=True) for row in _overview(path, name)),
+        )
 
 
-def _overview(path: Path) -> Iterator[list[str]]:
+def _overview(path: Path, result: str) -> Iterator[list[str]]:
     try:
         log = LogReader(path).frame()
     except BridgeError as error:
-        yield [str(path), "", "", "", str(error), "", ""]
+        yield [result, "", "", "", str(error), "", ""]
         return
     entity, evidence = log.specification.evaluated_entity, log.evidence
     failures = None if evidence is None else evidence.failures
     counts = ["", ""] if failures is None else [str(failures.num_total), str(failures.num_errors)]
-    head = [str(path), log.specification.task.key, "" if entity is None else entity.display_name]
+    head = [result, log.specification.task.key, "" if entity is None else entity.display_name]
     metrics = (evidence.metrics if evidence is not None else None) or ()
     numbers = [(name, number_text(value)) for metric in metrics for name, value in metric.values.items()]
     for name, text in numbers or [("", "")]:
@@ -233,16 +238,15 @@ def _text(text: str) -> str:
 
 
 def results_at(locations: Iterable[str | os.PathLike[str]]) -> Results:
-    """Results at some places: files, folders, summaries of evaluations, and patterns (`out/*.tasklog.json`).
+    """Return the results at some locations: files, folders, evaluations, run files with task result logs, and
+    patterns (`out/*.tasklog.json`).
 
     Raises:
         UsageError: there is nothing at one of the places.
         EvidenceError: a summary cannot be read.
+        SpecError: a run file is invalid.
     """
-    paths = [path for location in locations for path in map(Path, expanded(os.fspath(location)))]
-    sources = sources_of(paths)
+    sources = sources_of(locations)
     for source in sources:
-        if source.path is not None and not source.path.is_file():
-            named = "" if source.evaluation is None else f", which {source.path.with_name(EVALUATION)} names"
-            raise UsageError(f"there is no result log {str(source.path)!r}{named}", code=Code.NOTHING_THERE)
+        require_result(source)
     return Results(sources)

@@ -20,6 +20,7 @@ from aigo_bridge.provenance.definitions import digest_or_none
 from aigo_bridge.provenance.record import row_of, sample_id
 from aigo_bridge.provenance.texts import read_texts
 from aigo_bridge.reading import read
+from aigo_bridge.report.sources import ResultSource, one_result
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.spec import TaskSpec
 from aigo_bridge.text.json_text import read_json
@@ -38,6 +39,25 @@ from aigo_bridge.verification.own_tasks import OwnTask
 from aigo_bridge.verification.signature import check_disclosure
 from aigo_bridge.verification.verifying import marked_levels, verify
 from aigo_bridge.version import __version__
+
+
+def verify_source(source: ResultSource, materials: Materials) -> Verification:
+    """Check a result, a bundle or a disclosed sample, and name it as its source.
+
+    Raises:
+        UsageError, SpecError, DatasetError: as for `verify_any`.
+    """
+    assert source.path is not None
+    return replace(verify_any(source.path, materials), result=Path(source.label))
+
+
+def verify_one(location: Path, materials: Materials) -> Verification:
+    """Check the result at a location.
+
+    Raises:
+        UsageError: there are several, or none.
+    """
+    return verify_source(one_result(location), materials)
 
 
 def verify_any(path: Path, materials: Materials) -> Verification:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from aigo_bridge.engine.engine import RunState
 from aigo_bridge.engine.registry import engine_class, engine_names, load_logs
 from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.importing.file_kinds import LOG_SUFFIXES
-from aigo_bridge.report.sources import EVALUATION, is_result
+from aigo_bridge.report.sources import EVALUATION, YAML_SUFFIXES, is_result, links_results, sources_of
 from aigo_bridge.report.values import Json, mappings, member, number_text
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.superseded import STATUS, superseded_by
@@ -50,6 +50,8 @@ class Entry:
     """Whose log it is."""
     run: RunState | None = None
     """Of a log whose run has not ended."""
+    reference: Path | None = None
+    """Task specification of a run file that links the result: `run.yaml#quiz`."""
 
 
 @dataclass(frozen=True)
@@ -72,30 +74,39 @@ class Folder:
     _logs: dict[tuple[str, str], str | None] = field(default_factory=dict)
     """Name and stamp of a file → the engine whose log it is."""
     _heads: dict[tuple[str, str], Json] = field(default_factory=dict)
+    _linked: dict[tuple[str, str], Mapping[Path, Path] | None] = field(default_factory=dict)
+    """Name and stamp of a YAML file → results that it links with their references; `None`: no run file."""
 
     def listing(self) -> Listing:
         """What there is now."""
         entries: list[Entry] = []
         links: list[str] = []
         cut = False
+        references: dict[Path, Path] = {}
         for number, (path, status) in enumerate(_files(self.root, links)):
             if number >= MOST_FILES or len(entries) >= MOST_ENTRIES:
                 cut = True
                 break
-            entry = self._entry(path, status)
+            entry = self._entry(path, status, references)
             if entry is not None:
                 entries.append(entry)
         self._logs = {key: engine for key, engine in self._logs.items() if Path(self.root, key[0]).exists()}
         return Listing({entry.id: entry for entry in entries}, tuple(links[:MOST_LINKS]), cut)
 
-    def _entry(self, path: Path, status: os.stat_result) -> Entry | None:
+    def _entry(self, path: Path, status: os.stat_result, references: dict[Path, Path]) -> Entry | None:
         name = path.relative_to(self.root).as_posix()
         stamp = stamp_of(status)
         engine = None
         kind: Kind
         if path.name == EVALUATION:
             kind = "evaluation"
-        elif is_result(path.name):
+        elif path.name.lower().endswith(YAML_SUFFIXES):
+            linked = self._links(path, name, stamp)
+            if linked is None:
+                return None
+            references |= {result: linked[result] for result in linked.keys() - references.keys()}
+            kind = "evaluation"
+        elif path in references or is_result(path.name):
             kind = "result"
         elif path.name.endswith(LOG_SUFFIXES) and (engine := self._engine(path, name, stamp)) is not None:
             kind = "log"
@@ -103,7 +114,19 @@ class Folder:
             return None
         digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
         run = None if engine is None else _run_state(engine, path)
-        return Entry(digest, kind, path, name, stamp, status.st_size, status.st_mtime, engine, run)
+        reference = references.get(path)
+        if reference is not None:
+            name = reference.relative_to(self.root).as_posix()
+        size, modified = status.st_size, status.st_mtime
+        return Entry(digest, kind, path, name, stamp, size, modified, engine, run, reference)
+
+    def _links(self, path: Path, name: str, stamp: str) -> Mapping[Path, Path] | None:
+        key = (name, stamp)
+        if key not in self._linked:
+            if len(self._linked) > 2 * MOST_ENTRIES:
+                self._linked.clear()
+            self._linked[key] = _linked_by(path, self.root)
+        return self._linked[key]
 
     def _engine(self, path: Path, name: str, stamp: str) -> str | None:
         key = (name, stamp)
@@ -146,7 +169,7 @@ def _files(root: Path, links: list[str]) -> Iterator[tuple[Path, os.stat_result]
         folder = waiting.pop()
         try:
             status = folder.stat()
-            names = sorted(os.listdir(folder))  # noqa: PTH208  # names, not paths
+            names = sorted(os.listdir(folder), key=_run_files_first)  # noqa: PTH208  # names, not paths
         except OSError:
             continue
         if (status.st_dev, status.st_ino) in seen:
@@ -168,6 +191,26 @@ def _files(root: Path, links: list[str]) -> Iterator[tuple[Path, os.stat_result]
             except OSError:
                 continue
         waiting += reversed(folders)
+
+
+def _run_files_first(name: str) -> tuple[bool, str]:
+    """Sort key: run files name the results in their folder."""
+    return not name.lower().endswith(YAML_SUFFIXES), name
+
+
+def _linked_by(file: Path, root: Path) -> Mapping[Path, Path] | None:
+    """Return the results that a YAML file links; `None`: it links none."""
+    if not links_results(file, root):
+        return None
+    try:
+        sources = sources_of([file], root)
+    except BridgeError:
+        return {}  # the page of the run file shows the problem
+    return {
+        Path(os.path.realpath(source.path)): Path(source.label)
+        for source in sources
+        if source.path is not None
+    }
 
 
 def _engine_of(path: Path) -> str | None:

@@ -102,7 +102,7 @@ def _prepared(entry: Entry, root: Path, folder: Path) -> Prepared:
         return _of_log(entry, root, folder)
     for _ in range(_TRIES):
         stamps = {entry.path: stamp_at(entry.path)}
-        sources = sources_of([entry.path], root)
+        sources = sources_of([entry.reference or entry.path], root)
         stamps |= {source.path: stamp_at(source.path) for source in sources if source.path is not None}
         try:
             blocks = _write(sources, folder, None)

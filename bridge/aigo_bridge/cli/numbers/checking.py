@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import typer
 import yaml
 
-from aigo_bridge.cli.numbers.statistics import read_result
+from aigo_bridge.cli.numbers.statistics import chosen, read_result
 from aigo_bridge.cli.terminal import name_of, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.comparison.comparing import Comparison, compare
 from aigo_bridge.comparison.rules import Decision, Rule, Verdict, check_rule, parse_rule
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.report.sources import ResultSource, sources_of
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.statistics.quantiles import LEVEL
 from aigo_bridge.text.plurals import plural
@@ -75,8 +78,58 @@ def _rules_of(file: Path) -> list[Rule]:
     return rules
 
 
-def verdicts(
+@dataclass(frozen=True)
+class Checked:
+    """Verdicts on one result."""
+
+    result: str
+    """Name of the result."""
+    verdicts: list[Verdict]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serializable dictionary."""
+        return {"result": self.result, "verdicts": [verdict.to_json() for verdict in self.verdicts]}
+
+
+def check_results(
     result: Path, baseline: Path | None, rules: Sequence[Rule], *, cluster: str | None, by_id: bool
+) -> list[Checked]:
+    """Return the verdicts on each result at a location; a baseline with several results is paired by name.
+
+    Raises:
+        UsageError: there is no result, or the baseline has none with the same name.
+    """
+    missing = [source.name for source in sources_of([result]) if source.path is None]
+    if missing:
+        raise UsageError(
+            f"{result}: there is no result of {', '.join(map(repr, missing))}, so rules cannot be checked;"
+            " name the results that are there one by one",
+            code=Code.NOTHING_THERE,
+        )
+    sources = chosen([result])
+    bases: list[ResultSource] = [] if baseline is None else chosen([baseline])
+    several = baseline is not None and (len(sources) > 1 or len(bases) != 1)
+    by_key = {base.key: base for base in bases}
+    if several and (alone := [source.key for source in sources if source.key not in by_key]):
+        raise UsageError(
+            f"--baseline: {baseline} has no result {alone[0]!r}, expected one of"
+            f" {', '.join(map(repr, by_key)) or 'several'}",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
+    checked: list[Checked] = []
+    for source in sources:
+        base = by_key[source.key] if several else next(iter(bases), None)
+        checked.append(Checked(source.label, _verdicts(source, base, rules, cluster=cluster, by_id=by_id)))
+    return checked
+
+
+def _verdicts(
+    result: ResultSource,
+    baseline: ResultSource | None,
+    rules: Sequence[Rule],
+    *,
+    cluster: str | None,
+    by_id: bool,
 ) -> list[Verdict]:
     """Verdicts of rules; the baseline is compared once for each confidence that rules ask for."""
     names = [cluster] if cluster else []
@@ -103,9 +156,11 @@ def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:
     return ExitCode.UNDECIDED if Decision.UNDECIDED in decisions else ExitCode.DONE
 
 
-def show_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """One line each."""
-    for verdict in verdicts:
+def show_verdicts(checked: Checked, *, named: bool) -> None:
+    """Print a line for each verdict, after the name of the result if there are several."""
+    if named:
+        typer.echo(short_path(checked.result))
+    for verdict in checked.verdicts:
         typer.echo(f"{verdict.decision.value:10}{name_of(verdict.rule.text)}: {_reason(verdict)}")
 
 
@@ -118,9 +173,9 @@ def _reason(verdict: Verdict) -> str:
     return printable(f"{verdict.subject}: {verdict.reason}{needed}")
 
 
-def annotate(result: Path, verdicts: Sequence[Verdict]) -> None:
-    """Workflow commands of GitHub Actions, on standard error, so that standard output stays what it is."""
-    for verdict in verdicts:
+def annotate(checked: Checked) -> None:
+    """Print workflow commands of GitHub Actions on standard error: standard output does not change."""
+    for verdict in checked.verdicts:
         if verdict.decision is Decision.HELD:
             continue
         kind = "error" if verdict.decision is Decision.NOT_HELD else "warning"
@@ -128,7 +183,8 @@ def annotate(result: Path, verdicts: Sequence[Verdict]) -> None:
             _escaped(f"{verdict.decision.value}: {verdict.rule.text}").replace(":", "%3A").replace(",", "%2C")
         )
         typer.echo(
-            f"::{kind} title={title}::{_escaped(f'{short_path(result)}: {_reason(verdict)}')}", err=True
+            f"::{kind} title={title}::{_escaped(f'{short_path(checked.result)}: {_reason(verdict)}')}",
+            err=True,
         )
 
 
@@ -136,23 +192,36 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def write_junit(file: Path, result: Path, verdicts: Sequence[Verdict]) -> None:
-    """A test case per verdict: a broken rule is a failure, one that cannot be decided an error."""
-    counts = {decision: sum(verdict.decision is decision for verdict in verdicts) for decision in Decision}
+def write_junit(file: Path, checked: Sequence[Checked]) -> None:
+    """Write a test suite for each result with a test case for each verdict: a broken rule is a failure, one
+    that cannot be decided an error.
+    """
+    suites = [_suite(one) for one in checked]
+    document = suites[0]
+    if len(suites) > 1:
+        document = ET.Element("testsuites")
+        document.extend(suites)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open_for_replacing(file) as target:
+        target.write(ET.tostring(document, encoding="utf-8", xml_declaration=True))
+
+
+def _suite(checked: Checked) -> ET.Element:
+    counts = {
+        decision: sum(verdict.decision is decision for verdict in checked.verdicts) for decision in Decision
+    }
     suite = ET.Element(
         "testsuite",
-        name=f"aigo-bridge check {result.name}",
-        tests=str(len(verdicts)),
+        name=f"aigo-bridge check {Path(checked.result).name}",
+        tests=str(len(checked.verdicts)),
         failures=str(counts[Decision.NOT_HELD]),
         errors=str(counts[Decision.UNDECIDED]),
     )
-    for verdict in verdicts:
+    for verdict in checked.verdicts:
         case = ET.SubElement(
             suite, "testcase", classname=printable(verdict.subject), name=printable(verdict.rule.text)
         )
         if verdict.decision is not Decision.HELD:
             tag = "failure" if verdict.decision is Decision.NOT_HELD else "error"
             ET.SubElement(case, tag, message=_reason(verdict))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with open_for_replacing(file) as target:
-        target.write(ET.tostring(suite, encoding="utf-8", xml_declaration=True))
+    return suite

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aigo_bridge.cli.numbers.statistics import console
+from aigo_bridge.cli.numbers.statistics import chosen, console
 from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.codes import Code
@@ -28,9 +28,8 @@ from aigo_bridge.comparison.texts import (
 )
 from aigo_bridge.errors import UsageError
 from aigo_bridge.report.comparisons import comparison_page
+from aigo_bridge.report.sources import ResultSource, names_several, one_result
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.result_files import SUFFIX
-from aigo_bridge.results.superseded import without_superseded
 from aigo_bridge.statistics.intervals import NoInterval
 from aigo_bridge.statistics.paired import Difference
 from aigo_bridge.text.plurals import plural
@@ -41,39 +40,38 @@ if TYPE_CHECKING:
 _MAX_DIVERGENCES = 20
 
 
-def result_sets(locations: Sequence[Path]) -> list[tuple[Path, ...]]:
-    """The files that are compared with each other: those that are named, or of folders those of one name.
+def result_sets(locations: Sequence[Path]) -> list[tuple[ResultSource, ...]]:
+    """Return the results that are compared with each other: single ones as they are named, or of folders and
+    run files those with one name.
 
     Raises:
         UsageError: folders and files are mixed, or folders have no name in common.
     """
-    folders = [location.is_dir() for location in locations]
+    folders = [names_several(location) for location in locations]
     if not any(folders):
         if len(set(locations)) < len(locations):
             raise UsageError("one result is named twice; name different ones", code=Code.INCOMPARABLE_RESULTS)
-        return [tuple(locations)]
+        return [tuple(map(one_result, locations))]
     if not all(folders):
         raise UsageError(
-            "found both files and folders, expected one kind: files are compared with files",
+            "found both single results and folders, expected one kind; name one result of a run file as"
+            " run.yaml#KEY",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    names = [
-        {path.name for path in without_superseded(sorted(location.glob(f"*{SUFFIX}")), note_skipped)}
-        for location in locations
-    ]
-    common = sorted(set.intersection(*names))
+    sets = [{source.key: source for source in chosen([location])} for location in locations]
+    common = sorted(set.intersection(*map(set, sets)))
     if not common:
-        file_names = ", ".join(sorted(set.union(*names))[:5]) or "none"
+        names = ", ".join(sorted(set.union(*map(set, sets)))[:5]) or "none"
         raise UsageError(
-            f"no result has the same name in all folders (found: {file_names}); name the files one by one",
+            f"no result has the same name in all folders (found: {names}); name the files one by one",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    return [tuple(location / name for location in locations) for name in common]
-
-
-def note_skipped(text: str) -> None:
-    """Print a note on a result that is left out."""
-    note(f"note: {text}")
+    for location, results in zip(locations, sets, strict=True):
+        if alone := sorted(results.keys() - set(common)):
+            note(
+                f"note: {short_path(location)}: not compared, because not in all folders: {', '.join(alone)}"
+            )
+    return [tuple(results[name] for results in sets) for name in common]
 
 
 LEVEL = 0.95
@@ -102,7 +100,7 @@ def compare_results(
     """Compare results.
 
     Args:
-        locations: result logs, or folders of them; the first is what the others are compared with.
+        locations: result logs, or folders or run files with several; the others are compared with the first.
         cluster: column whose values are clusters of samples.
         by: column for each of whose values there are differences, too.
         by_id: samples are paired by their ids alone.
@@ -119,16 +117,17 @@ def compare_results(
     comparisons: list[Comparison] = []
     ranks: list[Ranking] = []
     several = len(locations) > 2  # one and another
-    for files in result_sets(locations):
-        columns = {str(path): read_result(path, names) for path in files}
-        pairs = list(combinations(columns, 2)) if several else [(str(files[0]), str(files[1]))]
+    for sources in result_sets(locations):
+        columns = {source.label: read_result(source, names) for source in sources}
+        first = sources[0].label
+        pairs = list(combinations(columns, 2)) if several else [(first, sources[1].label)]
         by_pair = {
             pair: compare(
                 columns[pair[0]], columns[pair[1]], by_id=by_id, cluster=cluster, by=by, level=level
             )
             for pair in pairs
         }
-        comparisons += [by_pair[pair] for pair in pairs if pair[0] == str(files[0])]
+        comparisons += [by_pair[pair] for pair in pairs if pair[0] == first]
         if several:
             ranks += rankings(list(columns), by_pair)
     return Compared(adjusted_together(comparisons), ranks)
@@ -189,7 +188,7 @@ def show_comparison(comparison: Comparison, num_flips: int) -> None:
     sides = {"base": comparison.base, "new": comparison.new}
     for side, columns in sides.items():
         counted = "" if columns.counts.is_plain else f": {columns.counts.text()}"
-        screen.print(f"{side:5} {short_path(columns.path)}{counted}", markup=False)
+        screen.print(f"{side:5} {short_path(columns.label)}{counted}", markup=False)
     _show_divergences(comparison, screen)
     _show_pairing(comparison, screen)
     _show_metrics(comparison.metrics, screen, comparison.level)

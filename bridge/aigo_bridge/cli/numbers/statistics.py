@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aigo_bridge.comparison.columns import Columns
+    from aigo_bridge.report.sources import ResultSource
 
 
 _WIDTH = 160
 """Columns that a table may take: cells are never cut off."""
 
 
-def read_result(path: Path, names: Sequence[str] = ()) -> Columns:
-    """A result with the columns that are needed of it.
+def read_result(source: ResultSource, names: Sequence[str] = ()) -> Columns:
+    """Return a result with the columns that are needed of it.
 
     Raises:
         UsageError: there is no such file, scipy is missing, or no sample has such a column.
@@ -33,44 +34,27 @@ def read_result(path: Path, names: Sequence[str] = ()) -> Columns:
     special_functions()
     from aigo_bridge.comparison.columns import read_columns
 
-    columns = read_columns(existing(path), names)
+    assert source.path is not None
+    columns = read_columns(source.path, names)
+    columns.name = source.label
     for name in names:
         if len(columns) and all(value is None for value in columns.values[name]):
             raise UsageError(
-                f"{path}: no sample has a value in the column {name!r}", code=Code.UNKNOWN_CHOICE
+                f"{source.label}: no sample has a value in the column {name!r}", code=Code.UNKNOWN_CHOICE
             )
     return columns
 
 
-def chosen(locations: Sequence[Path]) -> list[Path]:
-    """Return the named result logs, and the results in named folders without superseded attempts.
+def chosen(locations: Sequence[Path]) -> list[ResultSource]:
+    """Return the results at the named locations, of folders without superseded attempts.
 
     Raises:
-        UsageError: a folder is without results.
-        EvidenceError: the summary of an evaluation cannot be read.
+        UsageError: a result is not there.
+        BridgeError: an evaluation or a run file cannot be read.
     """
-    from aigo_bridge.report.sources import sources_of
-    from aigo_bridge.results.superseded import without_superseded
+    from aigo_bridge.report.sources import existing_results
 
-    paths: list[Path] = []
-    for location in locations:
-        if not location.is_dir():
-            paths.append(location)
-            continue
-        found = [source.path for source in sources_of([location]) if source.path is not None]
-        paths += without_superseded(found, lambda text: note(f"note: {text}"))
-    return paths
-
-
-def existing(path: Path) -> Path:
-    """The path of a file that is there.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if not path.is_file():
-        raise UsageError(f"there is no result log {str(path)!r}", code=Code.NOTHING_THERE)
-    return path
+    return existing_results(locations, lambda text: note(f"note: {text}"))
 
 
 def console() -> Console:
@@ -87,4 +71,4 @@ def heading(screen: Console, columns: Columns) -> None:
     from rich.text import Text
 
     screen.print(Text(f"\n{name_of(columns.frame.specification.display_name)}", style="bold"))
-    screen.print(Text(f"{short_path(columns.path)}: {columns.counts.text()}", style="dim"))
+    screen.print(Text(f"{short_path(columns.label)}: {columns.counts.text()}", style="dim"))

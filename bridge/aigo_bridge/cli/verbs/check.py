@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.cli.terminal import print_json
 from aigo_bridge.cli.verbs.stats import ClusterOption
@@ -16,12 +17,15 @@ app = typer.Typer(**VERB)
 
 @app.command("check")
 def check(
-    result: Annotated[
-        Path, typer.Argument(metavar="RESULT", help="Result log (.tasklog.json, also .gz and .zst).")
-    ],
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help=RESULTS_HELP)],
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", metavar="BASE", help="Result log that rules of regression compare with."),
+        typer.Option(
+            "--baseline",
+            metavar="BASE",
+            help="Result log that rules of regression compare with; of several results a folder or run "
+            "file with the same names.",
+        ),
     ] = None,
     rule: Annotated[
         list[str] | None,
@@ -60,22 +64,24 @@ def check(
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.numbers.checking import (
         annotate,
+        check_results,
         exit_code,
         read_rules,
         show_verdicts,
-        verdicts,
         write_junit,
     )
 
     with reported():
         parsed = read_rules(rule or [], rules)
-        decisions = verdicts(result, baseline, parsed, cluster=cluster, by_id=by_id)
+        checked = check_results(result, baseline, parsed, cluster=cluster, by_id=by_id)
         if junit is not None:
-            write_junit(junit, result, decisions)
+            write_junit(junit, checked)
     if as_json:
-        print_json({"result": str(result), "verdicts": [verdict.to_json() for verdict in decisions]})
-    else:
-        show_verdicts(decisions)
-    if github:
-        annotate(result, decisions)
-    raise typer.Exit(exit_code(decisions))
+        contents = [one.to_json() for one in checked]
+        print_json(contents[0] if len(contents) == 1 else contents)
+    for one in checked:
+        if not as_json:
+            show_verdicts(one, named=len(checked) > 1)
+        if github:
+            annotate(one)
+    raise typer.Exit(exit_code([verdict for one in checked for verdict in one.verdicts]))

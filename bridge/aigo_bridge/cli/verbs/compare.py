@@ -17,13 +17,17 @@ app = typer.Typer(**VERB)
 @app.command("compare")
 def compare(
     base: Annotated[
-        Path, typer.Argument(metavar="BASE", help="Result log to compare with, or a folder of them.")
+        Path,
+        typer.Argument(
+            metavar="BASE", help="Result log to compare with, or a folder or run file with several."
+        ),
     ],
     new: Annotated[
         list[Path],
         typer.Argument(
             metavar="NEW…",
-            help="Result logs, or folders of them; in folders, files of one name belong together.",
+            help="Result logs, or folders or run files with task result logs; results of one name, or of "
+            "one task specification key, belong together.",
         ),
     ],
     cluster: ClusterOption = None,

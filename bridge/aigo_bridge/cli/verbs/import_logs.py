@@ -37,7 +37,8 @@ def import_logs(
         typer.Argument(
             metavar="LOG…",
             help="Log files, folders, patterns, or URLs (s3://…) of any engine, of lm-evaluation-harness or "
-            "of Every Eval Ever; with --format parquet also result logs.",
+            "of Every Eval Ever; with --format parquet or --lake also result logs; with --lake "
+            "also run files with task result logs.",
         ),
     ],
     out: Annotated[

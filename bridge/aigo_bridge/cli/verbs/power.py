@@ -126,22 +126,23 @@ def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
 
 
 def _from_results(results: list[Path]) -> _Spreads:
-    from aigo_bridge.cli.numbers.statistics import read_result
+    from aigo_bridge.cli.numbers.statistics import chosen, read_result
     from aigo_bridge.comparison.numbers import identity_of
     from aigo_bridge.comparison.spreads import means, spread_of_one, spread_of_two
     from aigo_bridge.errors import UsageError
     from aigo_bridge.metrics.names import metric_labels
 
-    if len(results) > 2:
+    sources = chosen(results)
+    if not 0 < len(sources) <= 2:
         raise UsageError(
-            f"found {plural(len(results), 'result')}, expected one, or two of the same task",
+            f"found {plural(len(sources), 'result')}, expected one, or two of the same task",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    read = [read_result(path) for path in results]
+    read = [read_result(source) for source in sources]
     quantities = means(read[0])
     if not quantities:
         raise UsageError(
-            f"{results[0]}: no number is a mean over samples; power is known for these alone",
+            f"{sources[0].label}: no number is a mean over samples; power is known for these alone",
             code=Code.INCOMPARABLE_RESULTS,
         )
     labels = metric_labels([identity_of(mean) for mean in quantities])

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.text.plurals import plural
 
@@ -19,7 +20,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RESULT…",
-            help="Result logs (.tasklog.json, also .gz and .zst), folders of them, or an evaluation.json.",
+            help=RESULTS_HELP,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page, in HTML.")] = Path(

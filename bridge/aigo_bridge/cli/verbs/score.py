@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import (
     VERB,
     AllowFileOption,
@@ -46,7 +47,7 @@ def score(
     ],
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG…", help="Result logs, folders of them, patterns, or logs of the engine."),
+        typer.Argument(metavar="LOG…", help=f"{RESULTS_HELP} Also logs of the engine."),
     ],
     model_map: Annotated[
         list[str] | None,
@@ -110,11 +111,11 @@ def score(
         tolerated(fail_on_error, 0)
         chosen = load_engine(engine)
         origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
-        stored = [path for log in logs for path in _stored_logs(log, chosen, out / "stored")]
+        stored = [each for log in logs for each in _stored_logs(log, chosen, out / "stored")]
         folders = _folders(stored, out)
     outcomes = []
     passed = True
-    for path, folder in zip(stored, folders, strict=True):
+    for (_, path), folder in zip(stored, folders, strict=True):
         with reported():
             task_plan = plan(scored_again(origin, path))
             show_issues(task_plan.warnings)
@@ -150,7 +151,7 @@ def score(
         raise typer.Exit(code)
 
 
-def _folders(stored: Sequence[Path], out: Path) -> list[Path]:
+def _folders(stored: Sequence[tuple[str, Path]], out: Path) -> list[Path]:
     """The folder for each result: of several one below `out`, named after the log, and its folder if need be.
 
     Raises:
@@ -160,10 +161,10 @@ def _folders(stored: Sequence[Path], out: Path) -> list[Path]:
 
     if len(stored) == 1:
         return [out]
-    names = [path.name.split(".")[0] for path in stored]
+    names = [name for name, _ in stored]
     folders = [
         out / (name if names.count(name) == 1 else f"{path.resolve().parent.name}-{name}")
-        for name, path in zip(names, stored, strict=True)
+        for name, path in stored
     ]
     if len(set(folders)) < len(folders):
         raise UsageError(
@@ -173,24 +174,29 @@ def _folders(stored: Sequence[Path], out: Path) -> list[Path]:
     return folders
 
 
-def _stored_logs(location: str, engine: Engine, folder: Path) -> list[Path]:
-    """The result logs at a location: those of a folder or a pattern, or of an engine's log."""
-    from aigo_bridge.cli.looking import result_paths
+def _stored_logs(location: str, engine: Engine, folder: Path) -> list[tuple[str, Path]]:
+    """Return name and path of each result log at a location: those of a folder, a pattern, an evaluation or a
+    run file, or of an engine's log.
+    """
+    from aigo_bridge.cli.looking import named_results
     from aigo_bridge.importing.file_kinds import expanded
-    from aigo_bridge.report.sources import EVALUATION, is_result
+    from aigo_bridge.report.sources import has_results, names_results
 
     if "://" in location:
-        return [_stored_log(location, engine, folder)]
-    paths = [Path(path) for path in expanded(location)]
-    logs: list[Path] = []
-    for path in paths:
-        names = {inner.name for inner in path.iterdir()} if path.is_dir() else {path.name}
-        has_results = path.is_dir() and any(is_result(name) for name in names)
-        if EVALUATION in names or has_results:
-            logs += result_paths([str(path)])
+        return [_named_log(_stored_log(location, engine, folder))]
+    logs: list[tuple[str, Path]] = []
+    for place in expanded(location):
+        if names_results(place) or (Path(place).is_dir() and has_results(Path(place))):
+            logs += [
+                (one.key.split(".")[0], one.path) for one in named_results([place]) if one.path is not None
+            ]
         else:
-            logs.append(_stored_log(str(path), engine, folder))
+            logs.append(_named_log(_stored_log(place, engine, folder)))
     return logs
+
+
+def _named_log(log: Path) -> tuple[str, Path]:
+    return log.name.split(".")[0], log
 
 
 def _stored_log(location: str, engine: Engine, folder: Path) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.cli.terminal import name_of, print_json, printable
@@ -35,7 +36,7 @@ LevelOption = Annotated[
 def stats(
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULT…", help="Result logs (.tasklog.json, also .gz and .zst), or folders."),
+        typer.Argument(metavar="RESULT…", help=RESULTS_HELP),
     ],
     cluster: ClusterOption = None,
     level: LevelOption = 0.95,
@@ -79,13 +80,13 @@ def stats(
         return
     summaries: list[dict[str, Any]] = []
     with reported():
-        for path in chosen(results):
-            columns = read_result(path, [name for name in (cluster, labels) if name])
+        for source in chosen(results):
+            columns = read_result(source, [name for name in (cluster, labels) if name])
             metrics = estimates(columns, cluster=cluster, level=level)
             missing = missing_numbers(columns)
             summaries.append(
                 {
-                    "result": str(path),
+                    "result": source.label,
                     "level": level,
                     "samples": columns.counts.to_json(),
                     "metrics": [metric.to_json() for metric in metrics],
@@ -118,14 +119,15 @@ def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
     """Show results as repetitions of one task."""
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.numbers.judges import show_repetitions
-    from aigo_bridge.cli.numbers.statistics import chosen, existing
+    from aigo_bridge.cli.numbers.statistics import chosen
     from aigo_bridge.comparison.repetitions import repeatability
 
     with reported():
-        numbers, num_odd = repeatability([existing(path) for path in chosen(results)])
+        sources = chosen(results)
+        numbers, num_odd = repeatability([source.path for source in sources if source.path is not None])
     if as_json:
         scores = [number.to_json(flaky) for number in numbers]
-        print_json({"results": [str(path) for path in results], "left_out": num_odd, "scores": scores})
+        print_json({"results": [source.label for source in sources], "left_out": num_odd, "scores": scores})
         return
     show_repetitions(numbers, num_odd, flaky)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.codes import Code
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from aigo_bridge.cli.samples import Selection
     from aigo_bridge.errors import EvidenceError
     from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.report.sources import ResultSource
     from aigo_bridge.results import LogReader
 
 app = typer.Typer(**VERB)
@@ -26,9 +28,7 @@ app = typer.Typer(**VERB)
 def show(
     results: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RESULT…", help="Result logs, folders of them, patterns, or one sample of `attest`."
-        ),
+        typer.Argument(metavar="RESULT…", help=f"{RESULTS_HELP} Also one sample of `attest`."),
     ],
     sample: Annotated[
         str | None, typer.Option("--sample", metavar="ID", help="The sample of this id.")
@@ -67,7 +67,7 @@ def show(
     Exit code: 0 done, 2 wrong use or no result, 3 the result could be read in part.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.looking import result_paths
+    from aigo_bridge.cli.looking import named_results
     from aigo_bridge.cli.samples import LENGTH, Selection, with_sample
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
@@ -84,15 +84,17 @@ def show(
             )
         chosen = Selection(sample, failed=failed, stop_reason=stop_reason, worst=worst, score=score)
         limit = None if number == 0 or sample is not None else max(number, worst or 0)
-        paths = result_paths(results)
-        if sample is not None and len(paths) > 1:
-            paths = with_sample(paths, sample)
-        codes = [_show_result(path, chosen, limit, length=None if full else LENGTH) for path in paths]
+        sources = named_results(results)
+        if sample is not None and len(sources) > 1:
+            sources = with_sample(sources, sample)
+        codes = [_show_result(one, chosen, limit, length=None if full else LENGTH) for one in sources]
     if any(codes):
         raise typer.Exit(max(codes, key=(ExitCode.DONE, ExitCode.PARTIAL, ExitCode.WRONG_USE).index))
 
 
-def _show_result(path: Path, chosen: Selection, limit: int | None, *, length: int | None) -> ExitCode:
+def _show_result(
+    source: ResultSource, chosen: Selection, limit: int | None, *, length: int | None
+) -> ExitCode:
     """Show the chosen samples of one result.
 
     Raises:
@@ -107,14 +109,15 @@ def _show_result(path: Path, chosen: Selection, limit: int | None, *, length: in
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.results import LogReader
 
-    if _show_disclosure(path):
+    assert source.path is not None
+    if _show_disclosure(source.path):
         return ExitCode.DONE
-    reader = LogReader(path)
+    reader = LogReader(source.path, root=source.root)
     screen = Console(highlight=False, markup=False, emoji=False)
     parts = chosen.samples(reader)
     shown, more = 0, False
     try:
-        damage, num_scorers = _show_head(screen, reader)
+        damage, num_scorers = _show_head(screen, reader, source.label)
         for part in islice(parts, limit):
             show_sample(screen, part, num_scorers, length=length)
             shown += 1
@@ -144,7 +147,7 @@ def _show_disclosure(file: Path) -> bool:
     return True
 
 
-def _show_head(screen: Console, reader: LogReader) -> tuple[EvidenceError | None, int]:
+def _show_head(screen: Console, reader: LogReader, name: str) -> tuple[EvidenceError | None, int]:
     """Show the result as a whole, or return why it cannot be read: samples before the damage can be.
 
     Also return the number of its scorers.
@@ -155,7 +158,7 @@ def _show_head(screen: Console, reader: LogReader) -> tuple[EvidenceError | None
 
     try:
         frame = reader.frame()
-        show_head(screen, reader, frame)
+        show_head(screen, reader, frame, name)
     except EvidenceError as error:
         return error, 0
     return None, scorers_of(frame)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.codes import Code
 
@@ -27,7 +28,7 @@ def sql(
         list[str] | None,
         typer.Argument(
             metavar="[RESULT]…",
-            help="Result logs, folders of them, patterns, or an evaluation.json; `out` if left out.",
+            help=f"{RESULTS_HELP} [default: out]",
             show_default=False,
         ),
     ] = None,

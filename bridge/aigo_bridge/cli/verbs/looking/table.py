@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB
 from aigo_bridge.tables.schema import TABLE_NAMES, TableName
 
@@ -17,9 +18,7 @@ app = typer.Typer(**VERB)
 def table(
     locations: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RESULT…", help="Result logs, folders of them, patterns, or an evaluation.json."
-        ),
+        typer.Argument(metavar="RESULT…", help=RESULTS_HELP),
     ],
     out: Annotated[
         Path,

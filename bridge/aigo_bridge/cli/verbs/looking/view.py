@@ -15,7 +15,12 @@ app = typer.Typer(**VERB)
 @app.command("view")
 def view(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder with results, evaluations and logs of engines.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder with results, evaluations, run files with task result logs, and logs of engines; or "
+            "such a run file.",
+        ),
     ] = Path("out"),
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0 takes any that is free.")
@@ -33,9 +38,12 @@ def view(
     from aigo_bridge.cli.failing import exit_code, reported
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.exit_codes import of_signal
+    from aigo_bridge.report.sources import names_results
     from aigo_bridge.viewing import ViewServer
 
     with reported():
+        if names_results(folder) and folder.parent.is_dir():
+            folder = folder.parent
         server = ViewServer(folder, port)
         try:
             typer.echo(f"{'folder':12}{name_of(short_path(folder))}")

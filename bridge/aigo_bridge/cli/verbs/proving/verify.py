@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import (
     VERB,
     AllowFileOption,
@@ -32,8 +33,7 @@ def verify(
         list[str],
         typer.Argument(
             metavar="RESULT…",
-            help="Result logs, folders of them, patterns, bundles of `aigo-bridge bundle`, or samples of"
-            " `attest --disclose`.",
+            help=f"{RESULTS_HELP} Also bundles of `aigo-bridge bundle`, and samples of `attest --disclose`.",
         ),
     ],
     task: Annotated[
@@ -114,19 +114,19 @@ def verify(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.levels import show_verifications
-    from aigo_bridge.cli.looking import result_paths
+    from aigo_bridge.cli.looking import named_results
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.errors import UsageError
     from aigo_bridge.verification.levels import worst_exit_code
     from aigo_bridge.verification.materials import Materials, identity_of
-    from aigo_bridge.verification.opening import verify_any
+    from aigo_bridge.verification.opening import verify_source
 
     with reported():
         choose_confinement(snippets, allow)
-        paths = result_paths(results)
-        if len(paths) > 1 and (provenance is not None or attestation is not None):
+        sources = named_results(results)
+        if len(sources) > 1 and (provenance is not None or attestation is not None):
             raise UsageError(
-                f"--provenance and --attestation are files of one result, found {len(paths)} results",
+                f"--provenance and --attestation are files of one result, found {len(sources)} results",
                 code=Code.OPTIONS_APART,
             )
         materials = Materials(
@@ -141,7 +141,7 @@ def verify(
             key=key,
             identity=identity_of(identity, issuer, trust_config),
         )
-        verifications = [verify_any(path, materials) for path in paths]
+        verifications = [verify_source(source, materials) for source in sources]
     if as_json:
         content = [verification.to_json() for verification in verifications]
         print_json(content[0] if len(content) == 1 else content)
