@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.access.opening import LONGEST_RUN_FILE, open_regular, read_regular
+from aigo_bridge.access.opening import open_regular, read_regular
+from aigo_bridge.access.presence import is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, SpecError, UsageError
 from aigo_bridge.importing.file_kinds import expanded
@@ -37,6 +38,8 @@ EVALUATION = "evaluation.json"
 TASK_RESULT_LOG = "task_result_log.json"
 """File name of every result log that AI GO exports."""
 YAML_SUFFIXES = (".yaml", ".yml")
+_LARGEST = 16 << 20
+"""Bytes of a YAML file that is looked at in a folder."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def names_several(location: str | os.PathLike[str]) -> bool:
     """Whether a location can have any number of results: a folder, an evaluation, a run file or a pattern."""
     text = os.fspath(location)
     path = Path(text)
-    is_set = path.is_dir() or path.name == EVALUATION or path.name.endswith(YAML_SUFFIXES)
+    is_set = is_folder(path) or path.name == EVALUATION or path.name.endswith(YAML_SUFFIXES)
     return is_set or expanded(text) != [text]
 
 
@@ -163,7 +166,7 @@ def names_results(location: str | os.PathLike[str]) -> bool:
     """Whether a location is an evaluation or a run file with results, or one task specification of it."""
     path = Path(location)
     file = str(path).rpartition("#")[0]
-    names = (path.name, file if not path.exists() else "")
+    names = (path.name, "" if is_present(path) else file)
     return path.name == EVALUATION or any(name.lower().endswith(YAML_SUFFIXES) for name in names)
 
 
@@ -193,7 +196,7 @@ def _at(location: Path, root: Path | None) -> Iterator[ResultSource]:
         yield from _of_evaluation(location, root)
     elif location.name.lower().endswith(YAML_SUFFIXES):
         yield from _of_run_file(location, root)
-    elif mark and file.lower().endswith(YAML_SUFFIXES) and not location.exists():
+    elif mark and file.lower().endswith(YAML_SUFFIXES) and not is_present(location):
         yield _specification(list(_of_run_file(Path(file), root)), file, key)
     else:
         yield ResultSource(location, _file_name(location), root=root)
@@ -248,6 +251,8 @@ def linked_sources(folder: Path, root: Path | None = None) -> list[ResultSource]
     evaluations: list[LinkedEvaluation] = []
     issues: list[Issue] = []
     for file in files:
+        if not _may_link_results(file, root):
+            continue
         try:
             evaluation = linked_evaluation(file, root)
         except SpecError as error:
@@ -263,10 +268,20 @@ def linked_sources(folder: Path, root: Path | None = None) -> list[ResultSource]
 
 def links_results(file: Path, root: Path | None = None) -> bool:
     """Whether the text of a file links a result, valid or not."""
+    return b"task_result_log_path" in _text_of(file, root)
+
+
+def _may_link_results(file: Path, root: Path | None) -> bool:
+    """Whether a file is worth reading: its evaluation may be in another file."""
+    text = _text_of(file, root)
+    return b"task_result_log_path" in text or (b"evaluation" in text and b"$ref" in text)
+
+
+def _text_of(file: Path, root: Path | None) -> bytes:
     try:
-        return b"task_result_log_path" in read_regular(file, LONGEST_RUN_FILE, root)
+        return read_regular(file, _LARGEST, root)
     except OSError:
-        return False
+        return b""
 
 
 def _of_run_file(file: Path, root: Path | None) -> Iterator[ResultSource]:
