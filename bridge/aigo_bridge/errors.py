@@ -104,6 +104,8 @@ class BridgeError(Exception):
 
     usual_code = Code.UNCODED
     """Of a class that is one kind of mistake."""
+    issues: tuple[Issue, ...] = ()
+    """Every problem with its place; empty for an error that is a message only."""
 
     def __init__(self, *args: object, code: Code | None = None):
         super().__init__(*args)
@@ -135,7 +137,7 @@ class _IssuesError(BridgeError, ValueError):
     def __init__(self, issues: Sequence[Issue] | str, *, code: Code | None = None):
         if isinstance(issues, str):
             issues = [Issue(issues, code=code or self.usual_code)]
-        self.issues: tuple[Issue, ...] = tuple(issues)
+        self.issues = tuple(issues)
         super().__init__(
             "\n".join(str(issue) for issue in self.issues), code=self.issues[0].code if issues else code
         )

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,37 @@ def test_examples_of_docstrings_hold(folder: Path, capsys: pytest.CaptureFixture
 def test_the_page_names_what_there_is() -> None:
     named = set(re.findall(r"`(\w+)`", PAGE.text))
     assert [name for name in aigo_bridge.__all__ if name != "__version__" and name not in named] == []
+
+
+TYPES = """
+from typing import Literal, reveal_type
+
+engine: Literal["inspect", "lighteval"] = "lighteval"
+aigo_bridge.run(plan, engine=engine)
+aigo_bridge.run(plan, engine="of another package")
+reveal_type(aigo_bridge.translate(plan))
+reveal_type(aigo_bridge.translate(plan, "inspect"))
+reveal_type(aigo_bridge.translate(plan, "lighteval"))
+reveal_type(aigo_bridge.translate(plan, "of another package"))
+"""
+REVEALED = ["inspect_ai._eval.task.task.Task"] * 2 + ["list[lighteval.tasks.requests.Doc]", "Any"]
+
+
+@pytest.mark.slow
+def test_the_page_passes_a_strict_type_check(tmp_path: Path) -> None:
+    program = tmp_path / "page.py"
+    program.write_text("\n".join([*PROGRAMS, TYPES]))
+    cache = REPOSITORY / ".mypy_cache" / "pages"
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), str(program)]
+
+    done = subprocess.run(
+        # pandas and lighteval have no types of their own.
+        [*command, "--disable-error-code=import-untyped", "--config-file="],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert re.findall(r'Revealed type is "(.*)"', done.stdout) == REVEALED

@@ -8,7 +8,7 @@ itself allows nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,8 @@ class Grants:
 
     variables: frozenset[str] = frozenset()
     """Environment variables that tasks, and what belongs to them, may be given."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Values of variables in place of the process's."""
     network: bool = False
     """Whether rows may be fetched from public addresses."""
     addresses: tuple[str, ...] = ()
@@ -97,6 +99,11 @@ def allows_variable(name: str) -> bool:
         UsageError: as `project_variables`.
     """
     return name in granted().variables or name in project_variables()
+
+
+def process_variables() -> dict[str, str]:
+    """Return the variables of the process, with the values that the user gives in place of them."""
+    return {**os.environ, **granted().values}
 
 
 def record_variables(uses: Iterable[VariableUse]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from aigo_bridge.access.grants import granted, granting, real_paths
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine
@@ -216,7 +218,11 @@ def open_results(*locations: StrPath) -> Results:
 
 
 def validate(
-    *paths: StrPath, root: StrPath | None = None, dialect: Dialect = "default"
+    *paths: StrPath,
+    root: StrPath | None = None,
+    dialect: Dialect = "default",
+    env: Mapping[str, str] | Collection[str] = (),
+    files: Collection[StrPath] = (),
 ) -> tuple[ValidationReport, ...]:
     """What is wrong with files: tasks, run files, data sets, models, task records, result logs. Nothing is
     run.
@@ -232,6 +238,9 @@ def validate(
         paths: files of any kind, and folders, whose YAML files and result logs are all looked at.
         root: folder that files which they name may not leave; `None`: each file's project.
         dialect: rules for YAML files: `default`, or `aigo-3.17` for what that release of AI GO takes.
+        env: environment variables that the files may read as `$NAME`: names, or a mapping with values in
+            place of the process's.
+        files: hidden files, key files and files ignored by git that the files may read.
 
     Returns:
         One report per file: `kind`, and `issues` with place, message and hint, errors and warnings;
@@ -247,5 +256,14 @@ def validate(
         )
     for path in paths:
         refuse_address(path, "paths")
-    files = [Path(path) for path in paths]
-    return tuple(validate_files(files, root=None if root is None else Path(root).resolve(), dialect=dialect))
+    if isinstance(env, str):
+        raise UsageError(f"env: found the text {env!r}, expected names or a mapping", code=Code.WRONG_OPTION)
+    allowed = replace(
+        granted(),
+        variables=granted().variables | set(env),
+        values={**granted().values, **(env if isinstance(env, Mapping) else {})},
+        files=granted().files | real_paths(files),
+    )
+    reach = None if root is None else Path(root).resolve()
+    with granting(allowed):
+        return tuple(validate_files(map(Path, paths), root=reach, dialect=dialect))

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.cassettes.playing import Cassette
@@ -20,7 +20,7 @@ from aigo_bridge.cassettes.recording import Recorder
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, Progress, RunSettings, earlier_runs
-from aigo_bridge.engine.registry import load_engine, require_exact, required
+from aigo_bridge.engine.registry import EngineName, load_engine, require_exact, required
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.running import recorded_choice, refuse_tapes
@@ -30,8 +30,12 @@ from aigo_bridge.execution.permissions import confined
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
 from aigo_bridge.storage.mirrored import refuse_address
 
+if TYPE_CHECKING:
+    from inspect_ai import Task as InspectTask
+    from lighteval.tasks.requests import Doc
 
-def gaps(plan: TaskPlan, engine: str = "inspect") -> tuple[Gap, ...]:
+
+def gaps(plan: TaskPlan, engine: EngineName | str = "inspect") -> tuple[Gap, ...]:
     """What an engine would do differently from the plan, or not at all; empty when everything is exact.
 
     ```python
@@ -55,9 +59,33 @@ def gaps(plan: TaskPlan, engine: str = "inspect") -> tuple[Gap, ...]:
     return tuple(load_engine(engine).gaps(plan))
 
 
+@overload
 def translate(
     plan: TaskPlan,
-    engine: str = "inspect",
+    engine: Literal["inspect"] = "inspect",
+    *,
+    model_map: Mapping[str, str] | None = None,
+    allow_approximate: bool = False,
+) -> InspectTask: ...
+@overload
+def translate(
+    plan: TaskPlan,
+    engine: Literal["lighteval"],
+    *,
+    model_map: Mapping[str, str] | None = None,
+    allow_approximate: bool = False,
+) -> list[Doc]: ...
+@overload
+def translate(
+    plan: TaskPlan,
+    engine: str,
+    *,
+    model_map: Mapping[str, str] | None = None,
+    allow_approximate: bool = False,
+) -> Any: ...
+def translate(
+    plan: TaskPlan,
+    engine: EngineName | str = "inspect",
     *,
     model_map: Mapping[str, str] | None = None,
     allow_approximate: bool = False,
@@ -102,7 +130,7 @@ def run(
     model: str | None = None,
     *,
     model_map: Mapping[str, str] | None = None,
-    engine: str = "inspect",
+    engine: EngineName | str = "inspect",
     out: StrPath = "out",
     resume: bool = False,
     cache: CachePolicy = "update",

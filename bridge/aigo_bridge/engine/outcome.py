@@ -23,6 +23,7 @@ from aigo_bridge.results.faults import FirstError, note_error
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import summary
 
 REPORT = "this is a defect of aigo-bridge: trust neither, and please report it with both files"
 
@@ -127,6 +128,10 @@ def _is_same(shown: ShownMetric, metric: MetricData, name: str) -> bool:
     return shown.scorer in scorers and bool({name, metric.metric_key, key} & set(shown.names))
 
 
+_MOST_NUMBERS = 5
+"""Metrics that the text of an outcome names."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What became of one task, for the terminal and for scripts."""
@@ -191,6 +196,20 @@ class Outcome:
     """The file that a benchmark stands in; `None`: in none, or the engine does not say."""
     differences: tuple[str, ...] = ()
     """How the written evidence differs from all this, which it never should."""
+
+    def __repr__(self) -> str:
+        numbers = [f"{row.name} {'–' if row.value is None else f'{row.value:.6g}'}" for row in self.metrics]
+        parts = [
+            self.status,
+            plural(self.num_samples, "sample"),
+            *([f"{self.num_failed} failed"] if self.num_failed else ()),
+            *([f"{self.num_missing} missing"] if self.num_missing else ()),
+            *numbers[:_MOST_NUMBERS],
+            *([f"{len(numbers) - _MOST_NUMBERS} more"] if len(numbers) > _MOST_NUMBERS else ()),
+            *([f"error: {summary(self.error)!r}"] if self.error else ()),
+        ]
+        place = "" if self.result is None else f" in {str(self.result)!r}"
+        return f"<Outcome of {(self.key or self.task)!r}: {', '.join(parts)}{place}>"
 
     @property
     def num_samples(self) -> int:

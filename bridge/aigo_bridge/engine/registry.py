@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from aigo_bridge.access.presence import is_file, is_folder, is_present
 from aigo_bridge.codes import Code
@@ -31,6 +32,8 @@ from aigo_bridge.version import __version__
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
 DEFAULT_ENGINE = "inspect"
+EngineName = Literal["inspect", "lighteval"]
+"""Engines of this project; other packages may bring more."""
 
 T = TypeVar("T")
 
@@ -248,11 +251,17 @@ def engine_class(name: str) -> type[Engine]:
     Raises:
         UsageError: no adapter has that name.
     """
-    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
+    names = engine_names()
+    # Whatever it is: without a name, the first engine would be found.
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name) if name in names else ():
         engine: type[Engine] = entry.load()
         return engine
-    names = ", ".join(engine_names()) or "none"
-    raise UsageError(f"unknown engine {name!r}; known engines: {names}", code=Code.UNKNOWN_CHOICE)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise UsageError(
+        f"unknown engine {name!r}; known engines: {', '.join(names) or 'none'}{hint}",
+        code=Code.UNKNOWN_CHOICE,
+    )
 
 
 @contextmanager

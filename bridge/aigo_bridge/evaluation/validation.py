@@ -33,6 +33,7 @@ from aigo_bridge.reading.reader import FileReport, validate_paths
 from aigo_bridge.results import validate_log
 from aigo_bridge.results.log_files import open_for_reading
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, has_marker
+from aigo_bridge.text.plurals import plural
 
 YAML_SUFFIXES = (".yaml", ".yml")
 JSON_ENDINGS = tuple(name + packed for name in (".json", ".jsonl") for packed in ("", ".gz", ".zst"))
@@ -56,6 +57,14 @@ class ValidationReport:
     """What a task's code needs beyond its jail, and the user has to allow; `None`: nothing."""
     files: tuple[str, ...] = ()
     """Real paths of files that it reads outside its own folder."""
+
+    def __repr__(self) -> str:
+        errors = sum(issue.severity == "error" for issue in self.issues)
+        warnings = len(self.issues) - errors
+        parts = [
+            plural(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number
+        ]
+        return f"<ValidationReport of {str(self.file)!r}: {self.kind}, {', '.join(parts) or 'valid'}>"
 
     def is_valid(self, *, strict: bool) -> bool:
         """Whether nothing is wrong; with `strict`, warnings count."""

@@ -214,6 +214,16 @@ class ImportReport:
     facts: Mapping[str, Any] | None = None
     """The report for programs, where it is not made of the fields above."""
 
+    def __repr__(self) -> str:
+        parts = [
+            *([self.status] if self.status else []),
+            plural(self.samples, "sample"),
+            *([f"{self.failed} failed"] if self.failed else []),
+            *([f"exit code {int(self.exit_code)}: {self.reason!r}"] if self.exit_code else []),
+        ]
+        written = "" if self.output is None else f" -> {str(self.output)!r}"
+        return f"<ImportReport of {self.log!r}: {', '.join(parts)}{written}>"
+
     def judged(self, max_loss: int | None) -> ImportReport:
         """This report with its exit code, and the reason for it.
 

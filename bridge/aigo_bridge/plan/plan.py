@@ -25,6 +25,7 @@ from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data, rows_tags
 from aigo_bridge.spec.parameters import template_values
 from aigo_bridge.templates import bind_config
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 HEADER_FORMAT = 1
@@ -206,6 +207,15 @@ class TaskPlan:
     every_sample: tuple[Sample, ...] | None = None
     """The rows of all shards, where this one's scorers see them; `None`: they do not, or `samples` are all.
     """
+
+    def __repr__(self) -> str:
+        parts = [
+            *([] if self.dataset is None else [plural(len(self.samples), "sample")]),
+            *([plural(self.num_trials, "trial")] if self.num_trials > 1 else []),
+            *([plural(len(self.warnings), "warning")] if self.warnings else []),
+            f"digest {self.digest[:12]}",
+        ]
+        return f"<TaskPlan of {self.name!r}: {', '.join(parts)}>"
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 from yaml.nodes import Node
 
-from aigo_bridge.access.grants import VariableUse, record_variables, recording
+from aigo_bridge.access.grants import VariableUse, process_variables, record_variables, recording
 from aigo_bridge.access.opening import root_of
 from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
@@ -61,7 +61,7 @@ def read(
         SpecError: anything is wrong; carries every problem of every file.
     """
     expected = next((kind for kind, about in KINDS.items() if about.spec is model), None)
-    loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
+    loader = Loader(root if root is not None else root_of(path), process_variables() if env is None else env)
     if text is not None:
         loader.unsaved[str(path.absolute())] = with_line_feeds(text)
     node, kind, rewriter = open_nodes(loader, path, expected, dialect)
@@ -149,7 +149,7 @@ def open_document(
     Raises:
         SpecError: the file cannot be read, is empty, or its kind cannot be told.
     """
-    loader = Loader(root if root is not None else root_of(path), os.environ if env is None else env)
+    loader = Loader(root if root is not None else root_of(path), process_variables() if env is None else env)
     node, kind, _ = open_nodes(loader, path, None, "default")
     document = Document(None, construct(node, []), path, loader.root, node=node, texts=loader.texts)
     return document, kind, [_shown(issue, loader.texts) for issue in loader.issues]

@@ -16,7 +16,6 @@ Only values of mappings that start with `$` and hold no white space are looked a
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from urllib.parse import urlsplit
 
 from yaml.nodes import Node
 
-from aigo_bridge.access.grants import VariableUse, allows_variable
+from aigo_bridge.access.grants import VariableUse, allows_variable, process_variables
 from aigo_bridge.access.opening import read_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity
@@ -83,7 +82,7 @@ def environment(env_file: Path | None = None) -> dict[str, str]:
     stored = {}
     if env_file is not None or path.is_file():
         stored = parse_env(read_regular(path, LONGEST_ENV_FILE).decode("utf-8"))
-    variables = {**stored, **os.environ}
+    variables = {**stored, **process_variables()}
     learn_environment(variables)
     return variables
 

@@ -94,6 +94,9 @@ class LogReader:
     def __iter__(self) -> Iterator[SampleEvidence]:
         return self.samples()
 
+    def __repr__(self) -> str:
+        return f"<LogReader of {str(self.path)!r}>"
+
     def samples(self, *, run: int | None = None) -> Iterator[SampleEvidence]:
         """The samples in order; legacy samples of the task as samples with one trial.
 

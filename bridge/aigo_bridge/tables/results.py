@@ -18,6 +18,7 @@ from aigo_bridge.tables.extras import package
 from aigo_bridge.tables.rows import Row, rows_of
 from aigo_bridge.tables.schema import SCHEMAS, TableName
 from aigo_bridge.text.escapes import visible
+from aigo_bridge.text.plurals import plural
 
 BATCH_ROWS = 5_000
 BATCH_CHARACTERS = 16 << 20
@@ -109,6 +110,9 @@ class Table:
         frames = package("polars", "a data frame of polars")
         return frames.from_arrow(self.to_arrow())
 
+    def __repr__(self) -> str:
+        return f"<Table {self.name!r} of {plural(len(self._results), 'result')}: {', '.join(self.columns)}>"
+
     def _repr_html_(self) -> str:
         rows = list(islice(self, _PREVIEW_ROWS + 1))
         cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
@@ -146,6 +150,13 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def __repr__(self) -> str:
+        """Return the places of the results; nothing is read."""
+        names = [repr(str(path)) for path in self.paths[:_PREVIEW_ROWS]]
+        more = [f"{len(self.paths) - _PREVIEW_ROWS} more"] if len(self.paths) > _PREVIEW_ROWS else []
+        missing = f"; without a result: {', '.join(map(repr, self.missing))}" if self.missing else ""
+        return f"<Results: {', '.join([*names, *more]) or 'none'}{missing}>"
 
     def table(self, name: TableName) -> Table:
         """One of the tables, by its name.

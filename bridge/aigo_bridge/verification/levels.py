@@ -165,6 +165,9 @@ class Verification:
     facts: tuple[tuple[str, str], ...] = ()
     """Label and text of everything that a disclosed sample says; empty for a result."""
 
+    def __repr__(self) -> str:
+        return f"<Verification of {str(self.result)!r}: {self.summary}>"
+
     def _names(self, verdict: Verdict) -> list[Name]:
         return [item.name for item in self.levels if item.verdict == verdict]
 
