@@ -415,6 +415,22 @@ def test_secret_of_a_strangers_result_is_taken_out(aigo: Run, tmp_path: Path) ->
     assert "redacted" in json.loads((tmp_path / "out" / "losses.json").read_text())
 
 
+def test_odd_names_and_unknown_fields_of_a_stranger_are_exported(aigo: Run, tmp_path: Path) -> None:
+    from tests.support.results import question, result
+
+    log = result([question(1, "a", "a")], title="<< config.x >> | `a`\n#x: y")
+    log["specification"]["display_name"] = "half a character: \ud800"
+    log["specification"]["evaluated_entity"]["display_name"] = "$HOME: [x]"
+    path = tmp_path / "odd.tasklog.json"
+    path.write_text(json.dumps({**log, "extra": 1}))
+
+    exported = _export(aigo, tmp_path / "out", path)
+
+    _check(exported, [path], aigo)
+    (dropped,) = json.loads((tmp_path / "out" / "losses.json").read_text())["dropped"].values()
+    assert dropped == {"field that AI GO does not have: extra": 1}
+
+
 def test_models_and_tasks_of_one_name_stay_apart(aigo: Run, tmp_path: Path) -> None:
     from tests.support.results import question, result, write_result
 
@@ -458,6 +474,14 @@ def test_lake_and_engine_logs_give_the_same_folder(aigo: Run, tmp_path: Path) ->
     of_logs = _export(aigo, tmp_path / "of-logs", GOLDEN / "inspect" / "0.3.240.eval")
 
     assert of_lake.run == of_logs.run
+
+
+def test_exported_folder_is_exported_as_it_is(aigo: Run, tmp_path: Path) -> None:
+    first = _export(aigo, tmp_path / "first", GOLDEN / "inspect" / "0.3.240.eval")
+
+    for number, source in enumerate((first.folder, first.folder / "run.yaml")):
+        again = _export(aigo, tmp_path / str(number), source)
+        assert _content(again.folder) == _content(first.folder)
 
 
 def test_options_for_aigo_are_refused_elsewhere(aigo: Run, tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    # YAML has no escape for half a character.
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return dumper.represent_scalar("tag:yaml.org,2002:str", whole, style="|" if "\n" in whole else None)
 
 
 def _include(dumper: yaml.SafeDumper, include: Include) -> yaml.ScalarNode:
