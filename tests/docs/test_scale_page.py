@@ -77,7 +77,11 @@ def test_the_table_of_addresses_is_that_of_the_verbs() -> None:
 
 def _shown(parameter: Any) -> str:
     names = [name for name in parameter.opts if name.startswith("--")]
-    return f"`{names[0]}`" if names else re.sub(r"[\[\]… ].*", "", parameter.metavar.lstrip("["))
+    return (
+        f"`{names[0]}`"
+        if names
+        else re.sub(r"[\[\]… ].*", "", parameter.metavar.lstrip("[")).replace("|", "\\|")
+    )
 
 
 def test_every_scheme_is_on_the_page() -> None:
