@@ -177,7 +177,7 @@ _MESSAGES = "SELECT data FROM message_pool WHERE sample_id = ? AND sample_epoch 
 _CALLS = "SELECT data FROM call_pool WHERE sample_id = ? AND sample_epoch = ? ORDER BY id"
 
 _OF_ROW = ("input", "choices", "target", "metadata", "files", "setup")
-"""What the event that begins a sample has of its row in full."""
+"""Fields of the row that the first event of a sample has in full."""
 
 
 _OF_SUMMARY = ("completed", "limit", "message_count", "retries")

@@ -1,4 +1,4 @@
-"""Models of Inspect behind the core's Model protocol."""
+"""Models of Inspect as the core's Model protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets kept out of what Inspect is told, and out of what it writes; pages of HTML told as what they are.
+"""Secrets are kept out of the input and output of Inspect; pages of HTML are reported as HTML.
 
 Where a model is called, everything that comes back (answers, raw responses, exceptions with all they came
 from) is cleaned before Inspect, or anybody else, sees it. What comes another way (prompts, tools, a task's

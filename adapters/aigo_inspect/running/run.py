@@ -99,7 +99,7 @@ MAX_TASKS = 10
 """Tasks at the same time; they share the connections to their models, and the other tasks wait."""
 
 WRITTEN_AT_ONCE = 100
-"""Most trials of a run that writes each of them to its log at once; each time, the whole file is written."""
+"""Most trials of a run that saves each one immediately; each time, the whole file is written."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
 
 
 def _close_journals(works: Sequence[_Work], logs: Sequence[EvalLog]) -> None:
-    """Those of runs that have come to their end are not needed any more."""
+    """Entries of finished runs are not needed any more."""
     headers = [(log.eval.metadata or {}).get(HEADER_KEY) for log in logs if log.status == "success"]
     ended = {identity_of(header) for header in headers if isinstance(header, dict)}
     for work in works:
@@ -236,7 +236,7 @@ def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
 
 
 def _arguments(work: _Work, origin: PlanOrigin) -> dict[str, Any]:
-    """Arguments of the registered task; copies of what lies in a storage are named as the addresses there."""
+    """Arguments of the registered task; copies of stored files are named by their addresses."""
     job, replay = work.start.job, work.start.replay
     return {
         "task": named(origin.task),

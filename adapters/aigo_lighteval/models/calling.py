@@ -125,7 +125,7 @@ def _is_transient(status: int) -> bool:
 
 
 class ConnectionCaller:
-    """A model behind an address, or behind the author's code."""
+    """A model at an address, or in the author's code."""
 
     def __init__(self, name: str, connection: Connection, settings: Mapping[str, Any] | None = None):
         self.name = name

@@ -29,7 +29,7 @@ class Prepared:
     batch_size: int
     """Documents that are worked on at a time."""
     max_tokens: int | None
-    """Length of answers where the request says none; `None`: as long as the model allows."""
+    """Length of answers if the request does not set one; `None`: as long as the model allows."""
     generation: Mapping[str, Any]
     """Generation parameters that the model is given, by lighteval's names."""
 
@@ -128,7 +128,7 @@ def _not_here(model: str) -> str:
 
 
 def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
-    """The configuration of lighteval, and the length of answers where the task says none.
+    """The configuration of lighteval, and the length of answers if the task does not set one.
 
     The length is kept out of the configuration of backends that take a document's: transformers models would
     cut every prompt to it.

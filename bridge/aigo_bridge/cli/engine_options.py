@@ -1,5 +1,5 @@
 """Options of an engine's own command on the command line of `run`: told apart from ours before Typer reads
-them, and handed on as they were typed.
+them, and handed on unchanged.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def interrupted() -> typer.Exit:
 
 
 def _what_remains() -> str:
-    """What a command that was stopped leaves behind."""
+    """Files that a stopped command leaves."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     if verb == "run":
         return "what the run had finished is in its log, and `run --resume` goes on from there"
@@ -219,7 +219,7 @@ def wrapped(text: str, width: int | None, indent: str = "  ") -> str:
 
 
 _NARROWEST = 40
-"""Columns below which nothing is wrapped."""
+"""Fewest columns for wrapped text."""
 
 
 def _plain(issue: Issue, colour: bool, width: int | None) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aigo_bridge.statistics.intervals import Estimate
 
 ABSENT = "–"
-"""In the place of a number that is not known; its reason stands beside it."""
+"""Shown for an unknown number; the reason is next to it."""
 
 
 def number_text(value: float | None) -> str:
@@ -27,7 +27,7 @@ def signed_text(value: float) -> str:
 
 
 def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
-    """An interval as shown, or another text where there is none."""
+    """Return an interval as shown, or another text without an interval."""
     from aigo_bridge.statistics.intervals import NoInterval
 
     if isinstance(estimate, NoInterval):

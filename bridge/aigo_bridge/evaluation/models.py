@@ -69,16 +69,16 @@ def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """What the caller says about models."""
+    """Choice of models by the caller."""
 
     model: str | None = None
-    """The evaluated model of every specification, whatever the file says."""
+    """Evaluated model of every specification; it overrides the file."""
     model_map: Mapping[str, str] | None = None
     """AI GO model key → the engine's model, in place of the file's own."""
 
 
 def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) -> str | None:
-    """Return the sentence about keys of `--model-map` that nothing uses; `None`: there are none.
+    """Return the sentence about unused keys of `--model-map`; `None` if all are used.
 
     Args:
         model_map: keys that were given.

@@ -1,6 +1,6 @@
 """What a task's code needs beyond the jail, and what the user has allowed it.
 
-An author declares the need in the task file; the user allows it once for that task as it is, code and config.
+An author declares the need in the task file; the user allows it once for this version of its code and config.
 It is remembered in the user's own configuration, never in a file that comes with a task.
 """
 

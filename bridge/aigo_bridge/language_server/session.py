@@ -31,7 +31,7 @@ MOST_WHOLES = 5
 PAUSE = 0.1
 """Seconds without a key stroke after which a text is read."""
 LONGER_PAUSE = 0.3
-"""Seconds more after which its rows are read, too."""
+"""Additional seconds after which its rows are also read."""
 
 Publish = Callable[[Path, Sequence[Issue]], None]
 """Shows the issues of a file, in place of those that were shown before."""

@@ -51,7 +51,7 @@ def waiting_calls() -> list[WaitingCall]:
 
 
 class Gate(Protocol):
-    """Whoever knows what the other processes do."""
+    """Source of knowledge about the other processes."""
 
     async def enter(self, model: str, most: int | None) -> object:
         """Wait for a place, and for the end of a pause; what is returned is given to `leave`.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 STOPPED_BY: list[int] = []
-"""The signal that stopped the command; empty before one came, and where no command is run."""
+"""The signal that stopped the command; empty before a signal arrives, and outside commands."""
 
 
 def is_stopped() -> bool:
@@ -31,7 +31,7 @@ def stop_here() -> None:
 def finishing() -> Iterator[None]:
     """Let a signal wait until the work of this block is done, so that evidence is written completely.
 
-    A second signal ends the work at once. Other threads are never interrupted, so nothing is changed there.
+    A second signal ends the work immediately. Other threads are never interrupted.
 
     Raises:
         KeyboardInterrupt: after the block, if a signal came.

@@ -1,7 +1,7 @@
 """YAML files next to a file, or in the folders of its project: which of them declare a key.
 
 A task names its dataset by a key, a run file its tasks. The top level of each neighbour is read once for each
-state of the file; while a snapshot is active, each folder is looked at once.
+state of the file; while a snapshot is active, each folder is listed a single time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Neighbours:
     folders: tuple[Path, ...]
     """Nearest first."""
     reach: tuple[Path, ...]
-    """Folders of which what is found must lie in one, links followed."""
+    """Folders; a file that is found must be inside one of them after links are followed."""
 
     own: Path
     """Folder of the file that names the key."""
@@ -60,7 +60,7 @@ class Neighbours:
         return ", ".join(map(str, existing)) + "".join(notes)
 
     def _left_out(self, folder: Path) -> Mapping[str, Sequence[str]]:
-        """The same for each file that looks into the folder, as far as that can be said without a look."""
+        """The same for each file that looks into the folder, as far as it is known without a look."""
         own = self.own if folder.is_relative_to(self.own) else None
         reach = self.reach
         if not _listing(folder).links:
@@ -137,7 +137,7 @@ def neighbours_of(file: Path, name: str, root: Path | None) -> Neighbours:
     project = project_of(folder)
     wider = () if root is None else (root,)
     if project is None:
-        # The folder next to the task's own, and not what a link in its place may lead to.
+        # The folder next to the task's own, and not the target of a link in its place.
         real = Path(os.path.realpath(folder))
         near = Path(os.path.realpath(folder.parent)) / name
         return Neighbours((folder, folder / name, folder.parent / name), (*wider, near, real), folder)
@@ -201,7 +201,7 @@ def _read_outlines(files: Iterable[str]) -> Iterator[Outline]:
 
 
 def _outline_of(path: str) -> Outline | None:
-    """The top level of a YAML file; `None` for a file that cannot be read: it belongs to somebody else, and
+    """The top level of a YAML file; `None` for a file that cannot be read: it belongs to another program, and
     does not matter to a task that does not name it.
     """
     if (edited := unsaved(path)) is not None:

@@ -9,12 +9,12 @@ A *trial* is in one of four states:
 
 A *sample* is in one of five states. The first that applies counts:
 
-* *failed*: some scorer has no score for it because of errors in all of its trials, or an action rule could
+* *failed*: some scorer did not score it because of errors in all of its trials, or an action rule could
   not be evaluated. These are the `failures` of the evidence.
 * *excluded*: an action rule keeps it out of the metrics.
-* *scored*: some trial has a value. A sample of which only some trials failed is scored.
-* *not finished*: it has no value, and a trial did not finish.
-* *unscored*: it has no value, although nothing failed in some trial.
+* *scored*: some trial has a value. A sample is scored if only some of its trials failed.
+* *not finished*: it is without a value, and a trial did not finish.
+* *unscored*: it is without a value, although nothing failed in some trial.
 
 The counts of the states add up to all samples, and to all trials.
 """
@@ -81,7 +81,7 @@ class Counts:
     failed_trials: int = 0
     unfinished_trials: int = 0
     with_failed_trials: int = 0
-    """Samples with a failed trial, whatever their state is."""
+    """Samples with a failed trial, in any state."""
 
     def __add__(self, other: Counts) -> Counts:
         names = [each.name for each in fields(self)]
@@ -89,7 +89,7 @@ class Counts:
 
     @property
     def has_trials(self) -> bool:
-        """Whether some sample has several trials, so that trials are worth a number of their own."""
+        """Whether some sample has several trials, so that trials deserve a separate number."""
         return self.trials != self.samples
 
     def others(self) -> list[str]:
@@ -153,7 +153,7 @@ class SampleFacts:
         """Return the state of the sample.
 
         Args:
-            num_scorers: scorers that the task has; 0 if that is unknown, or it has none.
+            num_scorers: scorers of the task; 0 if unknown or without scorers.
         """
         if self.is_undecided:
             return State.FAILED
@@ -169,7 +169,7 @@ class SampleFacts:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Facts of one trial, whatever form it has."""
+    """Facts of one trial, in the current or the legacy form."""
 
     error_types: Sequence[str]
     scores: Mapping[str, bool]
@@ -201,7 +201,7 @@ def _facts(
     return SampleFacts(len(scorers), has_value, tuple(states), is_excluded, is_undecided)
 
 
-# Samples of a result, as they are written in it
+# Samples of a result, as JSON objects
 
 
 def trials_of(sample: Json) -> list[Json]:
@@ -224,7 +224,7 @@ def trial_number(trial: Json, position: int) -> int:
     """Return the number of a trial that people see, from 1; the evidence counts from 0.
 
     Args:
-        trial: as it is written.
+        trial: the JSON object of the result.
         position: among the trials of its sample, from 0.
     """
     index = trial.get("index")
@@ -232,7 +232,7 @@ def trial_number(trial: Json, position: int) -> int:
 
 
 def sample_facts(sample: Json) -> SampleFacts:
-    """Return the facts of a sample as it is written in a result, also in the legacy form."""
+    """Return the facts of a sample's JSON object in a result; the legacy form is read as well."""
     is_legacy = not sample.get("trials")
     return _facts(
         map(_written_trial, trials_of(sample)),
@@ -243,12 +243,12 @@ def sample_facts(sample: Json) -> SampleFacts:
 
 
 def sample_state(sample: Json, num_scorers: int) -> State:
-    """Return the state of a sample as it is written; `num_scorers` as of `SampleFacts.state`."""
+    """Return the state of a sample's JSON object; `num_scorers` as of `SampleFacts.state`."""
     return sample_facts(sample).state(num_scorers)
 
 
 def trial_state(sample: Json, trial: Json) -> State:
-    """Return the state of a trial of a sample as it is written in a result."""
+    """Return the state of a trial in a sample's JSON object of a result."""
     alone = sample_facts({**sample, "trials": [trial]})
     return next(state for state in State if alone.trials[state])
 
@@ -364,14 +364,14 @@ def is_unfinished(log: TaskResultLog) -> bool:
 
 
 def scorers_in(specification: Any) -> int:
-    """Return the number of scorers in a result's specification, as it is written; 0 if there are none."""
+    """Return the number of scorers in the JSON object of a specification; 0 without scorers."""
     for name in ("task", "definition", "scorers"):
         specification = specification.get(name) if isinstance(specification, dict) else None
     return len(specification) if isinstance(specification, list) else 0
 
 
 def scorers_of(log: TaskResultLog) -> int:
-    """Return the number of scorers in a result's specification; 0 if there are none."""
+    """Return the number of scorers in a result's specification; 0 without scorers."""
     return len(getattr(log.specification.task.definition, "scorers", None) or ())
 
 

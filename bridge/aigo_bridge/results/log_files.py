@@ -33,7 +33,7 @@ FIRST_LINE = b'{"evidence":{"samples":[\n'
 """How a `.json` log begins that was written here and has samples; one sample per line follows."""
 
 AFTER_SAMPLES = b'\n],"metrics":'
-"""What follows the samples in such a log; there is no other line break behind it but the last one."""
+"""Text after the samples in such a log; only one line break follows, at the end."""
 
 COMPRESSIONS = (".gz", ".zst")
 

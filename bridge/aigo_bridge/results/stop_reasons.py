@@ -32,9 +32,9 @@ def stop_reason_of(trial: Any) -> str | None:
     """Return the stop reason of a trial's final model call, judges left out; `None` if it is not recorded.
 
     Args:
-        trial: as it is written in a result.
+        trial: the JSON object of the result.
 
-    A refusal in the answer of the model is `refusal`, whatever the provider calls it.
+    A refusal in the answer of the model is `refusal`, under any name of the provider.
     """
     outputs = _outputs(trial)
     if not outputs:

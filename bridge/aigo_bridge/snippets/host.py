@@ -143,7 +143,7 @@ class Pool:
                 worker.end()
 
     def close(self) -> None:
-        """End all workers at once, busy ones too; a call after that starts anew."""
+        """End all workers immediately, including busy ones; a later call starts new workers."""
         with self._changed:
             self._generation += 1
             free, self._free, self._size = self._free, [], 0
@@ -255,7 +255,7 @@ def run_in_process(enabled: bool = True) -> None:
 class SnippetHost:
     """Worker processes, started when first needed and again after a crash or a kill.
 
-    The functions are sync or async. A cancelled call returns at once, and its snippet is stopped.
+    The functions are sync or async. A cancelled call returns immediately, and its snippet is stopped.
     Thread-safe. `close` ends the workers; a host that is garbage collected ends them too.
     """
 
@@ -320,7 +320,7 @@ class SnippetHost:
         return value
 
     def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` stops it, too."""
+        """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` also stops it."""
         if self.in_process:
             # In a thread of its own, as an event loop may be running in this one.
             with ThreadPoolExecutor(1) as thread:

@@ -22,7 +22,7 @@ _LONGEST_VALUE = 60
 
 
 def summary_of(error: BaseException) -> str:
-    """Return the first line of an exception that says something: the name of its type if there is none."""
+    """Return the first line of an exception that says something, otherwise the name of its type."""
     if isinstance(error, BaseExceptionGroup):
         more = f" (and {len(error.exceptions) - 1} more)" if len(error.exceptions) > 1 else ""
         return named_summary_of(error.exceptions[0]) + more
@@ -41,7 +41,7 @@ def named_summary_of(error: BaseException) -> str:
 
 
 def summary(text: str) -> str:
-    """Return the first line of a text that says something; empty: it has none."""
+    """Return the first line of a text that says something, otherwise an empty text."""
     lines = [line.rstrip() for line in text.splitlines() if _says_something(line)]
     if not lines:
         return text.strip().partition("\n")[0]
@@ -68,7 +68,7 @@ def _raised(lines: Sequence[str]) -> str | None:
 
 
 def _invalid(title: str, lines: Sequence[str]) -> str:
-    """The first error of pydantic's list: field, what is wrong, and what was found if it is short."""
+    """The first error of pydantic's list: field, problem, and the value if it is short."""
     field = "" if lines[0].startswith(" ") else f"{lines[0]}: "
     problem, *rest = (lines[1:] if field else lines) or [""]
     details = _DETAILS.search(problem)

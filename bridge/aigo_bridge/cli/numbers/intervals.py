@@ -1,4 +1,4 @@
-"""Intervals of the numbers that a run shows, read from its evidence as it is written."""
+"""Intervals of the numbers that a run shows, read from its evidence file."""
 
 from __future__ import annotations
 

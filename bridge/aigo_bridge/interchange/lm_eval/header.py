@@ -21,7 +21,7 @@ _BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes"
 _COMMON = ("results", "groups", "group_subtasks", "configs", "samples", *_BY_TASK)
 _STDERR = "_stderr"
 NOT_METRICS = frozenset({"alias", "name", "sample_len", "sample_count", "samples"})
-"""What stands among the metrics of a task and is none."""
+"""Entries among the metrics of a task that are not metrics."""
 
 DEFAULT_AGGREGATIONS = {
     "acc": "mean",

@@ -79,11 +79,11 @@ HINT = "is the address right? Of servers that speak OpenAI's protocol it usually
 """What to do about a page."""
 
 RESUME = "when the server works again, --resume asks for the failed samples"
-"""What to do about a server that goes on to fail."""
+"""Advice about a server that keeps failing."""
 
 
 def unreadable(where: str, status: int | None, cause: str) -> str:
-    """Return what is wrong with a reply that is no answer, and how to continue; `where`: the server."""
+    """Return the problem of a reply without an answer, and how to continue; `where`: the server."""
     answered = "answered" if status is None else f"answered {status}"
     # What to do comes first: a long cause may be cut where it is shown.
     return f"{where} {answered} with a reply that cannot be read ({RESUME}): {cause}"
@@ -98,7 +98,7 @@ _LOOKED_AT = 20_000
 
 
 def page_text(text: str) -> str | None:
-    """What a page of HTML says in a few words; `None` for a text that is no page."""
+    """Return a page of HTML in a few words; `None` for any other text."""
     start = text[:_LOOKED_AT]
     if not _PAGE.match(start):
         return None
@@ -119,7 +119,7 @@ def page_message(text: str, status: int, address: str | None = None) -> str | No
 
 @dataclass(frozen=True)
 class CallInput:
-    """What a model is asked, in AI GO's form."""
+    """Input of a model call, in AI GO's form."""
 
     input: Any
     """Chat: an object with `messages` and perhaps `response_format`; embeddings: texts; custom: any JSON."""
@@ -131,14 +131,14 @@ class CallInput:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What an adapter is told of the model."""
+    """Facts about the model for an adapter."""
 
     task: MLTask
     model_key: str | None
     """Name of the model at the endpoint; `None`: the address says it."""
 
     def variables(self) -> dict[str, str]:
-        """As templates see it: what is not known prints as nothing."""
+        """Values for templates; an unknown value prints as an empty text."""
         named = {"model_key": self.model_key} if self.model_key is not None else {}
         return {"task": self.task, "modality": "text", **named}
 
