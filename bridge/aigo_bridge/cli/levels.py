@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from aigo_bridge.cli.terminal import printable, short_path
+from aigo_bridge.text.plurals import plural
 from aigo_bridge.verification.levels import Level, Verification
 
 _MARKS = {"proved": "proved", "failed": "FAILED", "cannot be checked": "cannot be checked"}
@@ -23,7 +24,7 @@ def show_verifications(verifications: Sequence[Verification]) -> None:
     if len(verifications) > 1:
         counts = Counter(verification.verdict for verification in verifications)
         shown = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        typer.echo(f"\n{len(verifications)} results: {shown}")
+        typer.echo(f"\n{plural(len(verifications), 'result')}: {shown}")
 
 
 def _show_verification(verification: Verification) -> None:

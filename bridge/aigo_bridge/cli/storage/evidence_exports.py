@@ -94,14 +94,15 @@ def _summary(written: EvidenceFolder, options: EvidenceOptions) -> dict[str, Any
 
 def _print(written: EvidenceFolder, options: EvidenceOptions) -> None:
     from aigo_bridge.cli.terminal import name_of, printable, short_path
+    from aigo_bridge.text.plurals import plural
 
     folder = name_of(short_path(written.folder))
     results = [name for name, _ in written.created if name.startswith("task_results/")]
     total = sum(size for _, size in written.created)
     verb = "would write" if options.dry_run else "wrote"
     typer.echo(
-        f"{name_of(written.evaluation)}: {verb} {len(results)} result(s) in {len(written.created)} files"
-        f" ({_size(total)}) to {folder}"
+        f"{name_of(written.evaluation)}: {verb} {plural(len(results), 'result')}"
+        f" in {plural(len(written.created), 'file')} ({_size(total)}) to {folder}"
     )
     if options.dry_run:
         for name, size in written.created:

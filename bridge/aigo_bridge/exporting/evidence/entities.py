@@ -8,6 +8,7 @@ from typing import Any
 
 from aigo_bridge.dtypes import StoredModel, TaskResultLog
 from aigo_bridge.exporting.evidence.options import content_key, parameter_name
+from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -56,7 +57,7 @@ class DatasetEntity:
         document: Json = {
             "key": self.key,
             "display_name": self.name,
-            "description": f"{self.num_rows} rows of imported results, as the samples have them.",
+            "description": f"{plural(self.num_rows, 'row')} of imported results, as the samples have them.",
         }
         if self.num_rows:
             document["source"] = {"type": "local", "file_path": f"{self.key}.jsonl"}

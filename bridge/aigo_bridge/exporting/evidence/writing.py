@@ -19,6 +19,7 @@ from aigo_bridge.exporting.evidence.readme import FIRST_LINE, readme
 from aigo_bridge.exporting.evidence.sources import Sources, gather
 from aigo_bridge.exporting.folders import check_free, draft_near, refuse_secrets
 from aigo_bridge.reading.reader import validate_paths
+from aigo_bridge.text.plurals import plural
 
 LOSSES = "losses.json"
 _ENTRIES = frozenset({"run.yaml", "README.md", LOSSES, "tasks", "models", "datasets", "task_results"})
@@ -103,7 +104,7 @@ def _refuse(assembly: Assembly, sources: Sources, options: EvidenceOptions) -> N
     gaps = [*dict.fromkeys(map(str, assembly.gaps)), *sources.lost]
     if gaps and not options.allow_gaps:
         lines = [
-            f"the export would lack {len(gaps)} part(s):",
+            f"the export would lack {plural(len(gaps), 'part')}:",
             *(f"  - {gap}" for gap in gaps[:_SHOWN]),
             *([f"  - and {len(gaps) - _SHOWN} more"] if len(gaps) > _SHOWN else []),
             f"with --allow-gaps it is written without them, and {LOSSES} names them",

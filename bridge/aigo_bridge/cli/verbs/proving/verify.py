@@ -117,6 +117,7 @@ def verify(
     from aigo_bridge.cli.looking import named_results
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.text.plurals import plural
     from aigo_bridge.verification.levels import worst_exit_code
     from aigo_bridge.verification.materials import Materials, identity_of
     from aigo_bridge.verification.opening import verify_source
@@ -126,7 +127,8 @@ def verify(
         sources = named_results(results)
         if len(sources) > 1 and (provenance is not None or attestation is not None):
             raise UsageError(
-                f"--provenance and --attestation are files of one result, found {len(sources)} results",
+                "--provenance and --attestation are files of one result,"
+                f" found {plural(len(sources), 'result')}",
                 code=Code.OPTIONS_APART,
             )
         materials = Materials(
