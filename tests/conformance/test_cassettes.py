@@ -104,7 +104,7 @@ def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
                 found += [f"played on {other}: {each}" for each in unproved(made.plan, result, tape)]
                 found += [f"{other}: {player.num_missing} calls missing"] if player.num_missing else []
                 found += [f"{other}: {player.num_unasked} calls not made"] if player.num_unasked else []
-        found += _cost_faults(made, cassette, all_scored=recorded["counts"][1] == 0)
+        found += _cost_faults(made, cassette, all_scored=recorded["counts"].failed == 0)
     found += map(str, issues)
     (first, *others) = played
     for other in others:

@@ -57,7 +57,7 @@ def test_engines_that_differ(aigo: Run, another_answer: None) -> None:
     assert ["Accuracy", "0.75", "1", "4", "string_equals", "differs"] in [
         line.split() for line in done.out.splitlines()
     ]
-    assert "the engines differ in 1 of 4 samples (2), 1 of 1 metrics" in done.out
+    assert "the engines differ in 1 of 4 samples (2), 1 of 1 metric" in done.out
 
 
 def test_for_programs(aigo: Run, another_answer: None) -> None:

@@ -65,7 +65,7 @@ def test_a_call_is_what_was_said_when_it_was_made() -> None:
     ]
     assert "usage" not in second
     assert "exchange" not in second
-    assert tokens_used(record) == tokens_used(before) == [("m", (3, 0))]
+    assert tokens_used(record) == tokens_used(before) == [("m", (3, 0)), ("m", None)]
 
 
 def test_a_failed_call_keeps_its_reason_and_not_the_exception_with_all_its_frames() -> None:

@@ -318,7 +318,7 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
     "a prompt that does not fit": (
         {"q": "y" * CONTEXT},
         "solver",
-        f"prompt and continuation have {CONTEXT + 3} and 1 tokens; the model takes {CONTEXT} together",
+        f"prompt and continuation have {CONTEXT + 3} and 1 token; the model takes {CONTEXT} together",
     ),
 }
 
