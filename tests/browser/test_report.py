@@ -30,7 +30,12 @@ def quiz(tmp_path: Path) -> Path:
     ]
     samples[4]["trials"][0].update(solver=None, scores=[])
     metrics = [metric({"accuracy": 0.6666666666666666, "count": 3})]
-    log = write_result(tmp_path / "quiz.tasklog.json", result(samples, metrics))
+    content = result(samples, metrics)
+    mean = {"type": "mean", "field": "is_correct", "name": "accuracy"}
+    content["specification"]["task"]["definition"]["scorers"] = [
+        {"type": "string_equals", "key": "exact", "ground_truth": "{{ sample.gold }}", "metrics": [mean]}
+    ]
+    log = write_result(tmp_path / "quiz.tasklog.json", content)
     return write_report(sources_of([log]), tmp_path / "report.html").path
 
 
@@ -38,7 +43,7 @@ def test_metrics_are_shown_digit_for_digit_with_what_they_stand_on(page: Page, q
     open_page(page, quiz)
 
     rows = page.locator(".metrics tbody tr").all_inner_texts()
-    bounds = "0.5 if every sample without a score had scored worst, 0.75 if best"
+    bounds = "0.5 if every missing sample or trial had scored worst, 0.75 if best"
     unknown = "no interval: how 'mean' is computed is not known here"
     assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
         [
