@@ -14,6 +14,8 @@ NOT_PLACES = {
     ("new", "name"): "a name",
     ("run", "model"): "a model, `scripted/FILE` of this machine",
     ("run", "model_map"): "models",
+    ("export", "model_key"): "keys of the platform",
+    ("export", "task_key"): "keys of the platform",
     ("explain", "model"): "a model",
     ("explain", "model_map"): "models",
     ("generate", "model_map"): "models",

@@ -103,7 +103,7 @@ def test_wrong_use(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     for arguments, message in (
         ([results[0], tmp_path / "none.json"], "there is no result log"),
         ([results[0], results[0]], "one result is named twice"),
-        ([results[0], tmp_path], "found both files and folders"),
+        ([results[0], tmp_path], "found both single results and folders"),
         ([*results[:2], "--cluster", "document"], "no sample has a value in the column 'document'"),
     ):
         done = aigo("compare", *arguments)

@@ -25,7 +25,12 @@ def test_parts_are_valid_and_go_together(aigo: Run, project: Path) -> None:
 
     done = aigo("validate", ".", "--strict")
 
-    assert (done.code, done.out) == (0, "4 files are valid (dataset, run, task)\n")
+    shared = ["scorers/brevity.yaml", "scorers/brevity.py", "datasets/words.yaml", "datasets/words.jsonl"]
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        *(f"reads {file}, outside the task's own folder" for file in shared),
+        "4 files are valid (dataset, run, task)",
+    ]
 
 
 def test_it_is_the_project_of_the_current_folder(
