@@ -12,9 +12,17 @@ STOPPED_BY: list[int] = []
 """The signal that stopped the command; empty before a signal arrives, and outside commands."""
 
 
+_ACCEPTED: list[int] = []
+
+
 def is_stopped() -> bool:
-    """Return whether a signal stopped the command."""
-    return bool(STOPPED_BY)
+    """Return whether a signal stopped the command before its end."""
+    return bool(STOPPED_BY) and not _ACCEPTED
+
+
+def accept_interrupt() -> None:
+    """Take SIGINT as the usual end of this command, as servers do."""
+    _ACCEPTED.append(signal.SIGINT)
 
 
 def stop_here() -> None:

@@ -38,6 +38,7 @@ def view(
     from aigo_bridge.cli.failing import exit_code, reported
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.exit_codes import of_signal
+    from aigo_bridge.process.signals import accept_interrupt
     from aigo_bridge.report.sources import names_results
     from aigo_bridge.viewing import ViewServer
 
@@ -55,7 +56,9 @@ def view(
         except KeyboardInterrupt as error:
             # It is how one ends it; SIGTERM and SIGHUP stay what they are.
             code = exit_code()
-            raise typer.Exit(0 if code == of_signal(2) else code) from error
+            if code != of_signal(2):
+                raise typer.Exit(code) from error
+            accept_interrupt()
         finally:
             server.server_close()
 
