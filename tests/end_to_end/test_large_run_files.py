@@ -49,7 +49,7 @@ def test_a_run_file_is_composed_a_few_times_and_not_for_each_specification(
         composed.append(text)
         return compose(text, *more)
 
-    monkeypatch.setattr(nodes, "compose", counted)
+    monkeypatch.setattr("aigo_bridge.reading.loading.compose", counted)
     monkeypatch.chdir(tmp_path)
 
     done = aigo("validate", "run.yaml")
