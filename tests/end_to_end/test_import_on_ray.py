@@ -73,7 +73,7 @@ def test_lost_workers_cost_their_logs_only(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 3, done.stderr
-    assert "deadly.eval: unreadable\n  memory ran out" in done.stdout
+    assert "deadly.eval: unreadable; memory ran out" in done.stdout
     assert done.stderr.count("a worker is lost") == 3, done.stderr
     assert "lake: 4 imported, 0 there already" in done.stderr
     lake = tmp_path / "lake"

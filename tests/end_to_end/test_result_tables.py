@@ -98,7 +98,7 @@ def test_secrets_and_damage_of_result_logs(aigo: Run, tmp_path: Path) -> None:
 
     assert done.code == 3
     assert "b.json: unreadable" in done.out
-    assert "redacted: 1 x openai or anthropic key" in done.out
+    assert "tables/a.tasklog; 1 redacted\n" in done.out
     found = tables(tmp_path / "tables" / "a.tasklog")
     assert secret not in json.dumps(found)
     assert {row["name"]: row["number"] for row in found["scores"]} == {"v": 0.5, "list": None, "w": 1.0}
