@@ -7,10 +7,13 @@ new outcome are kept and changed further.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import io
 import json
 import re
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -297,6 +300,67 @@ def _traces(data: bytes, folder: Path) -> str:
     return "; ".join(outcomes)
 
 
+@functools.cache
+def _lake() -> Path:
+    """A small lake, to be copied."""
+    from tests.support.lakes import imported, make_log
+
+    folder = Path(tempfile.mkdtemp(prefix="aigo-fuzz-lake-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    imported(folder / "lake", make_log(folder / "logs" / "a.eval", run="a"))
+    return folder / "lake"
+
+
+def _lakes(data: bytes, folder: Path) -> str:
+    """A commit of a table; with `PAR1` in front a data file; with `[` the results of a log."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no types
+    from deltalake import DeltaTable, write_deltalake
+
+    from aigo_bridge.lake import compacting
+    from aigo_bridge.lake.reading import LakeReader
+    from aigo_bridge.lake.tables import arrow_schema, open_lake
+    from aigo_bridge.lake.verifying import problems_of
+
+    lake, keep = folder / "lake", folder / "keepme.parquet"
+    shutil.copytree(_lake(), lake)
+    keep.write_bytes(b"PAR1 of somebody else PAR1")
+    if data[:4] == b"PAR1":
+        next((lake / "scores").glob("*.parquet")).write_bytes(data)
+    elif data[:1] == b"[":
+        logs = DeltaTable(str(lake / "logs"))
+        rows = [
+            row | {"results": data.decode("utf-8", "replace")} for row in logs.to_pyarrow_table().to_pylist()
+        ]
+        write_deltalake(logs, pa.Table.from_pylist(rows, schema=arrow_schema("logs")), mode="overwrite")
+    else:
+        (lake / "scores" / "_delta_log" / f"{2:020d}.json").write_bytes(data)
+    outcomes = []
+    with mock.patch.object(compacting, "KEEP_HOURS", 0):
+        for work in (
+            lambda: len(list(problems_of(open_lake(lake)))),
+            lambda: compacting.compact(open_lake(lake)).after,
+            lambda: len(LakeReader(lake).write_logs(folder)),
+        ):
+            try:
+                outcomes.append(str(work()))
+            except BridgeError as error:
+                outcomes.append(_DETAILS.sub("", str(error).rpartition(": ")[2])[:40])
+    assert keep.read_bytes() == b"PAR1 of somebody else PAR1"
+    assert {path.name for path in folder.iterdir()} <= {"lake", "keepme.parquet", "sums.tasklog.json"}
+    return "; ".join(outcomes)
+
+
+def _lake_files() -> list[bytes]:
+    """Commits, data files and results of a real lake."""
+    from deltalake import DeltaTable
+
+    lake = _lake()
+    commits = [path.read_bytes() for path in sorted((lake / "scores" / "_delta_log").glob("*.json"))]
+    files = [path.read_bytes() for path in sorted((lake / "scores").glob("*.parquet"))]
+    rows = DeltaTable(str(lake / "logs")).to_pyarrow_table().column("results").to_pylist()
+    return [*commits, *files, *(row.encode() for row in rows)]
+
+
 def _files(*patterns: str) -> Callable[[], list[bytes]]:
     return lambda: [
         path.read_bytes()
@@ -496,6 +560,16 @@ TARGETS: dict[str, Target] = {
                 b"\n",
             ),
             _files("tests/golden/traces/*/*/files/*.json*"),
+        ),
+        Target(
+            "lakes",
+            _lakes,
+            (
+                *_JSON,
+                *b"PAR1 add remove metaData protocol txn path ../ ../../keepme.parquet %2e%2e/ /etc/passwd file:/// stats".split(),
+                *b"partitionValues deletionVector size numRecords minValues schemaString appId version key files parts".split(),
+            ),
+            _lake_files,
         ),
         Target("worker", _worker, (*_JSON, b"\n", b"id", b"value", b"error", b"stdout", b"call", b"reply")),
     )

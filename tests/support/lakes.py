@@ -12,6 +12,7 @@ from tests.support.inspect_logs.small import log
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.lake.importing import Tally, import_into
 from aigo_bridge.lake.pieces import pieces_at
+from aigo_bridge.lake.tables import TABLES
 
 
 def make_log(
@@ -42,6 +43,19 @@ def _changed(name: str, content: bytes, samples: int, run: str, task: str, model
         totals = {"total_samples": samples, "completed_samples": samples}
         value |= {"status": status, "results": totals}
     return json.dumps(value).encode()
+
+
+def rows(lake: Path, table: str) -> list[dict[str, Any]]:
+    """All rows of a table, as any program that reads Delta tables gets them."""
+    from deltalake import DeltaTable
+
+    found = DeltaTable(str(lake / table)).to_pyarrow_table().drop_columns(["by_task", "by_model"])
+    return list(found.to_pylist())
+
+
+def contents(lake: Path) -> dict[str, list[str]]:
+    """All rows of all tables, in one order."""
+    return {table: sorted(map(repr, rows(lake, table))) for table in TABLES}
 
 
 def imported(lake: object, *logs: object, jobs: int = 1, **settings: Any) -> tuple[Tally, list[ImportReport]]:

@@ -209,8 +209,6 @@ class ImportReport:
     counted."""
     notes: tuple[str, ...] = ()
     """What there is to say besides, one line each."""
-    runs: tuple[str, ...] = ()
-    """What a log that has become part of a lake has results of."""
     facts: Mapping[str, Any] | None = None
     """The report for programs, where it is not made of the fields above."""
 

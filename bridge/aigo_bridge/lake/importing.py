@@ -1,51 +1,90 @@
-"""The import of logs into a lake: one piece per log, and of a large one one per range of samples, carried out
-by any number of processes. Who hands out the pieces reads nothing.
+"""The import of logs into a lake by any number of processes.
+
+Processes write data files; the driver commits them, some logs at a time, and opens no log itself.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_bridge.lake.layout import MANIFEST, arrow_schema, make_lake
-from aigo_bridge.lake.manifest import State, load_state
+from aigo_bridge.lake.commits import commit_logs, complete, load_state, remove_superseded
+from aigo_bridge.lake.files import LakeFiles
 from aigo_bridge.lake.pieces import Piece, not_known, together
 from aigo_bridge.lake.ranges import Part, Split, import_or_split, import_range, join_ranges, sizes
-from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED, failed_piece
-from aigo_bridge.lake.stores import Store
+from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED, LakeTarget, LogImport, failed_piece
+from aigo_bridge.lake.tables import make_lake, require_packages
 
 HandOut = Callable[[Callable[..., Any], Sequence[tuple[object, ...]], int], Iterator[Any]]
-"""Carries out calls in several processes and gives their results in order, `MemoryError` for one whose
-process was ended: `process.pool.each_in_processes`, or what reaches other machines.
+"""Carries out calls in several processes and returns their results in order, `MemoryError` for one whose
+process was ended: `process.pool.each_in_processes`, or a cluster.
 """
+COMMIT_SECONDS, COMMIT_LOGS = 10.0, 1000
+"""Logs are committed after so many seconds, or when there are so many of them."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of an import as a whole."""
+    """Totals of an import."""
 
     imported: int = 0
+    """Logs that are now in the lake, salvaged ones included."""
     known: int = 0
     unfinished: int = 0
     no_logs: int = 0
+    failed: int = 0
+    """Logs of which nothing could be read."""
     worst: ExitCode = ExitCode.DONE
 
-    def with_report(self, report: ImportReport) -> Tally:
-        """After one more log."""
-        worst = max(self.worst, report.exit_code)
-        match report.status:
+    def with_import(self, one: LogImport) -> Tally:
+        """Return the totals after one more log."""
+        tally = replace(self, worst=max(self.worst, one.report.exit_code))
+        match one.report.status:
+            case _ if one.entry is not None:
+                return replace(tally, imported=self.imported + 1)
             case s if s == KNOWN:
-                return replace(self, known=self.known + 1)
+                return replace(tally, known=self.known + 1)
             case s if s == UNFINISHED:
-                return replace(self, unfinished=self.unfinished + 1)
+                return replace(tally, unfinished=self.unfinished + 1)
             case s if s == NO_LOG:
-                return replace(self, no_logs=self.no_logs + 1, worst=worst)
+                return replace(tally, no_logs=self.no_logs + 1)
             case _:
-                return replace(self, imported=self.imported + bool(report.runs), worst=worst)
+                return replace(tally, failed=self.failed + 1)
+
+
+class _Commits:
+    """Outcomes of logs in their order, committed some at a time and then reported."""
+
+    def __init__(self, files: LakeFiles, tell: Callable[[ImportReport], None], known: int):
+        self._files, self._tell = files, tell
+        self._waiting: list[LogImport] = []
+        self._begun = time.monotonic()
+        self.tally = Tally(known=known)
+
+    def add(self, one: LogImport) -> None:
+        """Take the outcome of a log."""
+        self._waiting.append(one)
+        if len(self._waiting) >= COMMIT_LOGS or time.monotonic() - self._begun >= COMMIT_SECONDS:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit and report the logs that wait."""
+        entries = [one.entry for one in self._waiting if one.entry is not None]
+        added = commit_logs(self._files, entries) if entries else set()
+        for one in self._waiting:
+            if one.entry is not None and one.entry.digest not in added:
+                # A copy of it was first, here or in another import.
+                one = LogImport(ImportReport(one.report.log, status=KNOWN))  # noqa: PLW2901
+            elif one.entry is not None:
+                added.remove(one.entry.digest)
+            self._tell(one.report)
+            self.tally = self.tally.with_import(one)
+        self._waiting, self._begun = [], time.monotonic()
 
 
 def import_into(
@@ -57,58 +96,57 @@ def import_into(
     finished_only: bool = False,
     hand_out: HandOut | None = None,
 ) -> Tally:
-    """Import files into a lake, which is made if need be.
+    """Import files into a lake, which is created if necessary.
 
     Args:
         lake: a folder, or an address.
         pieces: the files.
         options: how they are imported; `jobs` processes.
-        tell: is told of each, in their order; of large logs at last.
-        finished_only: leave logs of runs that go on.
+        tell: called with the report of each, in their order; large logs are last.
+        finished_only: leave logs of runs in progress for later.
         hand_out: carries out the calls; `None`: processes of this machine.
 
     Raises:
-        UsageError: the lake is none, or of another release; an option is wrong; pyarrow is not installed.
-        EvidenceError: its manifest is damaged.
+        UsageError: the lake is not one, or is of another release; an option is wrong; a package is missing.
+        EvidenceError: the lake is damaged.
         StorageError: it cannot be reached.
     """
-    arrow_schema("results")  # what is missing is said once, and before anything is made
+    require_packages()
     options.redaction()
-    store = make_lake(lake)
-    state = load_state(store)
+    files = make_lake(lake)
+    complete(files)
+    state = load_state(files)
+    remove_superseded(files, state)  # what an import did not come to that was killed
     marks = {(entry.location, entry.mark) for entry in state.entries.values() if entry.mark}
     fresh = not_known(pieces, marks)
-    tally = Tally(known=len(pieces) - len(fresh))
     jobs = options.jobs or os.cpu_count() or 1
     limits = sizes()
     if not any(piece.size >= limits.large for piece in fresh):
         jobs = max(1, min(jobs, len(fresh)))
     one = replace(options, jobs=1, output_format="json")
+    target = LakeTarget(lake, state.log_files, finished_only)
     groups = together(fresh, jobs)
-    work = [(lake, group, one, finished_only, state.number, limits) for group in groups]
+    calls = [(target, group, one, limits) for group in groups]
+    commits = _Commits(files, tell, len(pieces) - len(fresh))
     splits: list[Split] = []
-    runs: list[tuple[str, ...]] = []
-    for group, reports in zip(groups, _carried_out(import_or_split, work, jobs, hand_out), strict=True):
-        for report in [_ended(piece) for piece in group] if isinstance(reports, MemoryError) else reports:
-            if isinstance(report, Split):
-                splits.append(report)
-                continue
-            tell(report)
-            tally = tally.with_report(report)
-            runs += [report.runs] if report.runs else []
-    for report in _by_ranges(lake, splits, one, jobs, hand_out):
-        tell(report)
-        tally = tally.with_report(report)
-        runs += [report.runs] if report.runs else []
-    if tally.imported and not are_new(store, state, runs):
-        remove_superseded(store, load_state(store))
-    return tally
+    for group, outcomes in zip(groups, _carried_out(import_or_split, calls, jobs, hand_out), strict=True):
+        for outcome in [_ended(piece) for piece in group] if isinstance(outcomes, MemoryError) else outcomes:
+            if isinstance(outcome, Split):
+                splits.append(outcome)
+            else:
+                commits.add(outcome)
+    for outcome in _by_ranges(target, splits, one, jobs, hand_out):
+        commits.add(outcome)
+    commits.commit()
+    if commits.tally.imported:
+        remove_superseded(files, load_state(files))
+    return commits.tally
 
 
 def _by_ranges(
-    lake: str, splits: Sequence[Split], options: ImportOptions, jobs: int, hand_out: HandOut | None
-) -> Iterator[ImportReport]:
-    """Large logs: all ranges of all of them, then what commits each."""
+    lake: LakeTarget, splits: Sequence[Split], options: ImportOptions, jobs: int, hand_out: HandOut | None
+) -> Iterator[LogImport]:
+    """Import all ranges of all large logs, then join those of each."""
     if not splits:
         return
     calls = [(lake, split, number, options) for split in splits for number in range(len(split.ends))]
@@ -118,11 +156,11 @@ def _by_ranges(
     for split in splits:
         of_split: list[Part | None] = [next(parts) for _ in split.ends]
         joins.append((lake, split, of_split, options))
-    for split, reports in zip(splits, _carried_out(join_ranges, joins, jobs, hand_out), strict=True):
-        yield from [_ended(split.piece)] if isinstance(reports, MemoryError) else reports
+    for split, outcome in zip(splits, _carried_out(join_ranges, joins, jobs, hand_out), strict=True):
+        yield _ended(split.piece) if isinstance(outcome, MemoryError) else outcome
 
 
-def _ended(piece: Piece) -> ImportReport:
+def _ended(piece: Piece) -> LogImport:
     return failed_piece(piece, "memory ran out (fewer processes need less: --jobs)")
 
 
@@ -136,33 +174,3 @@ def _carried_out(
 
         return each_in_processes(work, calls, jobs)
     return hand_out(work, calls, jobs)
-
-
-def are_new(store: Store, state: State, runs: Sequence[tuple[str, ...]]) -> bool:
-    """Whether an import has superseded nothing, as its driver can tell without reading the entries anew: all
-    runs are new, nothing was left over before, and nobody else has written meanwhile.
-
-    Args:
-        store: of the lake.
-        state: before the import.
-        runs: of each log that the import has committed.
-    """
-    names = [name for log in runs for name in log]
-    before = {result.run_name for result in state.counting.values()}
-    if len(set(names)) < len(names) or not before.isdisjoint(names):
-        return False
-    if any(result.files for result in state.superseded):
-        return False
-    entries = sum(
-        name.startswith((f"{MANIFEST}/log-", f"{MANIFEST}/base-")) for name in store.names(MANIFEST)
-    )
-    return entries == bool(state.number) + len(state.uncompacted) + len(state.leftover) + len(runs)
-
-
-def remove_superseded(store: Store, state: State) -> None:
-    """Remove the files of results that improved logs have replaced, for readers that do not ask the manifest;
-    those in compacted files go with the next compaction.
-    """
-    for result in state.superseded:
-        for file in result.files:
-            store.remove(file.name)

@@ -1,8 +1,6 @@
-"""A large log into a lake by ranges of its samples, each imported by any process, and committed as one: in
-the lake it is there once, and whole.
+"""The import of a large log by ranges of its samples, each by any process, and committed as one.
 
-Where it is cut depends on the log alone, so that a second try writes the same files. Each process looks at
-the log itself; one in a storage is copied by each.
+Each process opens the log itself; one in object storage is copied by each of them.
 """
 
 from __future__ import annotations
@@ -16,21 +14,19 @@ from typing import TYPE_CHECKING
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_bridge.lake.manifest import DataFile, load_state
 from aigo_bridge.lake.pieces import Piece
 from aigo_bridge.lake.single_logs import (
     KNOWN,
-    commit,
+    LakeTarget,
+    LogImport,
     digest_of,
-    import_pieces,
-    imported,
-    is_known,
+    import_log,
     kind_of,
+    log_import,
     on_this_machine,
     run_id_of,
-    store_of,
 )
-from aigo_bridge.lake.writing import write_frame, write_samples
+from aigo_bridge.lake.writing import Target, Written, write_frame, write_samples
 from aigo_bridge.tables.rows import SampleCounts
 
 if TYPE_CHECKING:
@@ -67,72 +63,53 @@ class Split:
     run_id: str
     ends: tuple[int, ...]
     """Number of samples up to the end of each range."""
-    finished_only: bool
-    number: int
-    """Of the lake's newest compaction when the import began."""
 
-    @property
-    def key(self) -> str:
-        """Of its result."""
-        return f"{self.digest[:32]}-0"
-
-    def file_key(self, number: int) -> str:
-        """Of the files of a range; those of one key are of one result."""
-        return f"{self.key}.{number:04d}"
+    def target(self, lake: LakeTarget, options: ImportOptions) -> Target:
+        """Return where the rows of its result go."""
+        name = options.redaction().text(self.piece.name)
+        return Target(lake.files, name, f"{self.digest[:32]}-0", self.run_id)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A range that is in the lake, and not yet committed."""
+    """A range whose data files are written, and not committed."""
 
     range: LogRange
-    files: tuple[DataFile, ...]
+    written: Written
     counts: dict[int | None, SampleCounts]
 
 
 def import_or_split(
-    lake: str,
-    pieces: Sequence[Piece],
-    options: ImportOptions,
-    finished_only: bool,
-    number: int,
-    limits: Sizes,
-) -> list[ImportReport | Split]:
-    """Import files as `import_pieces` does; of a large log the ranges to import it by."""
+    lake: LakeTarget, pieces: Sequence[Piece], options: ImportOptions, limits: Sizes
+) -> list[LogImport | Split]:
+    """Import files one after the other; of a large log return the ranges to import it by."""
     if len(pieces) == 1 and pieces[0].size >= limits.large:
         try:
             with on_this_machine(pieces[0]) as path:
-                split = _split(lake, pieces[0], path, options, finished_only, number, limits.range_bytes)
+                split = _split(lake, pieces[0], path, options, limits.range_bytes)
         except (BridgeError, OSError):
-            split = None  # told by the import as a whole
+            split = None  # the import as a whole reports it
         if split is not None:
             return [split]
-    return [*import_pieces(lake, pieces, options, finished_only, number)]
+    return [import_log(lake, piece, options) for piece in pieces]
 
 
 def _split(
-    lake: str,
-    piece: Piece,
-    path: Path,
-    options: ImportOptions,
-    finished_only: bool,
-    number: int,
-    range_bytes: int,
-) -> Split | ImportReport | None:
+    lake: LakeTarget, piece: Piece, path: Path, options: ImportOptions, range_bytes: int
+) -> Split | LogImport | None:
     kind = kind_of(piece, path)
     ranges = None if kind is None else _ranges_of(kind[0])
     if kind is None or ranges is None:
         return None
     digest = digest_of(path, None)
-    if is_known(store_of(lake), digest, number):
-        return ImportReport(piece.name, status=KNOWN)
+    if lake.knows(digest):
+        return LogImport(ImportReport(piece.name, status=KNOWN))
     samples = ranges.count(path, options)
     if samples is None or samples < 2:
         return None
     count = min(MOST_RANGES, samples, math.ceil(path.stat().st_size / range_bytes))
     ends = tuple(samples * one // count for one in range(1, count + 1))
-    run_id = run_id_of(kind[0], path, digest)
-    return Split(piece, digest, kind[0], run_id, ends, finished_only, number)
+    return Split(piece, digest, kind[0], run_id_of(kind[0], path, digest), ends)
 
 
 def _ranges_of(engine: str) -> RangeImporter | None:
@@ -142,8 +119,8 @@ def _ranges_of(engine: str) -> RangeImporter | None:
     return None if row is None else row()
 
 
-def import_range(lake: str, split: Split, number: int, options: ImportOptions) -> Part | None:
-    """Import a range; `None`: the log is to be imported as a whole, which then says why."""
+def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOptions) -> Part | None:
+    """Import a range; `None`: the log has to be imported as a whole, which then reports why."""
     first, end = (split.ends[number - 1] if number else 0), split.ends[number]
     importer = _ranges_of(split.engine)
     assert importer is not None
@@ -155,45 +132,33 @@ def import_range(lake: str, split: Split, number: int, options: ImportOptions) -
             part = importer.import_range(path, log, options, first, end)
             if part is None:
                 return None
-            name = options.redaction().text(split.piece.name)
             counts: dict[int | None, SampleCounts] = {}
-            files = write_samples(
-                store_of(lake), log, name=name, key=split.key, file_key=split.file_key(number),
-                run_id=split.run_id, first=first, is_last=end == split.ends[-1], counts=counts,
-            )  # fmt: skip
-            return Part(part, files, counts)
+            is_last = end == split.ends[-1]
+            target = split.target(lake, options)
+            written = write_samples(target, log, number, first=first, is_last=is_last, counts=counts)
+            return Part(part, written, counts)
     except (BridgeError, OSError, MemoryError):
         return None
 
 
 def join_ranges(
-    lake: str, split: Split, parts: Sequence[Part | None], options: ImportOptions
-) -> list[ImportReport]:
-    """Commit a log whose ranges are there; or import it as a whole, where one of them cannot be."""
+    lake: LakeTarget, split: Split, parts: Sequence[Part | None], options: ImportOptions
+) -> LogImport:
+    """Return the outcome of a log whose ranges are written; import it as a whole if one is missing."""
     sound = [part for part in parts if part is not None]
-    report: ImportReport | None = None
     try:
-        if len(sound) == len(parts):
-            report = _joined(lake, split, sound, options)
+        joined = _joined(lake, split, sound, options) if len(sound) == len(parts) else None
     except (BridgeError, OSError):
-        report = None
-    if report is None:
-        report = imported(lake, split.piece, options, split.finished_only, split.number)
-        _remove_files(lake, sound)
-    return [report]
+        joined = None
+    return joined or import_log(lake, split.piece, options)
 
 
-def _remove_files(lake: str, parts: Sequence[Part]) -> None:
-    """Remove files that no commit names, for readers that do not ask the manifest."""
-    names = load_state(store_of(lake)).files
-    for file in (file for part in parts for file in part.files):
-        if file.name not in names:
-            store_of(lake).remove(file.name)
-
-
-def _joined(lake: str, split: Split, parts: Sequence[Part], options: ImportOptions) -> ImportReport | None:
-    store, importer = store_of(lake), _ranges_of(split.engine)
+def _joined(
+    lake: LakeTarget, split: Split, parts: Sequence[Part], options: ImportOptions
+) -> LogImport | None:
+    importer = _ranges_of(split.engine)
     assert importer is not None
+    target = split.target(lake, options)
     with on_this_machine(split.piece) as path, tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
         if digest_of(path, None) != split.digest:
             return None
@@ -203,10 +168,5 @@ def _joined(lake: str, split: Split, parts: Sequence[Part], options: ImportOptio
         for part in parts:
             for run, of_run in part.counts.items():
                 counts.setdefault(run, SampleCounts()).merge(of_run)
-        name = options.redaction().text(split.piece.name)
-        files = tuple(file for part in parts for file in part.files)
-        result = write_frame(
-            store, log, name=name, key=split.key, run_id=split.run_id, samples=split.ends[-1], files=files,
-            counts=counts,
-        )  # fmt: skip
-    return commit(store, split.piece, split.digest, name, report, [result])
+        result = write_frame(target, log, ranges=[part.written for part in parts], counts=counts)
+    return log_import(lake, split.piece, split.digest, target.name, report, [result])

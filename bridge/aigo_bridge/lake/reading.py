@@ -1,36 +1,37 @@
-"""A lake read: the partitions that are meant and no others, as batches of Arrow, and as the result logs that
-were imported, to the byte.
-"""
+"""A lake read: its tables for SQL, and the result logs that were imported, to the byte."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
-from aigo_bridge.lake.layout import EVIDENCE, KEYS, arrow_schema, columns_of, is_lake, open_lake
-from aigo_bridge.lake.manifest import Result, Selection, Source, State, load_state
-from aigo_bridge.lake.stores import Store
-from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.storage.mirrored import named
-from aigo_bridge.tables.extras import package
+from aigo_bridge.errors import UsageError
+from aigo_bridge.lake.commits import Result, Selection, load_state
+from aigo_bridge.lake.files import damaged
+from aigo_bridge.lake.tables import (
+    EVIDENCE,
+    KEYS,
+    PARTITIONS,
+    columns_of,
+    dataset_of,
+    is_lake,
+    open_lake,
+    use_delta,
+)
 from aigo_bridge.tables.schema import TableName
-from aigo_bridge.text.plurals import plural
 
-_TRIES = 3
 _OF_LAKES = 2
 """Columns that tables have in lakes alone."""
-_ROWS = 20_000
 
 
 def split(location: str | os.PathLike[str]) -> tuple[str, Selection]:
-    """A location as that of a lake, and the partitions that are meant:
-    `LAKE/by_task=…/by_model=…/by_run=…`, of which any may be left out.
+    """Return the lake of a location, and the partitions that it names: `LAKE/by_task=…/by_model=…/by_run=…`,
+    of which any may be left out.
     """
     parts = os.fspath(location).rstrip("/").split("/")
     chosen: dict[str, str] = {}
@@ -41,21 +42,21 @@ def split(location: str | os.PathLike[str]) -> tuple[str, Selection]:
 
 
 def lake_at(location: str | os.PathLike[str]) -> tuple[str, Selection] | None:
-    """The lake at a path of this machine, and the partitions that are meant; `None`: there is none."""
+    """Return the lake at a path of this machine, and the partitions that it names; `None`: there is none."""
     folder, selection = split(location)
     return (folder, selection) if is_lake(folder) else None
 
 
 class LakeReader:
-    """A lake, or partitions of it, at one moment; read anew where a compaction has come in between."""
+    """A lake, or partitions of it, at one moment."""
 
     def __init__(self, location: str | os.PathLike[str], selection: Selection | None = None):
-        self.store = open_lake(os.fspath(location))
+        self.files = open_lake(os.fspath(location))
         self.selection = selection or Selection()
-        self.state = load_state(self.store)
+        self.state = load_state(self.files)
 
     def results(self) -> list[Result]:
-        """The results that are meant.
+        """Return the results that count and are selected.
 
         Raises:
             UsageError: there are none.
@@ -64,54 +65,28 @@ class LakeReader:
         if not results:
             where = self.selection.path
             raise UsageError(
-                f"{named(str(self.store))}{where}: the lake has no result"
+                f"{self.files}{where}: the lake has no result"
                 + (" there (`lake list` names the partitions)" if where else ""),
                 code=Code.NOTHING_THERE,
             )
         return results
 
-    def again(self) -> bool:
-        """Read the manifest again; whether it has changed."""
-        earlier, self.state = self.state, load_state(self.store)
-        return earlier.files != self.state.files
-
-    def tried(self, work: Callable[[State], Any]) -> Any:
-        """Do something with its files, again where a compaction has removed them meanwhile.
+    def dataset(self, table: str) -> Any:
+        """Return a table as an Arrow dataset, which opens only the data files that a filter leaves.
 
         Raises:
-            EvidenceError: a file is not there, or damaged.
+            EvidenceError: it is damaged.
         """
-        for number in range(_TRIES):
-            try:
-                return work(self.state)
-            except FileNotFoundError as error:
-                if number == _TRIES - 1 or not self.again():
-                    raise EvidenceError(
-                        [
-                            Issue(
-                                f"a file of the lake is not there: {error}",
-                                file=named(str(self.store)),
-                                code=Code.DAMAGED_RESULT,
-                            )
-                        ]
-                    ) from error
-        raise AssertionError("a try returns or raises")
+        selected = zip(PARTITIONS, (self.selection.task, self.selection.model), strict=True)
+        partitions = {name: value for name, value in selected if value is not None}
+        return dataset_of(self.files, table, self.state.tables[table], partitions)
 
-    def dataset(self, table: str) -> tuple[Any, frozenset[str]]:
-        """A table as a data set of Arrow, of which only the files are opened that a filter leaves; and the
-        keys (`log`) of rows in it that are not meant.
-        """
-        package("pyarrow", "a lake", "parquet")
-        from pyarrow import dataset  # type: ignore[import-untyped]  # has no types
-
-        schema, form = arrow_schema(table), dataset.ParquetFileFormat()
-        fragments, others, filesystem = [], set[str](), None
-        for source in self.state.sources(table, self.selection):
-            path, filesystem = self.store.for_arrow(source.file.name)
-            known = _known(dataset, source)
-            fragments.append(form.make_fragment(path, filesystem, partition_expression=known))
-            others |= source.others
-        return dataset.FileSystemDataset(fragments, schema, form, filesystem), frozenset(others)
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Values of `log` in rows that do not count, or are not selected."""
+        others = (*self.state.superseded, *self.state.unfinished)
+        unselected = (key for key, one in self.state.counting.items() if not self.selection.has(one))
+        return frozenset(one.key for one in others).union(unselected)
 
     def write_logs(self, folder: Path) -> list[Path]:
         """Write the result logs that were imported, to the byte.
@@ -123,83 +98,44 @@ class LakeReader:
             UsageError: there are none.
             EvidenceError: the lake is damaged.
         """
-        return list(self.tried(lambda state: self._write_logs(state, folder)))
+        return use_delta(self.files, EVIDENCE, lambda: self._write_logs(folder))
 
-    def _write_logs(self, state: State, folder: Path) -> list[Path]:
-        names = _names(self.results())
-        with _Logs(folder, names) as logs:
-            for source in state.sources(EVIDENCE, self.selection):
-                for batch in batches_of(self.store, EVIDENCE, source):
-                    for row in batch.select(["log", "line"]).to_pylist():
-                        logs.add(row["log"], row["line"])
-        written = logs.written
-        missing = names.keys() - written.keys()
-        if missing:
-            number = plural(len(missing), "result has", "results have")
-            text = f"{number} no evidence in it, {min(missing)} among them"
-            raise EvidenceError(
-                [
-                    Issue(
-                        text,
-                        file=named(str(self.store)),
-                        hint="aigo-bridge lake verify",
-                        code=Code.DAMAGED_RESULT,
-                    )
-                ]
-            )
-        return [written[key] for key in names]
+    def _write_logs(self, folder: Path) -> list[Path]:
+        from pyarrow import dataset  # type: ignore[import-untyped]  # has no types
 
+        results = self.results()
+        names = _names(results)
+        logs = {result.key: _ResultLog(folder / names[result.key], result.parts) for result in results}
+        columns = ["log", "part", "position", "line"]
+        wanted = dataset.field("log").isin(list(logs)) if self.excluded else None
+        last: _ResultLog | None = None
+        try:
+            for batch in self.dataset(EVIDENCE).to_batches(
+                columns=columns, filter=wanted, batch_size=1_000, batch_readahead=2, fragment_readahead=1
+            ):
+                for row in batch.to_pylist():
+                    log = logs.get(row["log"])
+                    if log is None:
+                        continue
+                    if last is not log:
+                        _close(last)
+                    last = log
+                    if None in row.values() or not log.add(row["part"], row["position"], row["line"]):
+                        raise self._incomplete(log)
+        finally:
+            _close(last)
+        for log in logs.values():
+            if not log.is_complete:
+                raise self._incomplete(log)
+        return [log.path for log in logs.values()]
 
-def _known(dataset: Any, source: Source) -> Any:
-    """What is known of the rows of a file before it is opened."""
-    known = dataset.field("task") == source.task
-    if source.model is not None:
-        known &= dataset.field("model") == source.model
-    return known
-
-
-def batches_of(store: Store, table: str, source: Source) -> Iterator[Any]:
-    """The rows of a file that count, in their order.
-
-    Raises:
-        FileNotFoundError: it is not there.
-        EvidenceError: it is damaged, or has other columns.
-    """
-    package("pyarrow", "a lake", "parquet")
-    import pyarrow as pa
-    from pyarrow import compute, parquet
-
-    path, filesystem = store.for_arrow(source.file.name)
-    place = f"{named(str(store))}/{source.file.name}"
-    try:
-        with filesystem.open_input_file(path) as file:
-            content = parquet.ParquetFile(file)
-            if content.schema_arrow.names != [column.name for column in columns_of(table)]:
-                raise EvidenceError(
-                    [
-                        Issue(
-                            "found other columns than those of the table",
-                            file=place,
-                            code=Code.DAMAGED_RESULT,
-                        )
-                    ]
-                )
-            for batch in content.iter_batches(_ROWS):
-                if source.is_whole:
-                    yield batch
-                else:
-                    meant = compute.is_in(batch.column("log"), pa.array(sorted(source.keys)))
-                    yield batch.filter(meant)
-    except pa.ArrowInvalid as error:
-        raise EvidenceError(
-            [Issue(f"found no sound Parquet: {error}", file=place, code=Code.DAMAGED_RESULT)]
-        ) from error
+    def _incomplete(self, log: _ResultLog) -> Exception:
+        text = f"found only a part of the result log {log.path.name!r}"
+        return damaged(f"{self.files}/{EVIDENCE}", text, "aigo-bridge lake verify")
 
 
 def _names(results: list[Result]) -> dict[str, str]:
-    """Key → name of the file that a result is written as: of its task, so that results of one task have one
-    name in all folders; with the run where a task has several.
-    """
+    """Return file names for results by key: those of their tasks, with the run if a task has several."""
     from aigo_bridge.importing.log_import import file_stem
 
     often = Counter(one.task for one in results)
@@ -211,40 +147,51 @@ def _names(results: list[Result]) -> dict[str, str]:
     }
 
 
-class _Logs:
-    """Result logs that are written line by line, one at a time."""
+class _ResultLog:
+    """A result log that is written line by line, in whatever order the lines come."""
 
-    def __init__(self, folder: Path, names: dict[str, str]):
-        self._folder, self._names = folder, names
-        self._stack = ExitStack()
-        self._key: str | None = None
+    def __init__(self, path: Path, parts: Sequence[int]):
+        self.path = path
+        self._parts = parts
+        self._begins = [0, *accumulate(parts)]
+        self._written = 0
         self._file: BinaryIO | None = None
-        self.written: dict[str, Path] = {}
 
-    def __enter__(self) -> Self:
-        return self
+    def add(self, part: int, position: int, line: str) -> bool:
+        """Write a line; `False`: it has no place in this result log."""
+        content = line.encode()
+        if not (0 <= part < len(self._parts) and 0 <= position <= self._parts[part] - len(content)):
+            return False
+        if self._file is None:
+            self._file = self.path.open("r+b" if self._written else "wb")
+        self._file.seek(self._begins[part] + position)
+        self._file.write(content)
+        self._written += len(content)
+        return True
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)  # type: ignore[arg-type]  # as they came
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of its bytes have been written, and none of them twice."""
+        return self._written == self._begins[-1]
 
-    def add(self, key: str, line: str) -> None:
-        """Write a line of a log."""
-        if key not in self._names:
-            return
-        if key != self._key or self._file is None:
-            self._stack.close()
-            path = self._folder / self._names[key]
-            self._file = self._stack.enter_context(open_for_replacing(path))
-            self._key, self.written[key] = key, path
-        self._file.write(line.encode())
+    def close(self) -> None:
+        """Close the file until the next line comes."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _close(log: _ResultLog | None) -> None:
+    if log is not None:
+        log.close()
 
 
 # SQL
 
 
 class LakeTables:
-    """The tables of a lake, or of partitions of it, for SQL: rows are read when a query wants them, and of
-    files only those, of these only the columns, that it names.
+    """The tables of a lake, or of partitions of it, for SQL: a query reads the data files and columns that it
+    names.
     """
 
     def __init__(self, location: str, selection: Selection):
@@ -252,13 +199,14 @@ class LakeTables:
         self._reader.results()
 
     def show(self, connection: Any, names: Sequence[TableName]) -> None:
-        """Have a database of DuckDB know the tables."""
+        """Make the tables known to a DuckDB database."""
+        excluded, counting = self._reader.excluded, {one.key for one in self._reader.results()}
+        keys, word = (counting, "IN") if len(counting) < len(excluded) else (excluded, "NOT IN")
+        listed = ", ".join(f"'{key}'" for key in sorted(keys))
+        wanted = f" WHERE log {word} ({listed})" if excluded else ""
         for name in names:
-            rows, others = self._reader.dataset(name)
-            connection.register(f"lake_{name}", rows)
+            connection.register(f"lake_{name}", self._reader.dataset(name))
             columns = ", ".join(f'"{column.name}"' for column in columns_of(name)[:-_OF_LAKES])
-            keys = ", ".join(f"'{key}'" for key in sorted(others))
-            meant = f" WHERE log NOT IN ({keys})" if keys else ""
-            # Names of our own tables and columns, and digests.
-            view = f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM lake_{name}{meant}"  # noqa: S608
+            # Names of our own tables and columns, and digests that have been checked.
+            view = f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM lake_{name}{wanted}"  # noqa: S608
             connection.execute(view)

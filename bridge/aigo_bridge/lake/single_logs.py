@@ -1,6 +1,4 @@
-"""One log into a lake, in whatever process: its files under names made of the log's digest, and its entry
-after them. A second import finds the entry, and one after a crash writes the same files again.
-"""
+"""The import of one log, in any process: it writes data files and returns the entry that commits them."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +15,13 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport, unmapped
-from aigo_bridge.lake.layout import entry_name, open_lake
-from aigo_bridge.lake.manifest import Entry, Result, commit_log, load_state
+from aigo_bridge.lake.commits import Entry, Result, known_digests
+from aigo_bridge.lake.files import LakeFiles, files_at
 from aigo_bridge.lake.pieces import Piece
-from aigo_bridge.lake.stores import Store
-from aigo_bridge.lake.writing import write_result
+from aigo_bridge.lake.writing import Target, write_result
 from aigo_bridge.report.sources import is_result
 from aigo_bridge.storage.addresses import is_address, parse
-from aigo_bridge.storage.mirrored import SHOWN, named
+from aigo_bridge.storage.mirrored import SHOWN
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
@@ -36,24 +33,44 @@ STARTED = "started"
 _READ = 1 << 20
 
 
-def import_pieces(
-    lake: str, pieces: Sequence[Piece], options: ImportOptions, finished_only: bool, number: int
-) -> list[ImportReport]:
-    """Import files, one after the other; whatever is wrong with one, it takes no other with it.
+@dataclass(frozen=True)
+class LogImport:
+    """Outcome of one log: its report, and its entry if data files of it wait for their commit."""
 
-    `number` is that of the lake's newest compaction when the import began.
-    """
-    return [imported(lake, piece, options, finished_only, number) for piece in pieces]
+    report: ImportReport
+    entry: Entry | None = None
 
 
-def imported(
-    lake: str, piece: Piece, options: ImportOptions, finished_only: bool, number: int
-) -> ImportReport:
-    """Import a file; its report, whatever is wrong with it."""
+@dataclass(frozen=True)
+class LakeTarget:
+    """A lake as every process of an import is given it."""
+
+    location: str
+    log_files: tuple[str, ...]
+    """Data files of the table `logs` when the import began."""
+    finished_only: bool = False
+
+    @property
+    def files(self) -> LakeFiles:
+        """Files of the lake."""
+        return files_at(self.location)
+
+    def knows(self, digest: str) -> bool:
+        """Return whether the lake had a log when the import began."""
+        return digest in _known(self.location, self.log_files)
+
+
+@lru_cache(maxsize=2)
+def _known(location: str, names: tuple[str, ...]) -> frozenset[str]:
+    return known_digests(files_at(location), names)
+
+
+def import_log(lake: LakeTarget, piece: Piece, options: ImportOptions) -> LogImport:
+    """Import a file; one that fails has a report that says why."""
     secrets = options.redaction()
     try:
         with on_this_machine(piece) as path:
-            return _import(store_of(lake), piece, path, options, finished_only, number)
+            return _import(lake, piece, path, options)
     except MemoryError:
         reason = "memory ran out"
     except (BridgeError, OSError) as error:
@@ -63,27 +80,9 @@ def imported(
     return failed_piece(piece, secrets.text(reason))
 
 
-def failed_piece(piece: Piece, reason: str) -> ImportReport:
-    """The report of a file of which nothing was imported."""
-    return ImportReport(piece.name, exit_code=ExitCode.PARTIAL, reason=reason)
-
-
-@lru_cache(maxsize=4)
-def store_of(lake: str) -> Store:
-    """The lake, opened once in each process."""
-    return open_lake(lake)
-
-
-@lru_cache(maxsize=4)
-def _compacted(lake: str, number: int) -> frozenset[str]:
-    """Digests that had no entry of their own any more after a compaction."""
-    state = load_state(store_of(lake))
-    return frozenset(state.entries) - state.uncompacted
-
-
-def is_known(store: Store, digest: str, number: int) -> bool:
-    """Whether a lake has a log; `number` is that of its newest compaction when the import began."""
-    return store.exists(entry_name(digest)) or digest in _compacted(str(store), number)
+def failed_piece(piece: Piece, reason: str) -> LogImport:
+    """Return the outcome of a file of which nothing was imported."""
+    return LogImport(ImportReport(piece.name, exit_code=ExitCode.PARTIAL, reason=reason))
 
 
 @contextmanager
@@ -110,24 +109,24 @@ def on_this_machine(piece: Piece) -> Iterator[Path]:
             del SHOWN[str(path)]
 
 
-def _import(
-    store: Store, piece: Piece, path: Path, options: ImportOptions, finished_only: bool, number: int
-) -> ImportReport:
+def _import(lake: LakeTarget, piece: Piece, path: Path, options: ImportOptions) -> LogImport:
     kind = kind_of(piece, path)
     if kind is None:
         code = ExitCode.WRONG_USE if piece.named else ExitCode.DONE
-        return ImportReport(piece.name, status=NO_LOG, exit_code=code, reason="no log that is known")
+        return LogImport(
+            ImportReport(piece.name, status=NO_LOG, exit_code=code, reason="no log that is known")
+        )
     engine, importer = kind
     begun = _stamp(path, importer)
     digest = digest_of(path, importer)
-    if is_known(store, digest, number):
-        return ImportReport(piece.name, status=KNOWN)
+    if lake.knows(digest):
+        return LogImport(ImportReport(piece.name, status=KNOWN))
     with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
         report, logs = _evidence(piece, path, importer, options, Path(folder))
-        if report.status == STARTED and finished_only:
-            return ImportReport(piece.name, status=UNFINISHED)
+        if report.status == STARTED and lake.finished_only:
+            return LogImport(ImportReport(piece.name, status=UNFINISHED))
         if not logs:
-            return replace(report, log=piece.name, output=None, loss_file=None)
+            return LogImport(replace(report, log=piece.name, output=None, loss_file=None))
         if _stamp(path, importer) != begun:
             raise EvidenceError(
                 "the log was changed while it was read: it is imported the next time", code=Code.CHANGED_SINCE
@@ -135,41 +134,54 @@ def _import(
         run_id = run_id_of(engine, path, digest)
         name = options.redaction().text(piece.name)
         results = [
-            write_result(store, log, name=name, key=f"{digest[:32]}-{number}", run_id=run_id)
+            write_result(Target(lake.files, name, f"{digest[:32]}-{number}", run_id), log)
             for number, log in enumerate(logs)
         ]
-    return commit(store, piece, digest, name, report, results)
+    return log_import(lake, piece, digest, name, report, results)
 
 
-def commit(
-    store: Store, piece: Piece, digest: str, name: str, report: ImportReport, results: Sequence[Result]
-) -> ImportReport:
-    """Have a log whose files are there be part of a lake; its report as it is told.
+def log_import(
+    lake: LakeTarget, piece: Piece, digest: str, name: str, report: ImportReport, results: Sequence[Result]
+) -> LogImport:
+    """Return the outcome of a log whose data files are written.
 
     Args:
-        store: of the lake.
+        lake: the lake.
         piece: the log.
-        digest: of it.
-        name: where it lies, without secrets.
-        report: of its import.
-        results: what it has.
+        digest: digest of its content.
+        name: its location without secrets.
+        report: report of its import.
+        results: its results.
     """
     entry = Entry(
         digest=digest,
         location=name,
         mark=piece.mark,
-        status=report.status,
+        status=report.status or results[0].status,
         results=tuple(results),
-        damage=tuple(map(str, report.damage)),
+        damage=len(report.damage),
         lost=report.loss.lost,
     )
-    commit_log(store, entry)
-    return _told(report, piece, results, store)
+    samples = sum(result.samples for result in results)
+    failed = sum(result.failed for result in results)
+    text = f"{plural(samples, 'sample')}{f', {failed} failed' if failed else ''} -> {lake.files}"
+    report = replace(
+        report,
+        log=piece.name,
+        output=None,
+        loss_file=None,
+        status=entry.status,
+        samples=samples,
+        failed=failed,
+        notes=(text, *report.notes),
+        facts=None,
+    )
+    return LogImport(report, entry)
 
 
 def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
     """Whose log a file is, and what imports it; of a result log nobody's."""
-    if piece.result is not None or is_result(path.name):
+    if is_result(path.name):
         return "", None
     for engine, importer in _importers().items():
         if not importer.files(str(path)):
@@ -238,24 +250,6 @@ def _evidence(
     reports: list[ImportReport] = []
     importer.import_logs([str(path)], folder, options, reports.append)
     if not reports:
-        return failed_piece(piece, "nothing of it could be read"), []
+        return failed_piece(piece, "nothing of it could be read").report, []
     worst = max(reports, key=lambda report: report.exit_code)
     return worst, [report.output for report in reports if report.output is not None]
-
-
-def _told(report: ImportReport, piece: Piece, results: Sequence[Result], store: Store) -> ImportReport:
-    samples = sum(result.samples for result in results)
-    failed = sum(result.failed for result in results)
-    words = f"{plural(samples, 'sample')}{f', {failed} failed' if failed else ''} -> {named(str(store))}"
-    return replace(
-        report,
-        log=piece.name,
-        output=None,
-        loss_file=None,
-        status=report.status or results[0].status,
-        samples=samples,
-        failed=failed,
-        notes=(words, *report.notes),
-        runs=tuple(result.run_name for result in results),
-        facts=None,
-    )

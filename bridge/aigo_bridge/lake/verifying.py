@@ -1,60 +1,71 @@
-"""Whether a lake is whole: every file that its manifest names is there, with the rows that belong to it."""
+"""Check of a lake: every result has the rows that its import has written, and no other row is there."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.lake.layout import DATA, EVIDENCE, TABLES
-from aigo_bridge.lake.manifest import State, load_state
-from aigo_bridge.lake.reading import batches_of
-from aigo_bridge.lake.stores import Store
-from aigo_bridge.text.plurals import plural
+from aigo_bridge.lake.commits import State, load_state
+from aigo_bridge.lake.files import LakeFiles
+from aigo_bridge.lake.tables import EVIDENCE, TABLES, arrow_schema, dataset_of, use_delta
+
+_ROWS = 20_000
 
 
-def problems_of(store: Store) -> Iterator[str]:
-    """What is wrong with a lake, one sentence each; all of it is read.
+def problems_of(files: LakeFiles) -> Iterator[str]:
+    """Return the problems of a lake, one sentence each; all data files are read.
 
     Raises:
-        EvidenceError: its manifest is damaged.
-        StorageError: it cannot be read.
+        EvidenceError: a table cannot be opened.
+        StorageError: the storage cannot be read.
     """
-    state = load_state(store)
-    there = {one.name: one.size for one in store.list(DATA)}
+    state = load_state(files)
     for table in TABLES:
-        rows = Counter[str]()
-        for source in state.sources(table):
-            file = source.file
-            if file.name not in there:
-                yield f"{file.name}: is not there"
-                continue
+        rows, size = Counter[str](), Counter[str]()
+        fragments = list(dataset_of(files, table, state.tables[table]).get_fragments())
+        is_readable = True
+        for fragment in fragments:
             try:
-                count = 0
-                for batch in batches_of(store, table, source):
-                    rows.update(batch.column("log").to_pylist())
-                    count += batch.num_rows
-            except (EvidenceError, OSError) as error:
+                counted = use_delta(files, f"{table}/{fragment.path}", partial(_count, table, fragment))
+            except EvidenceError as error:
                 yield str(error)
-                continue
-            if source.is_whole and count != file.rows:
-                yield f"{file.name}: found {plural(count, 'row', form=',')}, expected {file.rows:,}"
-        yield from _miscounted(state, table, rows)
+                is_readable = False
+            else:
+                rows.update(counted[0])
+                size.update(counted[1])
+        yield from _miscounted(state, table, rows, is_readable=is_readable)
+        if table == EVIDENCE and is_readable:
+            for key, result in state.counting.items():
+                if size[key] != sum(result.parts):
+                    yield f"{table}: {key} has {size[key]:,} bytes, expected {sum(result.parts):,}"
 
 
-def _miscounted(state: State, table: str, rows: Counter[str]) -> Iterator[str]:
-    """Results that have rows of nobody, or not their own."""
-    for key in sorted(rows.keys() - state.counting.keys()):
-        yield f"{table}: has rows of {key}, which is no result of the lake"
-    if table in ("results", EVIDENCE):
-        for key in sorted(state.counting.keys() - rows.keys()):
-            yield f"{table}: has no row of {key}"
-    if table == "results":
-        for key, count in sorted(rows.items()):
-            if count != 1:
-                yield f"{table}: has {plural(count, 'row')} of {key}, expected one"
+def _count(table: str, fragment: Any) -> tuple[Counter[str], Counter[str]]:
+    """Return the rows of a data file by their result, and the bytes of evidence in them."""
+    from pyarrow import compute  # type: ignore[import-untyped]  # has no types
+
+    rows, size = Counter[str](), Counter[str]()
+    for batch in fragment.to_batches(schema=arrow_schema(table), batch_size=_ROWS):
+        keys = batch.column("log").to_pylist()
+        rows.update(keys)
+        if table == EVIDENCE:
+            for key, length in zip(
+                keys, compute.binary_length(batch.column("line")).to_pylist(), strict=True
+            ):
+                size[key] += length or 0
+    return rows, size
 
 
-def strangers(store: Store, state: State) -> list[str]:
-    """Data files that belong to nothing: of imports that go on or were killed, or of superseded logs."""
-    return [one.name for one in store.list(DATA) if one.name not in state.files]
+def _miscounted(state: State, table: str, rows: Counter[str], *, is_readable: bool) -> Iterator[str]:
+    """Return results with missing or additional rows; missing ones are known if all files could be read."""
+    allowed = {one.key: one.rows(table) for one in (*state.superseded, *state.unfinished)}
+    expected = {key: result.rows(table) for key, result in state.counting.items()}
+    for key in sorted(rows.keys() - expected.keys(), key=str):
+        if rows[key] != allowed.get(key):
+            yield f"{table}: has {rows[key]:,} rows of {key!r}, which is not a result of the lake"
+    for key, count in expected.items():
+        if rows[key] > count or (is_readable and rows[key] < count):
+            yield f"{table}: has {rows[key]:,} rows of {key}, expected {count:,}"

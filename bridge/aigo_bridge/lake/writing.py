@@ -1,18 +1,18 @@
-"""A result log as files of a lake: its tables, and the log itself, in one reading; memory holds a few
-thousand rows.
-"""
+"""Data files of a result: its tables and the result log itself, from one reading with bounded memory."""
 
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from aigo_bridge.lake.layout import EVIDENCE, TABLES, arrow_schema, data_file
-from aigo_bridge.lake.manifest import DataFile, Result
-from aigo_bridge.lake.stores import Store
+from aigo_bridge.lake.commits import DataFile, Result
+from aigo_bridge.lake.files import LakeFiles
+from aigo_bridge.lake.tables import COMPRESSION, EVIDENCE, TABLES, arrow_schema
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.log_files import AFTER_SAMPLES, open_for_reading
@@ -20,22 +20,21 @@ from aigo_bridge.tables.extras import package
 from aigo_bridge.tables.rows import Row, SampleCounts, rows_of_all
 
 _ROWS, _CHARACTERS = 20_000, 32 << 20
-"""Of rows that become a part of a file together."""
+"""Limits of the rows that are written together."""
 _OF_ALL = ("results", "metrics")
-"""Tables of a result as a whole."""
-COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "write_page_index": False}
+"""Tables with rows for a result as a whole."""
 
 
 class Writer:
-    """A Parquet file that appears when it is closed well."""
+    """A Parquet file of a table, in the lake's folder and not yet part of the lake."""
 
-    def __init__(self, store: Store, table: str, name: str, stack: ExitStack):
-        self.table, self.name = table, name
+    def __init__(self, files: LakeFiles, table: str, key: str, stack: ExitStack):
+        self.table, self.name = table, f"{key}-{uuid.uuid4().hex}.parquet"
         self.rows = 0
-        self._arrow = package("pyarrow", "a lake", "parquet")
+        self._arrow = package("pyarrow", "a lake", "lake")
         self._schema = arrow_schema(table)
-        parquet = package("pyarrow.parquet", "a lake", "parquet")
-        self._file: BinaryIO = stack.enter_context(store.new(name))
+        parquet = package("pyarrow.parquet", "a lake", "lake")
+        self._file: BinaryIO = stack.enter_context(files.new(f"{table}/{self.name}"))
         self._writer: Any = stack.enter_context(
             parquet.ParquetWriter(self._file, self._schema, **COMPRESSION)
         )
@@ -43,19 +42,14 @@ class Writer:
         self._characters = 0
 
     def add(self, row: Row) -> None:
-        """Write a row, sooner or later."""
+        """Write a row, now or with later ones."""
         self._waiting.append(row)
         self._characters += sum(len(value) for value in row.values() if isinstance(value, str))
         if len(self._waiting) >= _ROWS or self._characters >= _CHARACTERS:
             self._flush()
 
-    def add_batch(self, batch: Any) -> None:
-        """Write rows that are Arrow's already."""
-        self._writer.write(batch)
-        self.rows += batch.num_rows
-
     def end(self) -> DataFile:
-        """Write what waits; the file appears when its stack is closed."""
+        """Write the remaining rows."""
         self._flush()
         self._writer.close()
         return DataFile(self.table, self.name, self.rows, self._file.tell())
@@ -68,159 +62,175 @@ class Writer:
             self._waiting, self._characters = [], 0
 
 
-def write_result(store: Store, log: Path, *, name: str, key: str, run_id: str) -> Result:
-    """Write the files of a result; they belong to the lake when an entry names them.
+@dataclass(frozen=True)
+class Target:
+    """Where the rows of a result go, and what they say about it."""
+
+    files: LakeFiles
+    name: str
+    """Name of the result in its rows."""
+    key: str
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """Data files that have been written."""
+
+    files: tuple[DataFile, ...]
+    size: int
+    """Bytes of the result log in them."""
+    facts: Row
+    """Row of the table `results`, if it is among them."""
+
+
+def write_result(target: Target, log: Path) -> Result:
+    """Write the data files of a result; they belong to the lake after a commit that names them.
 
     Args:
-        store: of the lake.
+        target: lake and names.
         log: the result log, on this machine.
-        name: what its rows call the result.
-        key: of the result.
-        run_id: of its run.
 
     Raises:
-        EvidenceError: it cannot be read, or is damaged; then nothing of it appears.
-        UsageError: pyarrow is not installed.
+        EvidenceError: it cannot be read, or is damaged.
         StorageError: a file cannot be written.
     """
     reader = LogReader(log)
-    rows = itertools.chain(rows_of_all(reader, name), ((EVIDENCE, row) for row in _lines(log)))
-    files, facts = _write(store, reader, rows, key, key, run_id)
-    return _result(reader, log, files, facts, key, run_id)
+    rows = itertools.chain(rows_of_all(reader, target.name), _evidence(_lines(log)))
+    written = _write(target, reader, rows)
+    return _result(target, log, written.facts, written.files, (written.size,))
 
 
 def write_samples(
-    store: Store,
+    target: Target,
     log: Path,
+    number: int,
     *,
-    name: str,
-    key: str,
-    file_key: str,
-    run_id: str,
     first: int,
     is_last: bool,
     counts: dict[int | None, SampleCounts],
-) -> tuple[DataFile, ...]:
-    """Write the files of some samples of a result, without what is of the result as a whole.
+) -> Written:
+    """Write the data files of a range of samples, without rows for the result as a whole.
 
     Args:
-        store: of the lake.
+        target: lake and names.
         log: a plain `.json` result log of these samples.
-        name: what rows call the result.
-        key: of the result.
-        file_key: names the files.
-        run_id: of the run.
-        first: position of the first sample in the result; before it the result's first line is written.
+        number: number of the range, from 0.
+        first: position of the first sample in the result; range 0 also has the first line of the result log.
         is_last: whether no sample follows.
-        counts: what stands behind metrics; that of these samples is added.
+        counts: counts for the metrics, to which those of these samples are added.
 
     Raises:
-        EvidenceError: it cannot be read, or is damaged; then nothing of it appears.
+        EvidenceError: it cannot be read, or is damaged.
         StorageError: a file cannot be written.
     """
     reader = LogReader(log)
     rows = (
         (table, row)
-        for table, row in rows_of_all(reader, name, first=first, counts=counts)
+        for table, row in rows_of_all(reader, target.name, first=first, counts=counts)
         if table not in _OF_ALL
     )
-    lines = ((EVIDENCE, row) for row in _lines_of_samples(log, first, is_last=is_last))
-    files, _ = _write(store, reader, itertools.chain(rows, lines), key, file_key, run_id)
-    return files
+    lines = _evidence(_lines_of_samples(log, number, is_last=is_last), number)
+    return _write(target, reader, itertools.chain(rows, lines), f"{target.key}.{number:04d}")
 
 
 def write_frame(
-    store: Store,
+    target: Target,
     log: Path,
     *,
-    name: str,
-    key: str,
-    run_id: str,
-    samples: int,
-    files: Sequence[DataFile],
+    ranges: Sequence[Written],
     counts: dict[int | None, SampleCounts],
 ) -> Result:
-    """Write the files of what is of a result as a whole, its samples being there.
+    """Write the data files for a result as a whole, whose ranges of samples are written.
 
     Args:
-        store: of the lake.
+        target: lake and names.
         log: a plain `.json` result log without samples.
-        name: what rows call the result.
-        key: of the result.
-        run_id: of the run.
-        samples: how many there are.
-        files: those of the samples, in their order.
-        counts: what stands behind metrics in all of them.
+        ranges: data files of the samples, in their order.
+        counts: counts for the metrics over all samples.
 
     Raises:
-        EvidenceError: it cannot be read, or is damaged; then nothing of it appears.
+        EvidenceError: it cannot be read, or is damaged.
         StorageError: a file cannot be written.
     """
     reader = LogReader(log)
-    last = {"position": samples + 1, "line": log.read_bytes().splitlines(keepends=True)[-1].decode()}
-    rows = itertools.chain(rows_of_all(reader, name, counts=counts), [(EVIDENCE, last)])
-    written, facts = _write(store, reader, rows, key, key, run_id)
-    return _result(reader, log, (*files, *written), facts, key, run_id)
+    last = log.read_bytes().splitlines(keepends=True)[-1]
+    rows = itertools.chain(
+        rows_of_all(reader, target.name, counts=counts), _evidence(iter((last,)), len(ranges))
+    )
+    frame = _write(target, reader, rows)
+    files = tuple(file for one in (*ranges, frame) for file in one.files)
+    return _result(target, log, frame.facts, files, tuple(one.size for one in (*ranges, frame)))
 
 
 def _write(
-    store: Store, reader: LogReader, rows: Iterable[tuple[str, Row]], key: str, file_key: str, run_id: str
-) -> tuple[tuple[DataFile, ...], Row]:
-    """Write rows, each to the file of its table; the files, and the row of the result, if there is one."""
-    task, model = _names(reader)
-    head, of_lake = {"task": task, "model": model}, {"run_id": run_id, "log": key}
+    target: Target, reader: LogReader, rows: Iterable[tuple[str, Row]], file_key: str | None = None
+) -> Written:
+    """Write rows, each to the file of its table."""
+    specification = reader.frame().specification
+    entity = specification.evaluated_entity
+    head = redact_value(
+        {"task": specification.task.key, "model": None if entity is None else entity.display_name}
+    )
+    of_lake = redact_value({"run_id": target.run_id, "log": target.key})
     writers: dict[str, Writer] = {}
     facts: Row = {}
+    size = 0
     with ExitStack() as stack:
         for table, row in rows:
             if table not in writers:
-                place = data_file(table, task, model, run_id, file_key)
-                writers[table] = Writer(store, table, place, stack)
-            whole = {**row, **of_lake}
-            writers[table].add(redact_value(whole) if table != EVIDENCE else {**head, **whole})
+                writers[table] = Writer(target.files, table, file_key or target.key, stack)
+            if table == EVIDENCE:
+                # The result log has no secrets since it was written, and has to stay as it is.
+                size = row["position"] + len(row["line"].encode())
+                whole = {**head, **row, **of_lake}
+            else:
+                whole = redact_value({**row, **of_lake})
             if table == "results":
-                facts = row
-        return tuple(writers[table].end() for table in TABLES if table in writers), facts
-
-
-def _names(reader: LogReader) -> tuple[str, str | None]:
-    specification = reader.frame().specification
-    entity = specification.evaluated_entity
-    return specification.task.key, None if entity is None else entity.display_name
+                facts = whole
+            writers[table].add(whole)
+        files = tuple(writers[table].end() for table in TABLES if table in writers)
+    return Written(files, size, facts)
 
 
 def _result(
-    reader: LogReader, log: Path, files: tuple[DataFile, ...], facts: Row, key: str, run_id: str
+    target: Target, log: Path, facts: Row, files: tuple[DataFile, ...], parts: tuple[int, ...]
 ) -> Result:
-    task, model = _names(reader)
     return Result(
-        key=key,
-        run_id=run_id,
-        task=task,
-        model=model,
-        status=str(reader.frame().status),
+        key=target.key,
+        run_id=facts["run_id"],
+        task=facts["task"],
+        model=facts["model"],
+        status=facts["status"] or "",
         samples=facts["samples"] or 0,
         failed=facts["failed"] or 0,
         started_at=facts["started_at"],
         ended_at=facts["ended_at"],
         suffix=".tasklog.jsonl" if ".jsonl" in log.name else ".tasklog.json",
+        parts=parts,
         files=files,
     )
 
 
-def _lines(log: Path) -> Iterator[Row]:
+def _evidence(lines: Iterable[bytes], part: int = 0) -> Iterator[tuple[str, Row]]:
+    """Return rows with the lines of a result log and the places that they have in it."""
+    position = 0
+    for line in lines:
+        yield EVIDENCE, {"part": part, "position": position, "line": line.decode()}
+        position += len(line)
+
+
+def _lines(log: Path) -> Iterator[bytes]:
     with open_for_reading(log) as lines:
-        for position, line in enumerate(lines):
-            yield {"position": position, "line": line.decode()}
+        yield from lines
 
 
-def _lines_of_samples(log: Path, first: int, *, is_last: bool) -> Iterator[Row]:
-    """The lines of samples, as they stand in the whole; before the first one that of the log's beginning."""
+def _lines_of_samples(log: Path, number: int, *, is_last: bool) -> Iterator[bytes]:
+    """Return the lines of samples as they are in the whole result log, for range 0 after its first line."""
     with open_for_reading(log) as lines:
         beginning = next(lines)
-        if first == 0:
-            yield {"position": 0, "line": beginning.decode()}
-        for position, (line, behind) in enumerate(itertools.pairwise(lines), first + 1):
-            is_end = behind.startswith(AFTER_SAMPLES[1:])
-            text = line.decode()
-            yield {"position": position, "line": f"{text[:-1]},\n" if is_end and not is_last else text}
+        if number == 0:
+            yield beginning
+        for line, following in itertools.pairwise(lines):
+            is_end = following.startswith(AFTER_SAMPLES[1:])
+            yield line[:-1] + b",\n" if is_end and not is_last else line

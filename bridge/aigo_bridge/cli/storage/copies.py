@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.cli.storage.lakes import LAKE_MARK, imports_to_lake, is_lake, lake_part, take_lake
+from aigo_bridge.cli.storage.lakes import (
+    LAKE_LOG,
+    imports_to_lake,
+    is_far_lake,
+    is_lake,
+    lake_part,
+    take_lake,
+)
 from aigo_bridge.cli.storage.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, role_of
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.codes import Code
@@ -218,12 +225,13 @@ def _of_far_lake(places: Places, address: Address) -> str | None:
     if address.is_pattern:
         return None
     lake = parse(lake_part(str(address)))
-    mirror = _mirror(places)
-    if not mirror.take_file(lake.below(LAKE_MARK)):
+    if not is_far_lake(lake):
         return None
+    mirror = _mirror(places)
     if places.verb in BY_TABLES:
+        # An empty folder by which the verb knows what is at the address.
+        mirror.path(lake).joinpath(LAKE_LOG).mkdir(parents=True, exist_ok=True)
         return str(mirror.path(address))
-    mirror.path(lake).joinpath(LAKE_MARK).unlink()
     return str(take_lake(str(address), mirror.path(address)))
 
 

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_bridge.lake.importing import HandOut
     from aigo_bridge.lake.reading import LakeTables
+    from aigo_bridge.storage.addresses import Address
     from aigo_bridge.tables.results import Results
 
 _NAMES = ("lake", ".lake", "-lake", "_lake")
 _OPTIONS = {"source": "from"}
-LAKE_MARK = "lake.json"
+LAKE_LOG, OLD_MARK = "logs/_delta_log", "lake.json"
+"""Folder that makes a folder a lake, and file that made it one before there were Delta tables."""
 _KEYS = ("by_task=", "by_model=", "by_run=")
 
 
@@ -26,7 +28,7 @@ def names_lake(out: str | os.PathLike[str]) -> bool:
     """Whether `--format parquet --out` means a lake: one that is there, or by its name."""
     text = os.fspath(out).rstrip("/")
     name = text.rpartition("/")[2].lower()
-    return name == _NAMES[0] or name.endswith(_NAMES[1:]) or (Path(text) / LAKE_MARK).is_file()
+    return name == _NAMES[0] or name.endswith(_NAMES[1:]) or is_lake(text)
 
 
 def lake_part(location: str) -> str:
@@ -39,7 +41,19 @@ def lake_part(location: str) -> str:
 
 def is_lake(location: str) -> bool:
     """Whether a path of this machine is a lake, or partitions of one."""
-    return (Path(lake_part(location)) / LAKE_MARK).is_file()
+    lake = Path(lake_part(location))
+    return (lake / LAKE_LOG).is_dir() or (lake / OLD_MARK).is_file()
+
+
+def is_far_lake(lake: Address) -> bool:
+    """Whether an address is a lake.
+
+    Raises:
+        StorageError: the storage cannot be listed.
+    """
+    from aigo_bridge.storage.objects import find, look
+
+    return bool(find(lake.below(LAKE_LOG), depth=1)) or look(lake.below(OLD_MARK)) is not None
 
 
 def imports_to_lake(words: Iterable[tuple[str, Any]]) -> bool:
@@ -97,6 +111,7 @@ def import_to_lake(
     def take(pieces: list[Piece]) -> ExitCode:
         tally = import_into(lake, pieces, options, told, finished_only=watch is not None, hand_out=hand_out)
         parts = [f"{tally.imported} imported", f"{tally.known} there already"]
+        parts += [f"{tally.failed} not readable"] if tally.failed else []
         parts += [f"{tally.no_logs} no logs"] if tally.no_logs else []
         parts += [f"{tally.unfinished} not finished"] if tally.unfinished else []
         note(f"{lake}: {', '.join(parts)}")

@@ -11,8 +11,8 @@ from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.lake.manifest import State
-    from aigo_bridge.lake.stores import Store
+    from aigo_bridge.lake.commits import State
+    from aigo_bridge.lake.files import LakeFiles
 
 app = typer.Typer(**VERB)
 
@@ -42,7 +42,7 @@ def lake(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.lake.layout import TABLES
+    from aigo_bridge.lake.tables import TABLES
 
     with reported():
         if action not in ACTIONS:
@@ -58,13 +58,13 @@ def lake(
 
 def _list(location: str, files: str | None, as_json: bool) -> int:
     from aigo_bridge.cli.looking import print_rows
-    from aigo_bridge.cli.terminal import print_json
+    from aigo_bridge.cli.terminal import print_json, printable
     from aigo_bridge.lake.reading import LakeReader, split
 
     reader = LakeReader(*split(location))
     if files is not None:
-        for source in reader.state.sources(files, reader.selection):
-            typer.echo(f"{reader.store}/{source.file.name}")
+        for fragment in reader.dataset(files).get_fragments():
+            typer.echo(printable(f"{reader.files}/{files}/{fragment.path}"))
         return 0
     columns = ("task", "model", "run_id", "status", "samples", "failed", "ended_at")
     rows = [
@@ -78,28 +78,29 @@ def _list(location: str, files: str | None, as_json: bool) -> int:
 
 
 def _show(location: str, _: str | None, as_json: bool) -> int:
-    from aigo_bridge.cli.terminal import print_json
-    from aigo_bridge.lake.layout import open_lake
-    from aigo_bridge.lake.manifest import load_state
-    from aigo_bridge.lake.verifying import strangers
+    from aigo_bridge.cli.terminal import print_json, printable
+    from aigo_bridge.lake.commits import load_state
+    from aigo_bridge.lake.tables import open_lake
 
-    store = open_lake(location)
-    state = load_state(store)
-    facts = _facts(store, state, len(strangers(store, state)))
+    files = open_lake(location)
+    facts = _facts(files, load_state(files))
     if as_json:
         print_json(facts)
     else:
         for name, value in facts.items():
-            typer.echo(f"{name:<22}{value:,}" if isinstance(value, int) else f"{name:<22}{value}")
+            text = f"{value:,}" if isinstance(value, int) else printable(value)
+            typer.echo(f"{name:<22}{text}")
     return 0
 
 
-def _facts(store: Store, state: State, others: int) -> dict[str, Any]:
+def _facts(files: LakeFiles, state: State) -> dict[str, Any]:
+    from aigo_bridge.lake.commits import file_sizes
+    from aigo_bridge.lake.compacting import unneeded
+
     results = list(state.counting.values())
-    sizes = {file.name: file.size for cell in state.cells for file in cell.files}
-    sizes |= {file.name: file.size for result in results for file in result.files}
+    sizes = [size for delta in state.tables.values() for size in file_sizes(delta).values()]
     return {
-        "lake": str(store),
+        "lake": str(files),
         "logs": len(state.entries),
         "damaged logs": sum(bool(entry.damage) for entry in state.entries.values()),
         "results": len(results),
@@ -108,39 +109,33 @@ def _facts(store: Store, state: State, others: int) -> dict[str, Any]:
         "models": len({result.model for result in results}),
         "samples": sum(result.samples for result in results),
         "data files": len(sizes),
-        "bytes": sum(sizes.values()),
-        "logs not compacted": len(state.uncompacted),
-        "files of no result": others,
+        "bytes": sum(sizes),
+        "files not needed": sum(len(unneeded(files, name, delta)) for name, delta in state.tables.items()),
     }
 
 
 def _compact(location: str, _: str | None, as_json: bool) -> int:
     from dataclasses import asdict
 
-    from aigo_bridge.cli.terminal import note, print_json
+    from aigo_bridge.cli.terminal import print_json, printable
     from aigo_bridge.lake.compacting import compact
-    from aigo_bridge.lake.layout import open_lake
+    from aigo_bridge.lake.tables import open_lake
 
-    done = compact(location, open_lake(location), note)
+    done = compact(open_lake(location))
     if as_json:
         print_json(asdict(done))
         return 0
-    typer.echo(
-        f"{location}: {plural(done.results, 'result', form=',')},"
-        f" {plural(done.before, 'file', form=',')} -> {done.after:,}"
-    )
-    if done.superseded or done.removed:
-        typer.echo(
-            f"  removed: {done.superseded:,} replaced results,"
-            f" {plural(done.removed, 'file', form=',')} of no result"
-        )
+    numbers = f"{plural(done.results, 'result', form=',')}, {plural(done.before, 'file', form=',')}"
+    typer.echo(printable(f"{location}: {numbers} -> {done.after:,}"))
+    if done.removed:
+        typer.echo(f"  deleted: {plural(done.removed, 'file', form=',')} not needed for a day")
     return 0
 
 
 def _verify(location: str, _: str | None, as_json: bool) -> int:
     from aigo_bridge.cli.terminal import print_json, printable
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.lake.layout import open_lake
+    from aigo_bridge.lake.tables import open_lake
     from aigo_bridge.lake.verifying import problems_of
 
     problems = list(problems_of(open_lake(location)))
@@ -149,7 +144,8 @@ def _verify(location: str, _: str | None, as_json: bool) -> int:
     else:
         for problem in problems:
             typer.echo(printable(problem))
-        typer.echo(f"{location}: {plural(len(problems), 'problem') if problems else 'whole'}")
+        found = plural(len(problems), "problem") if problems else "whole"
+        typer.echo(printable(f"{location}: {found}"))
     return ExitCode.FAILED if problems else ExitCode.DONE
 
 

@@ -1,0 +1,96 @@
+"""Work on a lake that is killed before each of its steps, in processes forked from one that never uses the Delta library: it does not survive a fork.
+
+    python -m tests.support.lake_crashes import|compact LAKE LOGS FIRST STRIDE
+
+prints, for each step, what a reader finds afterwards, and at last what one more undisturbed run leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import deltalake
+from deltalake.table import TableOptimizer
+from tests.support.lakes import imported
+
+from aigo_bridge.lake.commits import load_state
+from aigo_bridge.lake.compacting import compact
+from aigo_bridge.lake.files import LakeFiles
+from aigo_bridge.lake.tables import LOGS, open_lake
+from aigo_bridge.lake.verifying import problems_of
+
+_STEPS: tuple[tuple[Any, str], ...] = (
+    (LakeFiles, "new"),
+    (deltalake.DeltaTable, "create"),
+    (deltalake, "write_deltalake"),
+    (deltalake.DeltaTable, "create_write_transaction"),
+    (deltalake.DeltaTable, "delete"),
+    (TableOptimizer, "compact"),
+    (LakeFiles, "remove"),
+)
+
+
+def _die_before(step: int) -> None:
+    """Kill this process before it takes one more step."""
+    left = iter(range(step))
+    for owner, name in _STEPS:
+        setattr(owner, name, _dying(getattr(owner, name), left))
+
+
+def _dying(work: Callable[..., Any], left: Iterator[int]) -> Callable[..., Any]:
+    def run(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(*arguments, **options)
+
+    return run
+
+
+def _killed(work: Callable[[], None], step: int) -> None:
+    _die_before(step)
+    work()
+
+
+def _in_child(work: Callable[[], None]) -> bool:
+    """Whether a child came to the end of some work."""
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _look(lake: Path) -> None:
+    found: dict[str, Any] = {"results": 0, "problems": []}
+    if (lake / LOGS / "_delta_log").exists():
+        files = open_lake(lake)
+        found = {"results": len(load_state(files).counting), "problems": list(problems_of(files))}
+    print(json.dumps(found), flush=True)
+
+
+def main(action: str, place: str, logs: str, first: str, stride: str) -> None:
+    """Kill the work at every `stride`-th step from `first` on, until it comes to its end."""
+    lake = Path(place)
+
+    def work() -> None:
+        if action == "compact":
+            compact(open_lake(lake))
+        else:
+            imported(lake, logs)
+
+    step = int(first)
+    while not _in_child(partial(_killed, work, step)):
+        _in_child(lambda: _look(lake))
+        step += int(stride)
+    _in_child(lambda: _look(lake))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
