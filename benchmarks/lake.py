@@ -90,12 +90,12 @@ def main() -> None:
         for workers in map(int, given.workers.split(",")):
             lake = Path(folder, f"lake-{workers}")
             rows[workers] = one = measure(Path(folder, "logs"), str(lake), workers)
-            per_log = {name: 1000 * one[name] / one["logs"] for name in ("wall", "driver", "workers")}
+            driver, worker = (1000 * one[name] / one["logs"] for name in ("driver", "workers"))
             size = sum(path.stat().st_size for path in lake.rglob("*") if path.is_file())
             print(
                 f"{workers} workers: {one['logs']:.0f} logs, {one['wall']:.1f} s, {size / 1e6:.1f} MB; a log"
-                f" takes the driver {per_log['driver']:.2f} ms and a worker {per_log['workers']:.1f} ms of CPU;"
-                f" driver at 16: {16 * per_log['driver'] / per_log['workers']:.1%}"
+                f" takes the driver {driver:.2f} ms and a worker {worker:.1f} ms of CPU; driver at 16:"
+                f" {16 * driver / worker:.1%}"
             )
             shutil.rmtree(lake)
     if {1, 2} <= rows.keys():

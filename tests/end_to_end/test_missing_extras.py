@@ -80,6 +80,24 @@ def test_details_alone_need_pyarrow_and_everything_else_is_imported(tmp_path: Pa
     assert (tables.code, PIP in tables.err) == (2, True)
 
 
+def test_a_lake_needs_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "lake" / "logs" / "_delta_log").mkdir(parents=True)
+    done = verbs_without(
+        tmp_path,
+        ["deltalake"],
+        ["import", LOG, "--lake", "new"],
+        ["lake", "show", "lake"],
+        ["sql", "SELECT 1", "lake"],
+        ["report", "lake"],
+    )
+    for finished in done:
+        assert (finished.code, "a lake (extra 'lake') needs deltalake" in finished.err) == (2, True), (
+            finished.err
+        )
+        assert "run: pip install 'deltalake" in finished.err
+    assert not (tmp_path / "new").exists()
+
+
 def test_an_engine_that_cannot_be_loaded_is_its_own_matter(tmp_path: Path, results: Path) -> None:
     """Whatever of the adapter cannot be imported: the logs of the other engine are none of its business."""
     imported, unread, nothing = verbs_without(

@@ -36,7 +36,7 @@ def environments() -> list[Environment]:
         Environment("lighteval", ("lighteval",)),
         *reversed(oldest_ones),
         # Extras without lighteval, which brings most of them, are tried where they are added to what is there already.
-        Environment("editable", ("lsp", "openai", "parquet", "stats"), editable=True),
+        Environment("editable", ("lake", "lsp", "openai", "parquet", "stats"), editable=True),
         Environment("core", plugin=True),
         *(Environment(version, python=python) for version, python in _pythons().items()),
     ]

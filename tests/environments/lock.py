@@ -15,6 +15,7 @@ from tests.environments.oldest import MADE_FROM, made_from
 LOCK = REPOSITORY / "requirements.lock"
 EXTRAS = (
     "parquet",
+    "lake",
     "huggingface",
     "lighteval",
     "stats",

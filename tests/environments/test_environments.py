@@ -13,7 +13,7 @@ from tests.environments.verbs import Check, checks, problems
 
 from aigo_bridge.cli import VERBS
 
-EXTRAS = ("parquet", "huggingface", "openai", "lighteval", "stats", "attest", "lsp")
+EXTRAS = ("parquet", "lake", "huggingface", "openai", "lighteval", "stats", "attest", "lsp")
 
 
 @pytest.mark.parametrize("all_of_them", [True, False])

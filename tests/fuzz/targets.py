@@ -336,13 +336,14 @@ def _lakes(data: bytes, folder: Path) -> str:
         (lake / "scores" / "_delta_log" / f"{2:020d}.json").write_bytes(data)
     outcomes = []
     with mock.patch.object(compacting, "KEEP_HOURS", 0):
-        for work in (
+        verbs: tuple[Callable[[], int], ...] = (
             lambda: len(list(problems_of(open_lake(lake)))),
             lambda: compacting.compact(open_lake(lake)).after,
             lambda: len(LakeReader(lake).write_logs(folder)),
-        ):
+        )
+        for verb in verbs:
             try:
-                outcomes.append(str(work()))
+                outcomes.append(str(verb()))
             except BridgeError as error:
                 outcomes.append(_DETAILS.sub("", str(error).rpartition(": ")[2])[:40])
     assert keep.read_bytes() == b"PAR1 of somebody else PAR1"

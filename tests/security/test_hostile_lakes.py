@@ -168,11 +168,7 @@ def test_links_and_pipes_are_not_followed(
     keep = lake.parent / "keepme.parquet"
     match what:
         case "file":
-            (path,) = (
-                (lake / "scores").glob("*.parquet")
-                if False
-                else sorted((lake / "scores").glob("*.parquet"))[:1]
-            )
+            path = min((lake / "scores").glob("*.parquet"))
             path.unlink()
             path.symlink_to(keep)
         case "folder":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,24 @@ def make_log(
     task: str = "sums",
     model: str = "m/one",
     status: str = "success",
+    **spec: Any,
 ) -> Path:
     """A log of Inspect with some samples, each scored 1."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    names = {"task": task, "task_id": run, "model": model}
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in log(samples).items():
-            archive.writestr(name, _changed(name, content, samples, run, task, model, status))
+            archive.writestr(name, _changed(name, content, samples, status, names | spec))
     return path
 
 
-def _changed(name: str, content: bytes, samples: int, run: str, task: str, model: str, status: str) -> bytes:
+def _changed(name: str, content: bytes, samples: int, status: str, spec: Mapping[str, Any]) -> bytes:
     value: Any = json.loads(content)
     if name.startswith("samples/"):
         value["scores"] = {"match": {"value": 1, "answer": "t"}}
     if name in ("header.json", "_journal/start.json"):
         ids = [f"s{number}" for number in range(samples)]
-        value["eval"] |= {"task": task, "task_id": run, "model": model, "dataset": {"sample_ids": ids}}
+        value["eval"] |= {**spec, "dataset": {"sample_ids": ids}}
     if name == "header.json":
         totals = {"total_samples": samples, "completed_samples": samples}
         value |= {"status": status, "results": totals}

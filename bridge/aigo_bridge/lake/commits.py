@@ -35,7 +35,7 @@ from aigo_bridge.lake.tables import (
 )
 
 _APP = "aigo-bridge"
-"""Id of the Delta transactions that say how far a table has come."""
+"""Application id of the Delta transactions with the batch number of a table."""
 _TRIES = 20
 _MAX_STATISTIC = 100
 _KEYS_TOGETHER = 500
@@ -65,21 +65,24 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     started_at: str | None
     ended_at: str | None
+    is_superseded: bool
+    """Whether its evidence names a later attempt of the run."""
     suffix: Literal[".tasklog.json", ".tasklog.jsonl"]
     parts: tuple[int, ...]
     """Bytes of the result log, for each range of samples."""
     files: tuple[DataFile, ...]
 
     @property
-    def rank(self) -> tuple[int, int, str, str]:
-        """Order of the results of one run: the greatest counts. It has the most samples without an error,
-        then the most samples, then the latest end; the key decides between equal ones.
+    def rank(self) -> tuple[bool, int, int, str, str]:
+        """Order of the results of one run: the greatest counts. No later attempt supersedes it, and it has
+        the most samples without an error, then the most samples, then the latest end; then the key decides.
         """
-        return self.samples - self.failed, self.samples, self.ended_at or "", self.key
+        done = self.samples - self.failed
+        return not self.is_superseded, done, self.samples, self.ended_at or "", self.key
 
     @property
     def run(self) -> tuple[str, str | None, str | None]:
-        """Identity of the run, of which one result counts."""
+        """Identity of the run; one of its results counts."""
         return self.run_id, self.task, self.model
 
     @property
@@ -123,7 +126,7 @@ class Selection:
 
     @property
     def path(self) -> str:
-        """The selection as it is written after a lake."""
+        """The selection as a user writes it after a lake."""
         parts = zip(KEYS, (self.task, self.model, self.run), strict=True)
         return "".join(f"/{key}={value}" for key, value in parts if value is not None)
 
@@ -223,7 +226,7 @@ def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
             raise damaged(
                 f"{files}/{LOGS}",
                 f"found digests or file names that an import does not write, in the row of {entry.digest!r}",
-                "somebody has changed the lake; nothing was read or deleted",
+                "the lake was changed by another program; no data file was read or deleted",
             )
         yield entry
 
@@ -250,12 +253,12 @@ def _rows(files: LakeFiles, table: str, delta: Any, **options: Any) -> list[dict
 
 
 def known_digests(files: LakeFiles, names: Iterable[str]) -> frozenset[str]:
-    """Return the digests in some data files of the table `logs`; works in forked processes, too.
+    """Return the digests in some data files of the table `logs`; works in forked processes.
 
     Raises:
         StorageError: the storage cannot be read.
     """
-    import pyarrow as pa  # type: ignore[import-untyped]  # has no types
+    import pyarrow as pa
     from pyarrow import parquet
 
     digests = set[str]()
@@ -269,7 +272,7 @@ def known_digests(files: LakeFiles, names: Iterable[str]) -> frozenset[str]:
 
 
 def commit_logs(files: LakeFiles, entries: Sequence[Entry]) -> set[str]:
-    """Add logs, whose data files exist, to a lake; their digests without those that it has already.
+    """Add logs, whose data files exist, to a lake; return the digests of added logs.
 
     Raises:
         EvidenceError: the lake is damaged.
@@ -296,7 +299,7 @@ def commit_logs(files: LakeFiles, entries: Sequence[Entry]) -> set[str]:
         }
         # If another import was first, or if the answer of a storage was lost, the next turn finds out.
         with suppress(CommitFailedError):
-            use_delta(files, LOGS, lambda: write_deltalake(logs, table, **options))  # noqa: B023  # called at once
+            use_delta(files, LOGS, lambda: write_deltalake(logs, table, **options))  # noqa: B023  # called in this turn
     raise _busy(files)
 
 
@@ -403,13 +406,13 @@ def _delete(files: LakeFiles, table: str, keys: Sequence[str]) -> None:
     for _ in range(_TRIES):
         delta = open_table(files, table)
         with suppress(CommitFailedError):
-            use_delta(files, table, lambda: delta.delete(predicate, writer_properties=properties))  # noqa: B023  # called at once
+            use_delta(files, table, lambda: delta.delete(predicate, writer_properties=properties))  # noqa: B023  # called in this turn
             return
     raise _busy(files)
 
 
 def _busy(files: LakeFiles) -> UsageError:
     return UsageError(
-        f"{files}: other processes change the lake without a break; nothing is lost: run the command again",
+        f"{files}: other processes change the lake without a break; run the command again, no log is lost",
         code=Code.PLACE_IN_USE,
     )

@@ -51,7 +51,7 @@ def compact(files: LakeFiles) -> Compacted:
         delta = open_table(files, table)
         options = {"target_size": TARGET_BYTES, "writer_properties": WriterProperties(compression="ZSTD")}
         try:
-            use_delta(files, table, lambda: delta.optimize.compact(**options))  # noqa: B023  # called at once
+            use_delta(files, table, lambda: delta.optimize.compact(**options))  # noqa: B023  # called in this turn
         except CommitFailedError as error:
             raise UsageError(
                 f"{files}: another process has changed the table {table!r} during the compaction; nothing is"

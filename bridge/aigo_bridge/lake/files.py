@@ -19,7 +19,7 @@ from aigo_bridge.storage.addresses import Address, is_address, parse
 from aigo_bridge.storage.mirrored import address_of, named
 
 DELTA_LOG = "_delta_log"
-"""Folder of a Delta table that says which files it has."""
+"""Folder of a Delta table with the list of its files."""
 MAX_LOG_BYTES = 256 << 20
 """Largest file of a table's log that is opened."""
 _UNUSABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]|^\\\x00-\x1f\x7f]")
@@ -116,7 +116,10 @@ class LakeFiles:
         self.check_file(f"{table}/{DELTA_LOG}", is_folder=True)
         for path in (self.root / table / DELTA_LOG).iterdir():
             name = f"{table}/{DELTA_LOG}/{path.name}"
-            status = path.lstat()
+            try:
+                status = path.lstat()
+            except FileNotFoundError:  # the draft of a commit
+                continue
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
                 raise damaged(f"{self}/{name}", "found a link, a pipe or a device, expected a regular file")
             yield name, status.st_size
@@ -129,7 +132,9 @@ class LakeFiles:
         """
         if not is_plain(name):
             text = f"found the file name {name!r}, expected one inside the lake"
-            raise damaged(str(self), text, "somebody has changed the lake; nothing was read or deleted")
+            raise damaged(
+                str(self), text, "the lake was changed by another program; no data file was read or deleted"
+            )
         if isinstance(self.root, Address):
             return
         # Texts, not paths: a lake has thousands of files.
@@ -166,7 +171,7 @@ class LakeFiles:
         """Return the content of a file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: there is no such file.
             StorageError: the storage cannot be read.
         """
         self.check_file(name)

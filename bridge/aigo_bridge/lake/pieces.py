@@ -1,12 +1,11 @@
-"""What an import into a lake hands out: logs, by their names alone, a few small ones together; nothing of
-them is read before a process has got them.
-"""
+"""Logs for the processes of an import, known by their names and sizes alone, and logs that arrive later."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aigo_bridge.codes import Code
@@ -137,3 +136,65 @@ def not_known(pieces: Iterable[Piece], known: Collection[tuple[str, str]]) -> li
         known: location and mark of what a lake has.
     """
     return [piece for piece in pieces if not piece.mark or (piece.location, piece.mark) not in known]
+
+
+# Arrivals
+
+
+@dataclass
+class Arrivals:
+    """Files that are new or have changed."""
+
+    locations: Sequence[str]
+    _given: dict[str, tuple[int, float, str]] = field(default_factory=dict)
+    _growing: dict[str, tuple[int, float, str]] = field(default_factory=dict)
+
+    def look(self) -> list[Piece]:
+        """Return complete files: any object in a storage, and a file of this machine that has not changed
+        since the last look.
+
+        Raises:
+            StorageError: a storage cannot be listed.
+        """
+        arrived: list[Piece] = []
+        for piece in self._pieces():
+            now = (piece.size, piece.modified, piece.mark)
+            if self._given.get(piece.location) == now:
+                continue
+            if not is_address(piece.location) and self._growing.get(piece.location) != now:
+                self._growing[piece.location] = now
+                continue
+            self._growing.pop(piece.location, None)
+            self._given[piece.location] = now
+            arrived.append(piece)
+        return arrived
+
+    def _pieces(self) -> Iterator[Piece]:
+        for location in self.locations:
+            try:
+                yield from pieces_at([location])
+            except UsageError:  # nothing is there yet
+                continue
+
+
+def watch(
+    locations: Sequence[str],
+    every: float,
+    take: Callable[[list[Piece]], None],
+    *,
+    rest: Callable[[float], None] = time.sleep,
+) -> None:
+    """Pass on files that arrive, until the process is stopped.
+
+    Args:
+        locations: paths and addresses, which may be empty at first.
+        every: seconds between two looks.
+        take: called with files that have arrived.
+        rest: waits.
+    """
+    arrivals = Arrivals(locations)
+    while True:
+        arrived = arrivals.look()
+        if arrived:
+            take(arrived)
+        rest(every)

@@ -37,6 +37,8 @@ KEYS = (*PARTITIONS, "by_run")
 """Names of the parts of a lake that a user can name after it."""
 OLD_MARK = "lake.json"
 """File of a lake that a development version before Delta tables has made."""
+EXTRA = "a lake (extra 'lake')"
+"""Purpose of the packages, in messages."""
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
 _EVIDENCE = (
@@ -53,7 +55,7 @@ _OF_LAKES = (
 _LOGS = (
     Column("batch", "int64", "number of the import step that has added the log, from 1"),
     Column("digest", "string", "SHA-256 of the log's content"),
-    Column("location", "string", "where the log was"),
+    Column("location", "string", "path or address of the log"),
     Column("mark", "string", "version of the object, if the storage has one"),
     Column("status", "string", "status of the run as its engine has it"),
     Column("damage", "int64", "number of parts that could not be read"),
@@ -63,7 +65,7 @@ _LOGS = (
 _MAX_PART = 120
 _NONE = "~"
 _FINAL = re.compile(r"40[0-4] [A-Z]|credential|log segment", re.IGNORECASE)
-"""Messages of a storage for which another try is of no use."""
+"""Messages of a storage after which another try is useless."""
 
 
 def columns_of(table: str) -> tuple[Column, ...]:
@@ -75,7 +77,7 @@ def columns_of(table: str) -> tuple[Column, ...]:
 
 def arrow_schema(table: str, *, with_partitions: bool = False) -> Any:
     """Return the columns of a table with their Arrow types."""
-    arrow = package("pyarrow", "a lake", "lake")
+    arrow = package("pyarrow", EXTRA, "lake")
     kinds = {"bool": "bool_", "double": "float64"}
     columns = [(one.name, getattr(arrow, kinds.get(one.kind, one.kind))()) for one in columns_of(table)]
     if with_partitions and table != LOGS:
@@ -101,7 +103,7 @@ def require_packages() -> None:
         UsageError: one is missing; the message has the command that installs it.
     """
     for name in ("deltalake", "pyarrow"):
-        package(name, "a lake", "lake")
+        package(name, EXTRA, "lake")
 
 
 def is_lake(location: str | Path) -> bool:
@@ -116,7 +118,7 @@ def open_lake(location: str | os.PathLike[str]) -> LakeFiles:
     """Return the files of an existing lake.
 
     Raises:
-        UsageError: there is no lake, or an old one; a package is missing.
+        UsageError: a lake is missing or old; a package is missing.
         StorageError: the storage cannot be read.
     """
     require_packages()
@@ -189,7 +191,7 @@ def _create(files: LakeFiles, table: str) -> None:
 
 
 def storage_options(files: LakeFiles) -> dict[str, str]:
-    """Return what the Delta library needs in addition to the environment's variables."""
+    """Return settings of the Delta library in addition to variables of the environment."""
     return {"allow_http": "true"} if isinstance(files.root, Address) else {}
 
 
@@ -235,14 +237,14 @@ def check_columns(files: LakeFiles, table: str, delta: Any) -> None:
         EvidenceError: it needs features of Delta that are not supported.
         UsageError: the table has other columns.
     """
-    arrow = package("pyarrow", "a lake", "lake")
+    arrow = package("pyarrow", EXTRA, "lake")
     found = use_delta(files, table, lambda: arrow.schema(delta.schema().to_arrow()))
     reader = use_delta(files, table, lambda: delta.protocol().min_reader_version)
     place = f"{files}/{table}"
     expected = arrow_schema(table, with_partitions=True)
     if [(one.name, one.type) for one in found] != [(one.name, one.type) for one in expected]:
         raise UsageError(
-            f"{place}: found other columns, expected those of this release; nothing was changed: use the"
+            f"{place}: found other columns than this release has; no data was changed: use the"
             " release that made the lake, or import the logs into a new lake",
             code=Code.OTHER_RELEASE,
         )

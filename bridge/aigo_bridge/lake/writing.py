@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from aigo_bridge.lake.commits import DataFile, Result
 from aigo_bridge.lake.files import LakeFiles
-from aigo_bridge.lake.tables import COMPRESSION, EVIDENCE, TABLES, arrow_schema
+from aigo_bridge.lake.tables import COMPRESSION, EVIDENCE, EXTRA, TABLES, arrow_schema
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.log_files import AFTER_SAMPLES, open_for_reading
@@ -31,9 +31,9 @@ class Writer:
     def __init__(self, files: LakeFiles, table: str, key: str, stack: ExitStack):
         self.table, self.name = table, f"{key}-{uuid.uuid4().hex}.parquet"
         self.rows = 0
-        self._arrow = package("pyarrow", "a lake", "lake")
+        self._arrow = package("pyarrow", EXTRA, "lake")
         self._schema = arrow_schema(table)
-        parquet = package("pyarrow.parquet", "a lake", "lake")
+        parquet = package("pyarrow.parquet", EXTRA, "lake")
         self._file: BinaryIO = stack.enter_context(files.new(f"{table}/{self.name}"))
         self._writer: Any = stack.enter_context(
             parquet.ParquetWriter(self._file, self._schema, **COMPRESSION)
@@ -206,6 +206,7 @@ def _result(
         failed=facts["failed"] or 0,
         started_at=facts["started_at"],
         ended_at=facts["ended_at"],
+        is_superseded=facts["superseded_by"] is not None,
         suffix=".tasklog.jsonl" if ".jsonl" in log.name else ".tasklog.json",
         parts=parts,
         files=files,

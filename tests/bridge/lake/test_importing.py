@@ -68,6 +68,16 @@ def test_a_better_log_of_a_run_replaces_the_earlier_one_in_any_order(tmp_path: P
         assert imported(lake, *order)[0].known == 2
 
 
+def test_an_attempt_that_a_later_one_supersedes_does_not_count(tmp_path: Path) -> None:
+    for number, samples in enumerate((3, 2)):
+        spec = {"eval_id": f"attempt-{number}", "created": f"2026-01-0{number + 1}T00:00:00+00:00"}
+        make_log(tmp_path / "logs" / f"{number}.eval", run="run", samples=samples, **spec)
+    lake = tmp_path / "lake"
+    assert imported(lake, tmp_path / "logs")[0].imported == 2
+    assert [row["superseded_by"] for row in rows(lake, "results")] == [None]
+    assert len(rows(lake, "samples")) == 2
+
+
 def test_two_imports_at_the_same_time_add_each_log_once(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +140,7 @@ def test_a_lake_with_other_columns_is_refused(logs: Path, tmp_path: Path) -> Non
     field = DeltaTable(str(tmp_path / "lake" / "results")).schema().fields[0]
     new = type(field)("new", field.type, nullable=True)
     DeltaTable(str(tmp_path / "lake" / "results")).alter.add_columns([new])
-    with pytest.raises(UsageError, match="found other columns, expected those of this release"):
+    with pytest.raises(UsageError, match="found other columns than this release has"):
         imported(tmp_path / "lake", logs)
 
 

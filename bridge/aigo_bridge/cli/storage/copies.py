@@ -229,7 +229,7 @@ def _of_far_lake(places: Places, address: Address) -> str | None:
         return None
     mirror = _mirror(places)
     if places.verb in BY_TABLES:
-        # An empty folder by which the verb knows what is at the address.
+        # An empty folder marks the address as a lake.
         mirror.path(lake).joinpath(LAKE_LOG).mkdir(parents=True, exist_ok=True)
         return str(mirror.path(address))
     return str(take_lake(str(address), mirror.path(address)))

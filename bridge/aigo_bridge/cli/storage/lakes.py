@@ -100,6 +100,7 @@ def import_to_lake(
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.lake.importing import import_into
     from aigo_bridge.lake.pieces import Piece, pieces_at
+    from aigo_bridge.lake.pieces import watch as look
     from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
 
     quiet = (KNOWN, NO_LOG, UNFINISHED)
@@ -119,8 +120,6 @@ def import_to_lake(
 
     if watch is None:
         return take(pieces_at(logs))
-    from aigo_bridge.lake.watching import watch as look
-
     try:
         look(logs, watch, lambda pieces: _nothing(take(pieces)))
     except KeyboardInterrupt:

@@ -123,7 +123,7 @@ def import_logs(
         typer.Option(
             "--lake",
             metavar="LAKE",
-            help="Add to a lake of Parquet files: a folder, or s3://…; as --format parquet --out …/lake.",
+            help="Add to a lake of Delta tables: a folder, or s3://…; as --format parquet --out …/lake.",
         ),
     ] = None,
     watch: Annotated[
