@@ -25,6 +25,7 @@ from aigo_bridge.lake.tables import (
     LOGS,
     PARTITIONS,
     TABLES,
+    add_columns,
     arrow_schema,
     check_names,
     columns_of,
@@ -336,6 +337,8 @@ def complete(files: LakeFiles) -> None:
             done = _batch_of(delta)
             if done >= last:
                 break
+            if add_columns(files, table, delta):
+                continue
             if done not in entries:
                 entries[done] = list(_entries(files, logs, done))
             if _append(files, table, delta, entries[done], last):

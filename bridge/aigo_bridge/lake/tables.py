@@ -231,18 +231,18 @@ def check_names(files: LakeFiles, table: str, delta: Any) -> None:
 
 
 def check_columns(files: LakeFiles, table: str, delta: Any) -> None:
-    """Check the columns of an opened table.
+    """Check the columns of an opened table. An earlier release may have had fewer of them.
 
     Raises:
         EvidenceError: it needs features of Delta that are not supported.
         UsageError: the table has other columns.
     """
-    arrow = package("pyarrow", EXTRA, "lake")
-    found = use_delta(files, table, lambda: arrow.schema(delta.schema().to_arrow()))
+    found = _columns(files, table, delta)
     reader = use_delta(files, table, lambda: delta.protocol().min_reader_version)
     place = f"{files}/{table}"
-    expected = arrow_schema(table, with_partitions=True)
-    if [(one.name, one.type) for one in found] != [(one.name, one.type) for one in expected]:
+    expected = {one.name: one.type for one in arrow_schema(table, with_partitions=True)}
+    needed = {*expected} - {one.name for one in SCHEMAS[table].columns} if table in SCHEMAS else {*expected}
+    if not (needed <= found.keys() and found.items() <= expected.items()):
         raise UsageError(
             f"{place}: found other columns than this release has; no data was changed: use the"
             " release that made the lake, or import the logs into a new lake",
@@ -250,6 +250,28 @@ def check_columns(files: LakeFiles, table: str, delta: Any) -> None:
         )
     if reader > 1:
         raise damaged(place, f"found reader version {reader} of Delta, expected 1")
+
+
+def _columns(files: LakeFiles, table: str, delta: Any) -> dict[str, Any]:
+    arrow = package("pyarrow", EXTRA, "lake")
+    schema = use_delta(files, table, lambda: arrow.schema(delta.schema().to_arrow()))
+    return {one.name: one.type for one in schema}
+
+
+def add_columns(files: LakeFiles, table: str, delta: Any) -> bool:
+    """Add columns that an earlier release did not have to a table; return whether there were any.
+
+    Raises:
+        StorageError: the storage cannot be written.
+    """
+    from deltalake import Schema
+
+    schema = arrow_schema(table, with_partitions=True)
+    found = _columns(files, table, delta)
+    missing = [field for field in Schema.from_arrow(schema).fields if field.name not in found]
+    if missing:
+        use_delta(files, table, lambda: delta.alter.add_columns(missing))
+    return bool(missing)
 
 
 def dataset_of(files: LakeFiles, table: str, delta: Any, selected: Mapping[str, str] | None = None) -> Any:
@@ -275,7 +297,11 @@ def dataset_of(files: LakeFiles, table: str, delta: Any, selected: Mapping[str, 
     return use_delta(
         files,
         table,
-        lambda: delta.to_pyarrow_dataset(filesystem=filesystem, file_pruning_predicate=wanted or None),
+        lambda: delta.to_pyarrow_dataset(
+            filesystem=filesystem,
+            file_pruning_predicate=wanted or None,
+            schema=arrow_schema(table, with_partitions=True),
+        ),
     )
 
 

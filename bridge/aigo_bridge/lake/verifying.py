@@ -11,6 +11,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.lake.commits import State, load_state
 from aigo_bridge.lake.files import LakeFiles
 from aigo_bridge.lake.tables import EVIDENCE, TABLES, arrow_schema, dataset_of, use_delta
+from aigo_bridge.text.plurals import plural
 
 _ROWS = 20_000
 
@@ -65,7 +66,8 @@ def _miscounted(state: State, table: str, rows: Counter[str], *, is_readable: bo
     expected = {key: result.rows(table) for key, result in state.counting.items()}
     for key in sorted(rows.keys() - expected.keys(), key=str):
         if rows[key] != allowed.get(key):
-            yield f"{table}: has {rows[key]:,} rows of {key!r}, which is not a result of the lake"
+            count = plural(rows[key], "row", form=",")
+            yield f"{table}: has {count} of {key!r}, which is not a result of the lake"
     for key, count in expected.items():
         if rows[key] > count or (is_readable and rows[key] < count):
-            yield f"{table}: has {rows[key]:,} rows of {key}, expected {count:,}"
+            yield f"{table}: has {plural(rows[key], 'row', form=',')} of {key}, expected {count:,}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportOptions
 from aigo_bridge.lake import importing
 from aigo_bridge.lake.commits import Selection, load_state
+from aigo_bridge.lake.compacting import compact
 from aigo_bridge.lake.reading import LakeReader, LakeTables
 from aigo_bridge.lake.tables import TABLES, open_lake, part_name
 from aigo_bridge.lake.verifying import problems_of
+from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.tables.results import results_at
-from aigo_bridge.tables.schema import TABLE_NAMES
+from aigo_bridge.tables.schema import SCHEMAS, TABLE_NAMES
 from aigo_bridge.tables.sql import answered
 from aigo_inspect.importing.importing import import_logs
 
@@ -142,6 +145,31 @@ def test_a_lake_with_other_columns_is_refused(logs: Path, tmp_path: Path) -> Non
     DeltaTable(str(tmp_path / "lake" / "results")).alter.add_columns([new])
     with pytest.raises(UsageError, match="found other columns than this release has"):
         imported(tmp_path / "lake", logs)
+
+
+def test_a_lake_of_an_earlier_release_gets_new_columns(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    with monkeypatch.context() as earlier:
+        schema = SCHEMAS["results"]
+        fewer = tuple(column for column in schema.columns if column.name != "title")
+        earlier.setitem(SCHEMAS, "results", replace(schema, columns=fewer))
+        earlier.setattr("aigo_bridge.lake.writing.redact_value", lambda row: without_title(redact_value(row)))
+        imported(lake, logs / "a.eval")
+    question = "SELECT count(*) AS n, count(title) AS titles FROM results"
+    with answered(question, LakeTables(str(lake), Selection())) as answer:
+        assert list(answer.rows) == [{"n": 1, "titles": 0}]
+    imported(lake, logs)
+    assert list(problems_of(open_lake(lake))) == []
+    compact(open_lake(lake))
+    assert list(problems_of(open_lake(lake))) == []
+    with answered(question, LakeTables(str(lake), Selection())) as answer:
+        assert list(answer.rows) == [{"n": 4, "titles": 3}]
+
+
+def without_title(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if name != "title"}
 
 
 def test_several_processes_write_what_one_does(logs: Path, tmp_path: Path) -> None:
