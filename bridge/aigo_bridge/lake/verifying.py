@@ -66,8 +66,8 @@ def _miscounted(state: State, table: str, rows: Counter[str], *, is_readable: bo
     expected = {key: result.rows(table) for key, result in state.counting.items()}
     for key in sorted(rows.keys() - expected.keys(), key=str):
         if rows[key] != allowed.get(key):
-            count = plural(rows[key], "row", form=",")
-            yield f"{table}: has {count} of {key!r}, which is not a result of the lake"
+            found = plural(rows[key], "row", form=",")
+            yield f"{table}: has {found} of {key!r}, which is not a result of the lake"
     for key, count in expected.items():
         if rows[key] > count or (is_readable and rows[key] < count):
             yield f"{table}: has {plural(rows[key], 'row', form=',')} of {key}, expected {count:,}"
