@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ evaluation:
 def told(done: Finished) -> str:
     """Issues as they are shown, apart from the sentences around them."""
     shown = done.out + done.err
-    return "\n".join(line for line in shown.splitlines() if " are not valid" not in line).strip()
+    return "\n".join(
+        line for line in shown.splitlines() if not re.search(r"files? (is|are) not valid$", line)
+    ).strip()
 
 
 def project(folder: Path, **files: str | bytes | None) -> None:
