@@ -427,8 +427,8 @@ def execution_of(execution: Execution, model: str | None, tallies: Sequence[Tall
         # Traces without calls do not say which samples made them.
         num_samples = callers[name] or sum(tally.counts.samples for tally in tallies)
         fields["model_usage"] = ModelUsageStats(num_samples=num_samples, **usage)
-    elif not callers[name] and (callers or execution.model_usage):
-        # Only judges and other models were called.
+    elif model is not None and not callers[name] and (callers or execution.model_usage):
+        # Only judges and other models were called. Stored outputs that are scored again have no such model.
         fields["model_usage"] = ModelUsageStats(num_samples=0, num_completion_tokens=0, num_prompt_tokens=0)
     return TaskExecution(**fields)
 
