@@ -140,7 +140,7 @@ def test_a_foreign_log_that_ends_before_it_begins_is_imported(
         sample.started_at, sample.completed_at = sample.completed_at, sample.started_at
     write_eval_log(native, str(tmp_path / "back.eval"))
 
-    done = aigo("import", "back.eval", "--out", "imported")
+    done = aigo("import", "back.eval", "--out", "imported", "--verbose")
 
     (file,) = (tmp_path / "imported").glob("*.tasklog.json")
     execution = result_of(file)["execution"]
