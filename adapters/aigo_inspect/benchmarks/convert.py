@@ -22,6 +22,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
+from aigo_bridge.exporting.carried_code import problem_of
 from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.scorers import (
     has_rows_for_epochs,
@@ -81,12 +82,16 @@ def convert(task: Task, *, key: str | None = None) -> ConvertedBenchmark:
             for row in rows
             for epoch in range(1, (task.epochs or 1) + 1)
         )
+    scorers = [scorer_of(scorer, task) for scorer in task.scorer or []]
+    right = "\n".join(rows[0]["targets"])
+    problems = [(number, problem_of(scorer, rows[0], right)) for number, scorer in enumerate(scorers)]
+    _refuse(task, [_no(f"scorer[{number}]", problem) for number, problem in problems if problem is not None])
     name = key or re.sub(r"[^a-zA-Z0-9_\-]+", "-", task.name.rpartition("/")[2]).strip("-") or "task"
     definition: dict[str, Any] = {
         "type": "benchmark_task",
         "dataset": {"key": f"{name}-samples"},
         "solver": {"type": "single_turn_solver", "input_builder": messages},
-        "scorers": [scorer_of(scorer, task) for scorer in task.scorer or []],
+        "scorers": scorers,
     }
     if task.epochs is not None and task.epochs > 1 and not has_rows_for_epochs(task):
         definition["trials"] = {"num_trials": task.epochs}

@@ -7,6 +7,7 @@ import inspect
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from inspect_ai._util.registry import (
@@ -15,6 +16,8 @@ from inspect_ai._util.registry import (
     registry_lookup,
     registry_params,
 )
+
+from aigo_bridge.exporting.carried_code import NotCarriedError, carried, module_of
 
 Json = dict[str, Any]
 
@@ -45,20 +48,53 @@ def name_of(thing: object) -> str:
     return registry_info(thing).name if is_registry_object(thing) else getattr(thing, "__name__", "?")
 
 
-def reference(thing: object) -> Json:
+class OwnCode:
+    """Code of the user's files that references name."""
+
+    def __init__(self) -> None:
+        self._names: dict[Path, set[str]] = {}
+
+    def module(self, thing: Any) -> str:
+        """Return the name of the module in which a function is found again, and note its code.
+
+        Raises:
+            NotFoundAgainError: its code cannot be carried.
+        """
+        function = _written(thing)
+        name = getattr(function, "__module__", "")
+        if _is_importable(name):
+            return str(name)
+        try:
+            file = Path(inspect.getsourcefile(function) or "")
+            carried(file, [function.__qualname__])
+        except (NotCarriedError, TypeError) as error:
+            raise NotFoundAgainError(f"its code is in a file of yours, and {error}") from error
+        self._names.setdefault(file, set()).add(function.__qualname__)
+        return module_of(file)
+
+    def texts(self) -> dict[Path, str]:
+        """Return the code by its file."""
+        return {file: carried(file, names) for file, names in self._names.items()}
+
+
+def reference(thing: object, code: OwnCode | None = None) -> Json:
     """How a registered scorer or metric is made again.
+
+    Args:
+        thing: the scorer, solver or metric.
+        code: takes note of code of the user's files that has to be carried.
 
     Raises:
         NotFoundAgainError: it cannot be.
     """
+    code = code or OwnCode()
     if not is_registry_object(thing):
         raise NotFoundAgainError("it is not registered with Inspect")
     info = registry_info(thing)
     factory: Any = registry_lookup(info.type, info.name)
     if factory is None:
         raise NotFoundAgainError("Inspect does not find it by its name")
-    module = getattr(factory, "__module__", "")
-    _check_module(module)
+    module = code.module(factory)
     values = captured(thing)
     annotations = _annotations(factory)
     params = {}
@@ -68,20 +104,29 @@ def reference(thing: object) -> Json:
         if is_number or (_is_plain(recorded) and not _may_be_code(annotations.get(name, "_empty"))):
             params[name] = recorded
         elif name in values:
-            params[name] = _encoded(name, values[name])
+            params[name] = _encoded(name, values[name], code)
         else:
             raise NotFoundAgainError(f"its parameter {name!r} cannot be read back")
     return {"type": info.type, "name": info.name, "module": module, "params": params}
 
 
-def _check_module(name: str) -> None:
+def _written(thing: Any) -> Any:
+    """The function that somebody wrote, inside of Inspect's wrappers, of which some do not name it."""
+    function = inspect.unwrap(thing)
+    kept = captured(function) if isinstance(function, types.FunctionType) else {}
+    for name in ("metric_type", "scorer_type", "solver_type", "reducer_type"):
+        if callable(kept.get(name)):
+            return _written(kept[name])
+    return function
+
+
+def _is_importable(name: str) -> bool:
     loaded = sys.modules.get(name)
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         spec = None
-    if spec is None or loaded is None or getattr(loaded, "__file__", None) != spec.origin:
-        raise NotFoundAgainError("its code stands in a file of yours, which an AI GO task does not carry")
+    return spec is not None and loaded is not None and getattr(loaded, "__file__", None) == spec.origin
 
 
 def captured(thing: Any) -> dict[str, Any]:
@@ -115,12 +160,12 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, str)
 
 
-def _encoded(name: str, value: Any) -> Any:
+def _encoded(name: str, value: Any, code: OwnCode) -> Any:
     """A parameter as JSON: as it is, as a function's place, or as a reference."""
     if _is_plain(value):
         return value
     if is_registry_object(value):
-        return {"$reference": reference(value)}
+        return {"$reference": reference(value, code)}
     place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
     module, _, qualname = place.partition(":")
     target: Any = sys.modules.get(module)
@@ -128,8 +173,7 @@ def _encoded(name: str, value: Any) -> Any:
         target = getattr(target, part, None)
     if target is None or target is not value:
         raise NotFoundAgainError(f"its parameter {name!r} is code without a name to find it by")
-    _check_module(module)
-    return {"$import": place}
+    return {"$import": f"{code.module(value)}:{qualname}"}
 
 
 def reaching(thing: Any) -> list[str]:

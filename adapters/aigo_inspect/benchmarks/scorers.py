@@ -12,7 +12,15 @@ from inspect_ai.scorer._reducer.registry import create_reducers, reducer_log_nam
 from inspect_ai.solver import Solver
 
 from aigo_bridge.engine.protocol import Fidelity, Gap
-from aigo_inspect.benchmarks.references import NotFoundAgainError, captured, name_of, reaching, reference
+from aigo_bridge.exporting.carried_code import module_of, with_code
+from aigo_inspect.benchmarks.references import (
+    NotFoundAgainError,
+    OwnCode,
+    captured,
+    name_of,
+    reaching,
+    reference,
+)
 from aigo_inspect.benchmarks.snippets import ANSWERED, METRICS, SOLVED, WRITTEN_OUT
 from aigo_inspect.benchmarks.solvers import are_known, solvers_of
 
@@ -101,7 +109,7 @@ def scorer_gaps(task: Task) -> list[Gap]:
 
 def _metric_gaps(part: str, metrics: Any, task: Task) -> list[Gap]:
     try:
-        _described(metrics)
+        _described(metrics, OwnCode())
         if has_rows_for_epochs(task):
             _reducers(task)
     except NotFoundAgainError as error:
@@ -158,13 +166,13 @@ def _is_mean(metric: Any) -> bool:
     return name_of(metric) in MEANS and not (is_registry_object(metric) and registry_params(metric))
 
 
-def _described(metrics: Any) -> Any:
+def _described(metrics: Any, code: OwnCode) -> Any:
     """Metrics as JSON that says how they are made again."""
     if isinstance(metrics, Mapping):
-        return {"by_key": {key: _described(values) for key, values in metrics.items()}}
+        return {"by_key": {key: _described(values, code) for key, values in metrics.items()}}
     if isinstance(metrics, Sequence):
-        return [_described(metric) for metric in metrics]
-    return reference(metrics)
+        return [_described(metric, code) for metric in metrics]
+    return reference(metrics, code)
 
 
 def scorer_of(scorer: object, task: Task) -> dict[str, Any]:
@@ -174,7 +182,8 @@ def scorer_of(scorer: object, task: Task) -> dict[str, Any]:
     same = [candidate for candidate in task.scorer or [] if name_of(candidate) == name]
     if len(same) > 1:
         key = f"{key}-{next(number for number, candidate in enumerate(same, start=1) if candidate is scorer)}"
-    snippet = _snippet(scorer, solvers_of(task))
+    code = OwnCode()
+    snippet = _snippet(scorer, solvers_of(task), code)
     reducers = None
     if has_rows_for_epochs(task):
         snippet = snippet.replace('sample["sample_id"]', 'sample["native_id"]')
@@ -183,21 +192,19 @@ def scorer_of(scorer: object, task: Task) -> dict[str, Any]:
     return {
         "type": "python",
         "key": key,
-        "compute_scores_snippet": snippet,
+        "compute_scores_snippet": with_code(snippet, code.texts()),
         "metrics": _metrics(key, metrics_of(scorer, task), reducers),
     }
 
 
-def _snippet(scorer: object, solvers: Sequence[Solver]) -> str:
+def _snippet(scorer: object, solvers: Sequence[Solver], code: OwnCode) -> str:
     if not are_known(solvers):
-        parts = [reference(part) for part in (scorer, *solvers)]
-        packages = dict.fromkeys(part["module"].partition(".")[0] for part in parts)
-        names = " and ".join(name for name in packages if name != "inspect_ai")
+        parts = [reference(part, code) for part in (scorer, *solvers)]
         solving = json.dumps(parts[1:])
-        return SOLVED.format(package=names, scorer=json.dumps(parts[0]), solvers=solving)
+        return SOLVED.format(packages=_packages(parts, code), scorer=json.dumps(parts[0]), solvers=solving)
     if not is_written_out(scorer):
-        made = reference(scorer)
-        return ANSWERED.format(package=made["module"].partition(".")[0], scorer=json.dumps(made))
+        made = reference(scorer, code)
+        return ANSWERED.format(packages=_packages([made], code), scorer=json.dumps(made))
     solver = solvers[-1]
     choosing = name_of(solver) == "inspect_ai/multiple_choice"
     params = registry_params(solver) if choosing else {}
@@ -208,6 +215,15 @@ def _snippet(scorer: object, solvers: Sequence[Solver]) -> str:
         solver=name_of(solver) if choosing else None,
         solver_params=json.dumps(settings),
     )
+
+
+def _packages(references: Sequence[Mapping[str, Any]], code: OwnCode) -> str:
+    """What the code of references needs, for a remark."""
+    carried_modules = set(map(module_of, code.texts()))
+    modules = [part["module"] for part in references if part["module"] not in carried_modules]
+    names = dict.fromkeys(["inspect-ai", *(name.partition(".")[0] for name in modules)])
+    packages = [name for name in names if name != "inspect_ai"]
+    return f"package{'s' * (len(packages) > 1)} {' and '.join(packages)}"
 
 
 def _metrics(key: str, metrics: Any, reducers: list[str] | None) -> list[dict[str, Any]]:
@@ -223,14 +239,16 @@ def _metrics(key: str, metrics: Any, reducers: list[str] | None) -> list[dict[st
     if not remaining:
         return entries
     imports = "\nfrom inspect_ai.scorer._reducer.registry import create_reducers"
+    code = OwnCode()
     snippet = METRICS.format(
         name=key,
-        metrics=json.dumps(_described(remaining)),
+        metrics=json.dumps(_described(remaining, code)),
         scores_only=not any(map(_sees_metadata, _single(remaining))),
         imports="" if reducers is None else imports,
         reducers=None if reducers is None else f"create_reducers({json.dumps(reducers)})",
         named=_NAMED if reducers is None or len(reducers) == 1 else _NAMED_BY_REDUCER,
     )
+    snippet = with_code(snippet, code.texts())
     return [*entries, {"type": "python", "key": f"{key}-metrics", "compute_metrics_snippet": snippet}]
 
 

@@ -57,7 +57,7 @@ _MAKING = MAKING.replace("{", "{{").replace("}", "}}")  # stands in templates
 
 _OPENING = (
     """\
-# Scores an answer with the benchmark's own scorer; needs the packages inspect-ai and {package}.
+# Scores an answer with the benchmark's own scorer; needs the {packages}.
 import asyncio
 import importlib
 import json

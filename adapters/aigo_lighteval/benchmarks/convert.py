@@ -22,6 +22,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import ConvertedBenchmark
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import UnsupportedPlanError
+from aigo_bridge.exporting.carried_code import problem_of
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural
 from aigo_lighteval.benchmarks.faults import refusals
@@ -89,6 +90,9 @@ def convert(
     options = [{**options_of(doc), **fixed} if generated else {} for doc in docs]
     prompts = PromptManager(use_chat_template=True, tokenizer=None, system_prompt=None)
     rows = tuple(_row(doc, prompts, document=bool(native) or most > 1, weighed=weighed) for doc in docs)
+    for scorer in scorers:
+        problem = problem_of(scorer, rows[0], str(as_list(rows[0]["golds"])[0]))
+        _refuse(selected, [_no(f"scorer {scorer['key']}", problem, _RUN_IT)] if problem is not None else [])
     template = json.dumps({"messages": "@", **options[0]}, ensure_ascii=False)
     template = template.replace('"@"', "{{ sample.messages | tojson }}", 1)
     if any(row_options != options[0] for row_options in options):
@@ -168,6 +172,12 @@ def _gaps(selected: Selected) -> list[Gap]:
     if config.generation_grammar is not None:
         gaps.append(_no("generation_grammar", "an AI GO task has no grammar for answers"))
     several = max(map(num_answers, config.metrics), default=1) > 1
+    names = [str(metric.metric_name) for metric in config.metrics]
+    gaps += [
+        _no("metrics", f"several are called {name!r}, of which lighteval shows the last one only", _RUN_IT)
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
     for number, metric in enumerate(config.metrics):
         part = f"metrics[{number}] ({metric.metric_name})"
         if weighs_choices(metric):
@@ -186,7 +196,7 @@ def _gaps(selected: Selected) -> list[Gap]:
         if is_exact(metric) and not several:
             continue
         if origin_of(metric, config.name, number) is None:
-            gaps.append(_no(part, why_unknown(metric), _RUN_IT))
+            gaps.append(_no(part, why_unknown(metric, config.name, number), _RUN_IT))
         if type(function).__name__.startswith("JudgeLLM"):
             gaps.append(_no(part, "asks a judge, whose failures and costs nobody would see", _RUN_IT))
     return gaps

@@ -12,14 +12,16 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lighteval.metrics.metrics import Metrics
 from lighteval.metrics.metrics_sample import ExactMatches, LoglikelihoodAcc
 from lighteval.metrics.utils.metric_utils import MetricGrouping
 
+from aigo_bridge.exporting.carried_code import NotCarriedError, carried, module_of, with_code
 from aigo_bridge.text.json_text import key_of
-from aigo_lighteval.benchmarks.tasks import Selected, built_in
+from aigo_lighteval.benchmarks.tasks import Selected, built_in, own_modules
 
 _REASONING = """
 
@@ -203,7 +205,9 @@ def answers_of(selected: Selected, most: int) -> dict[str, Any]:
             num_answers=most,
         )
         name = metric.metric_name[0] if isinstance(metric, MetricGrouping) else metric.metric_name
-        metrics.append({"type": "python", "key": key_of(name), "compute_metrics_snippet": snippet})
+        metrics.append(
+            {"type": "python", "key": key_of(name), "compute_metrics_snippet": origin.with_code(snippet)}
+        )
     return {"type": "python", "key": "answers", "compute_scores_snippet": _ANSWERS, "metrics": metrics}
 
 
@@ -269,6 +273,7 @@ def scorer_of(selected: Selected, number: int) -> dict[str, Any]:
             task=config.full_name,
             fields=json.dumps(fields),
         )
+        snippet = origin.with_code(snippet)
     return {
         "type": "python",
         "key": key_of(name),
@@ -284,7 +289,7 @@ def scorer_of(selected: Selected, number: int) -> dict[str, Any]:
 
 def _over_all(origin: Origin, name: str, field: str) -> dict[str, Any]:
     snippet = _CORPUS.format(imports=origin.imports, metric=origin.expression, name=name, field=field)
-    return {"type": "python", "key": field, "compute_metrics_snippet": snippet}
+    return {"type": "python", "key": field, "compute_metrics_snippet": origin.with_code(snippet)}
 
 
 # Where a metric's code can be had again
@@ -298,6 +303,16 @@ class Origin:
     """The module to import."""
     expression: str
     """The metric, in the module `origin`."""
+    file: Path | None = None
+    """File of the user's that the module is made of; `None`: it is lighteval's."""
+    names: tuple[str, ...] = ()
+    """Names at the top level of the file that are carried."""
+
+    def with_code(self, snippet: str) -> str:
+        """Return a snippet with the code that it imports, where that is the user's."""
+        return (
+            snippet if self.file is None else with_code(snippet, {self.file: carried(self.file, self.names)})
+        )
 
 
 def origin_of(metric: Any, task: str, number: int) -> Origin | None:
@@ -316,17 +331,48 @@ def origin_of(metric: Any, task: str, number: int) -> Origin | None:
     for member in Metrics:
         if is_same(metric, member.value):
             return Origin(Metrics.__module__, f"origin.Metrics[{member.name!r}].value")
+    try:
+        return _own_origin(metric, task, number)
+    except NotCarriedError:
+        return None
+
+
+def _own_origin(metric: Any, task: str, number: int) -> Origin | None:
+    """Where a file of the user's has a metric: under a name, else in its table of tasks.
+
+    Raises:
+        NotCarriedError: its code cannot be carried.
+    """
+    for module in own_modules():
+        file = Path(str(module.__file__))
+        names = [name for name, value in vars(module).items() if is_same(metric, value)]
+        if names:
+            carried(file, names[:1])
+            return Origin(module_of(file), f"origin.{names[0]}", file, (names[0],))
+        config = next((config for config in module.TASKS_TABLE if config.name == task), None)
+        metrics = [] if config is None else config.metrics
+        if number < len(metrics) and is_same(metric, metrics[number]):
+            carried(file, [TABLE])
+            table = f"next(config for config in origin.{TABLE} if config.name == {task!r})"
+            return Origin(module_of(file), f"{table}.metrics[{number}]", file, (TABLE,))
     return None
 
 
-def why_unknown(metric: Any) -> str:
+TABLE = "TASKS_TABLE"
+
+
+def why_unknown(metric: Any, task: str, number: int) -> str:
     """Why a metric that lighteval does not have cannot be had again."""
+    try:
+        _own_origin(metric, task, number)
+    except NotCarriedError as error:
+        return f"its code is in a file of yours, and {error}"
     if type(metric.sample_level_fn).__module__.startswith("lighteval."):
         return (
             "is lighteval's with other parameters than lighteval has itself, which an AI GO task does not"
             " carry"
         )
-    return "its code stands in a file of yours, which an AI GO task does not carry"
+    return "its code is in a file of yours, where it has no name to find it by"
 
 
 def is_same(one: Any, two: Any) -> bool:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
@@ -109,6 +110,14 @@ def _imported(package: str, except_for: Collection[str] = ()) -> Registry:
     return Registry(configs, modules, problems)
 
 
+_OWN = "aigo_bridge_tasks_"
+
+
+def own_modules() -> list[ModuleType]:
+    """The user's files that were loaded, as modules."""
+    return [module for name, module in list(sys.modules.items()) if name.startswith(_OWN)]
+
+
 def from_file(file: Path) -> Registry:
     """The tasks of a user's file (`TASKS_TABLE`), which is run in this process as lighteval does.
 
@@ -119,7 +128,7 @@ def from_file(file: Path) -> Registry:
     if not path.is_file():
         raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
     # Metrics in it may be pickled, and dataclasses look their module up.
-    name = f"aigo_bridge_tasks_{path.stem}"
+    name = f"{_OWN}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(

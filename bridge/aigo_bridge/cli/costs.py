@@ -62,7 +62,9 @@ def costs_of(
             raise UsageError(f"{', '.join(used)}: with --cost", code=Code.OPTIONS_APART)
         return None
     named = pairs("--model-map", model_map)
-    used_models = [key for plan, (_, own) in plans for key in (*plan.model_keys, own) if key is not None]
+    used_models = [
+        key for plan, (_, evaluated) in plans for key in (*plan.model_keys, evaluated) if key is not None
+    ]
     surplus = surplus_models(named, used_models, "the task")
     if surplus is not None:
         raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)

@@ -81,13 +81,13 @@ class Neighbours:
         """Those with a key, in the order of their names; without a look at all the others."""
         listing = _listing(folder)
         is_held = any(is_below(folder, root) for root in self.reach)
-        own = _own_entities(folder).get(key, ()) if is_held else ()
+        of_folder = _own_entities(folder).get(key, ()) if is_held else ()
         others = listing.links if is_held else (*listing.own, *listing.links)
         found = [
-            *(one for one in own if self.refusal(one.path) is None),
+            *(outline for outline in of_folder if self.refusal(outline.path) is None),
             *_read_outlines(path for path in others if self.refusal(path) is None),
         ]
-        return sorted((one for one in found if one.key == key), key=lambda one: one.path)
+        return sorted((outline for outline in found if outline.key == key), key=lambda outline: outline.path)
 
     def require(self, path: Path) -> Path:
         """A file that was found.

@@ -224,7 +224,7 @@ def test_reducers_and_solvers_of_ones_own_are_refused(aigo: Run, tmp_path: Path)
 
     assert (reduced.code, twice.code) == (1, 1)
     assert "the reducer 'mine_too' is not one of Inspect's as it is" in reduced.err
-    assert "solver[1] (twice): cannot be carried: its code stands in a file of yours" in twice.err
+    assert "solver: asks the model more than once (" in twice.err
 
 
 def test_code_that_cannot_be_carried_is_refused(aigo: Run, tmp_path: Path) -> None:

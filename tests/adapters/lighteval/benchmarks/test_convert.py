@@ -228,14 +228,117 @@ def test_metrics_of_lighteval_convert_from_a_file_of_ones_own(
     assert 0 < found["0"][1]["f1"] < 1
 
 
-def test_a_metric_has_one_reason_and_the_true_one(aigo: Run, tmp_path: Path) -> None:
+def test_metrics_of_one_name_are_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     done = aigo("convert", f"lighteval:{tmp_path / 'own.py'}@corpus", "--out", tmp_path / "aigo")
     assert done.code == 1
-    reasons = [line for line in done.err.splitlines() if "metrics[" in line]
-    assert len(reasons) == 2, done.err
-    assert "its code stands in a file of yours" in reasons[0]
-    assert "is lighteval's with other parameters" in reasons[1]
+    assert "metrics: several are called 'f1', of which lighteval shows the last one only" in done.err
+
+
+OVERLAP = """
+import helpers
+import numpy as np
+from lighteval.metrics.metrics_sample import F1_score, SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+LEAST = 2
+
+class Overlap(SampleLevelComputation):
+    def __init__(self, least=1):
+        self.least = least
+
+    def compute(self, doc, model_response, **kwargs):
+        words = set(model_response.text[0].split()) & set(doc.choices[0].split())
+        return float(len(words) >= self.least)
+
+class Helped(Overlap):
+    def compute(self, doc, model_response, **kwargs):
+        return helpers.grade(model_response.text[0])
+
+class Noted(Overlap):
+    def compute(self, doc, model_response, **kwargs):
+        return float(open("grades.txt").read())
+
+def metric(name, function):
+    return SampleLevelMetric(name, True, SamplingMethod.GENERATIVE, function, np.mean)
+
+def prompt(row, task_name=None):
+    return Doc(task_name=task_name, query=row["q"], choices=[row["a"]], gold_index=0)
+
+def task(name, *metrics):
+    return LightevalTaskConfig(
+        name=name, prompt_function=prompt, hf_repo="x/y", hf_subset="default", hf_avail_splits=["test"],
+        evaluation_splits=["test"], few_shots_split=None, few_shots_select=None, generation_size=8, metrics=list(metrics),
+    )
+
+overlap = metric("overlap", Overlap(LEAST))
+helped = metric("helped", Helped())
+noted = metric("noted", Noted())
+TASKS_TABLE = [task("named", overlap), task("helped", helped), task("noted", noted)]
+"""
+
+
+def test_a_metric_of_a_file_of_ones_own_is_carried(
+    aigo: Run,
+    tmp_path: Path,
+    data_dir: Callable[[Splits], Path],
+    scripted: Callable[[Mapping[str, str]], str],
+) -> None:
+    (tmp_path / "overlap.py").write_text(OVERLAP.replace("import helpers\n", ""))
+    name = f"lighteval:{tmp_path / 'overlap.py'}@named"
+    data = data_dir({"test": [{"q": "one", "a": "Santiago de Chile"}, {"q": "two", "a": "x y"}]})
+    done = aigo("convert", name, "--to", "aigo", "--out", tmp_path / "aigo", "--data-dir", data)
+    assert done.code == 0, done.err
+    model = scripted({"one": "Santiago de Compostela", "two": "x"})
+    wanted = aigo("run", name, "--data-dir", data, "--model", model, "--out", tmp_path / "n", "--json")
+    (tmp_path / "overlap.py").unlink()
+
+    got = aigo(
+        "run", tmp_path / "aigo", "--engine", "lighteval", "--model", model, "--out", tmp_path / "a", "--json"
+    )
+
+    assert numbers(got) == numbers(wanted) == {"overlap": 0.5}
+    text = (tmp_path / "aigo" / "task.yaml").read_text()
+    assert "class Overlap(SampleLevelComputation)" in text
+    assert str(tmp_path) not in text
+    assert "TASKS_TABLE" not in text
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (
+            "helped",
+            "its code is in a file of yours, and its code imports 'helpers', which is another file of yours",
+        ),
+        ("noted", "grades.txt"),
+    ],
+)
+def test_a_metric_that_needs_other_files_is_refused_with_the_reason(
+    task: str,
+    reason: str,
+    aigo: Run,
+    tmp_path: Path,
+    data_dir: Callable[[Splits], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "overlap.py").write_text(OVERLAP)
+    (tmp_path / "helpers.py").write_text("def grade(text):\n    return 1.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data = data_dir({"test": [{"q": "one", "a": "x"}]})
+    done = aigo(
+        "convert",
+        f"lighteval:{tmp_path / 'overlap.py'}@{task}",
+        "--out",
+        tmp_path / "aigo",
+        "--data-dir",
+        data,
+    )
+    assert done.code == 1
+    assert reason in done.err
+    assert not (tmp_path / "aigo" / "task.yaml").exists()
 
 
 def numbers(done: Any) -> dict[str, float]:
