@@ -40,7 +40,7 @@ CALLS = frozenset(
 
 
 class NotFoundAgainError(Exception):
-    """Something cannot be had again elsewhere; the message says why."""
+    """Something cannot be had again in another process; the message says why."""
 
 
 def name_of(thing: object) -> str:
@@ -111,7 +111,7 @@ def reference(thing: object, code: OwnCode | None = None) -> Json:
 
 
 def _written(thing: Any) -> Any:
-    """The function that somebody wrote, inside of Inspect's wrappers, of which some do not name it."""
+    """Return the function inside Inspect's wrappers, some of which do not name it."""
     function = inspect.unwrap(thing)
     kept = captured(function) if isinstance(function, types.FunctionType) else {}
     for name in ("metric_type", "scorer_type", "solver_type", "reducer_type"):

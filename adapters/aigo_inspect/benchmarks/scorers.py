@@ -218,7 +218,7 @@ def _snippet(scorer: object, solvers: Sequence[Solver], code: OwnCode) -> str:
 
 
 def _packages(references: Sequence[Mapping[str, Any]], code: OwnCode) -> str:
-    """What the code of references needs, for a remark."""
+    """Return the packages that the code of references needs, for a remark."""
     carried_modules = set(map(module_of, code.texts()))
     modules = [part["module"] for part in references if part["module"] not in carried_modules]
     names = dict.fromkeys(["inspect-ai", *(name.partition(".")[0] for name in modules)])

@@ -174,7 +174,7 @@ def _gaps(selected: Selected) -> list[Gap]:
     several = max(map(num_answers, config.metrics), default=1) > 1
     names = [str(metric.metric_name) for metric in config.metrics]
     gaps += [
-        _no("metrics", f"several are called {name!r}, of which lighteval shows the last one only", _RUN_IT)
+        _no("metrics", f"several are called {name!r}, and lighteval shows only the last one", _RUN_IT)
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]

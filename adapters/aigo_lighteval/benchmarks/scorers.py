@@ -304,12 +304,12 @@ class Origin:
     expression: str
     """The metric, in the module `origin`."""
     file: Path | None = None
-    """File of the user's that the module is made of; `None`: it is lighteval's."""
+    """User's file for the module; `None` for a module of lighteval."""
     names: tuple[str, ...] = ()
     """Names at the top level of the file that are carried."""
 
     def with_code(self, snippet: str) -> str:
-        """Return a snippet with the code that it imports, where that is the user's."""
+        """Return a snippet with the user's code that it imports, if it imports any."""
         return (
             snippet if self.file is None else with_code(snippet, {self.file: carried(self.file, self.names)})
         )
@@ -338,7 +338,7 @@ def origin_of(metric: Any, task: str, number: int) -> Origin | None:
 
 
 def _own_origin(metric: Any, task: str, number: int) -> Origin | None:
-    """Where a file of the user's has a metric: under a name, else in its table of tasks.
+    """Return the place of a metric in a file of the user: a name, otherwise the table of tasks.
 
     Raises:
         NotCarriedError: its code cannot be carried.
@@ -372,7 +372,7 @@ def why_unknown(metric: Any, task: str, number: int) -> str:
             "is lighteval's with other parameters than lighteval has itself, which an AI GO task does not"
             " carry"
         )
-    return "its code is in a file of yours, where it has no name to find it by"
+    return "its code is in a file of yours, and has no name in it"
 
 
 def is_same(one: Any, two: Any) -> bool:

@@ -1,7 +1,7 @@
 """Code of a benchmark's own file that a converted task carries: the definitions that are used, as text.
 
-A snippet runs elsewhere, without the file. It can carry code that needs nothing but Python and installed
-packages; code that needs other files of its author is refused with the reason.
+A snippet runs in another process, without the file. It can carry code that needs only Python and installed
+packages. Code that needs other files of its author is refused with the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aigo_bridge.errors import SnippetError
 from aigo_bridge.snippets import Snippet, SnippetHost
 
 MODULE = "own_{stem}"
-"""Name of the module that a snippet makes of a file."""
+"""Name of the module in a snippet with the code of a file."""
 
 LARGEST = 200_000
 """Characters of code that a task carries."""
@@ -50,7 +50,7 @@ def module_of(file: Path) -> str:
 
 
 def carried(file: Path, names: Collection[str]) -> str:
-    """Return the definitions of a file that some of its names need, in their order.
+    """Return the definitions in a file that some of its names need, in their order.
 
     Args:
         file: Python file of the benchmark's author.

@@ -232,7 +232,7 @@ def test_metrics_of_one_name_are_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     done = aigo("convert", f"lighteval:{tmp_path / 'own.py'}@corpus", "--out", tmp_path / "aigo")
     assert done.code == 1
-    assert "metrics: several are called 'f1', of which lighteval shows the last one only" in done.err
+    assert "metrics: several are called 'f1', and lighteval shows only the last one" in done.err
 
 
 OVERLAP = """
