@@ -29,7 +29,7 @@ _SHOWN = 60
 
 @dataclass
 class _RecordedTrial:
-    """The calls of the evaluated model in one trial, as hashes of texts."""
+    """The calls of a solver in one trial, as hashes of texts."""
 
     replies: set[int] = field(default_factory=set)
     asked: set[int] = field(default_factory=set)
@@ -38,7 +38,7 @@ class _RecordedTrial:
 
 @dataclass
 class _Recording:
-    """The calls of the evaluated model in a cassette."""
+    """The calls of solvers in a cassette."""
 
     digests: dict[str, str] = field(default_factory=dict)
     """Plan → its digest."""
@@ -87,7 +87,8 @@ def _recording(path: Path) -> _Recording:
         run, call = line.get("run"), line.get("call")
         if isinstance(run, Mapping):
             recording.digests[str(run.get("task"))] = str(run.get("digest"))
-        if not isinstance(call, Mapping) or (call.get("by"), call.get("model_key")) != ("solver", ""):
+        # Another model of the solver may say a turn of the conversation.
+        if not isinstance(call, Mapping) or call.get("by") != "solver":
             continue
         place = str(call.get("task")), call.get("sample"), call.get("trial")
         trial = recording.trials.setdefault(place, _RecordedTrial())
