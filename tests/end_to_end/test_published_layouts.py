@@ -167,7 +167,7 @@ def test_a_data_set_reaches_its_project_and_no_further(aigo: Run, tmp_path: Path
     assert [done.code for done in refused] == [2, 1, 1, 1]
     for done in refused:
         assert f"leads out of the root folder '{tmp_path}/project'" in done.out + done.err
-        assert f"--root {tmp_path}" in done.out + done.err
+        assert "name a wider root: --root .;" in done.out + done.err
 
 
 def test_what_lies_beside_a_project_is_not_its_data(aigo: Run, tmp_path: Path) -> None:
@@ -198,5 +198,5 @@ def test_reaching_further_is_said_in_the_terms_of_the_user(aigo: Run, tmp_path: 
     done = aigo("validate", "tasks/t.yaml")
     assert done.code == 1
     assert f"leads out of the root folder '{tmp_path}/tasks'" in done.out
-    assert f"--root {tmp_path}" in done.out
+    assert "name a wider root: --root .;" in done.out
     assert aigo("validate", "tasks/t.yaml", "--root", tmp_path).code == 0

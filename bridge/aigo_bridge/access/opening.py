@@ -138,9 +138,14 @@ def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issu
 
 
 def from_here(path: Path) -> str:
-    """Return a path as a user would type it in the current folder: relative if that is shorter."""
+    """Return a path as a user would type it in the current folder: relative if that is shorter, and the path
+    is below or above that folder.
+    """
     plain = os.path.normpath(path.absolute())
-    return shlex.quote(min(os.path.relpath(plain), plain, key=len))
+    relative = os.path.relpath(plain)
+    parts = Path(relative).parts
+    is_apart = ".." in parts and set(parts) != {".."}
+    return shlex.quote(plain if is_apart else min(relative, plain, key=len))
 
 
 def _real(path: Path) -> Path:
