@@ -44,7 +44,7 @@ def test_metrics_are_shown_digit_for_digit_with_what_they_stand_on(page: Page, q
 
     rows = page.locator(".metrics tbody tr").all_inner_texts()
     bounds = "0.5 if every missing sample or trial had scored worst, 0.75 if best"
-    unknown = "no interval: how 'mean' is computed is not known here"
+    unknown = "no interval: the samples' scores give 0.666667, not the number in the result"
     assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
         [
             "accuracy mean",
@@ -58,7 +58,12 @@ def test_metrics_are_shown_digit_for_digit_with_what_they_stand_on(page: Page, q
         ],
         ["count mean *", "3", unknown, "3", "–", "1", "1", "exact"],
     ]
-    assert page.locator(".tiles").inner_text().split("\n") == ["5 samples", "1 failed", "1 excluded"]
+    assert page.locator(".tiles").inner_text().split("\n") == [
+        "5 samples",
+        "3 scored",
+        "1 failed",
+        "1 excluded",
+    ]
     assert "solver\t1" in page.locator("table", has_text="Failures by stage").inner_text()
 
 

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 def quiz(path: Path, answers: str, accuracy: float, **fields: Any) -> Path:
     samples = [question(number, letter, "a") for number, letter in enumerate(answers)]
-    return write_result(path, result(samples, [metric({"accuracy": accuracy}, key="mean")], **fields))
+    content = result(samples, [metric({"accuracy": accuracy}, key="mean")], **fields)
+    mean = {"type": "mean", "field": "is_correct", "name": "accuracy"}
+    # Its type declares that a score is right or wrong: flips are listed for such scores only.
+    content["specification"]["task"]["definition"]["scorers"] = [
+        {"type": "string_equals", "key": "exact", "ground_truth": "{{ sample.gold }}", "metrics": [mean]}
+    ]
+    return write_result(path, content)
 
 
 @pytest.fixture

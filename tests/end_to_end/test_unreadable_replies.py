@@ -116,3 +116,24 @@ def test_a_server_that_goes_on_is_named_with_the_model_the_cause_and_the_way_on(
 
     server.answer = lambda _: (200, completion("yes"))
     assert aigo("run", *PATHS[path], "--resume").code == 0
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("path", [path for path in PATHS if path != "benchmark"])
+def test_keys_in_unreadable_replies_are_written_nowhere(
+    aigo: Run, server: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    key = "correct-horse-battery-9"
+    monkeypatch.setenv("LOCAL_API_KEY", key)
+    (tmp_path / "m.yaml").write_text(
+        MODEL_FILE.replace("none", "<< secrets.KEY >>") % server.url + "secrets: {KEY: $LOCAL_API_KEY}\n"
+    )
+    server.answer = lambda _: Raw((f"welcome {key}".encode(),), headers={"Content-Type": "text/plain"})
+    done = aigo("run", *PATHS[path])
+
+    assert done.code == 1, done.err
+    assert key not in done.out + done.err
+    assert [
+        file for file in (tmp_path / "out").rglob("*") if file.is_file() and key.encode() in file.read_bytes()
+    ] == []
+    assert "[secret]" in next((tmp_path / "out").glob("*.tasklog.json")).read_text()

@@ -288,7 +288,7 @@ def test_differences_are_few_and_have_their_places() -> None:
     right = {"a": "x" * 100 + "2", "b": [1], "c": 1, "d": 1}
     assert request_differences(left, right) == [
         f"/a: recorded {'…' + 'x' * 16 + '1'!r}, asked {'…' + 'x' * 16 + '2'!r}",
-        "/b has 1 entries, recorded were 2",
+        "/b has 1 entry, recorded were 2",
         "/c: recorded true, asked 1",
         "and 1 more differences",
     ]

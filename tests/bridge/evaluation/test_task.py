@@ -241,7 +241,7 @@ def test_every_model_must_be_given_and_no_other(plan: TaskPlan, tmp_path: Path) 
     check_models(job(judge="a/c"))
     with pytest.raises(UsageError, match=r"the task uses 'judge'; .*--model-map 'judge=PROVIDER/MODEL'"):
         check_models(job())
-    with pytest.raises(UsageError, match="the task has no model 'other'; it uses 'judge'"):
+    with pytest.raises(UsageError, match=r"--model-map: the task has no model 'other' \(it uses 'judge'\)"):
         check_models(job(judge="a/c", other="a/d"))
     with pytest.raises(UsageError, match="--model PROVIDER/MODEL"):
         check_models(job(None, judge="a/c"))
