@@ -188,7 +188,7 @@ def _statistics(has: frozenset[str]) -> Iterator[Check]:
 
 def _proving(has: frozenset[str]) -> Iterator[Check]:
     result, proved = "out/capitals.tasklog.json", "digests proved"
-    yield Check(f"aigo-bridge verify {result} --task examples/capitals --rerun-scorers", (proved,), 3)
+    yield Check(f"aigo-bridge verify {result} --task examples/capitals --rerun-scorers", (proved,))
     probed = ("4 answers of capitals.tasklog.json", "3 explained")
     yield Check(
         f"aigo-bridge probe examples/capitals {result} -o c.probe.json", probed, writes="c.probe.json"
@@ -196,7 +196,7 @@ def _proving(has: frozenset[str]) -> Iterator[Check]:
     if "attest" in has:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", writes="out/capitals.intoto.json")
         signed = f"aigo-bridge verify {result} --key key.pub.pem"
-        yield Check(signed, (proved, "signature proved"), 3, further=True)
+        yield Check(signed, (proved, "signature proved"), further=True)
     else:
         yield Check(f"aigo-bridge attest {result} --new-key key.pem", code=2, asks_for=CRYPTOGRAPHY)
     yield Check(f"aigo-bridge attest {result} --keyless", code=2, asks_for=SIGSTORE, further=True)
