@@ -113,6 +113,17 @@ def _compare(result: Path, aigo: Run) -> Shown:
     return Shown({}, {metric["label"]: metric["base"] for metric in comparison["metrics"]})
 
 
+def _comparison_page(result: Path, aigo: Run) -> Shown:
+    other, page = result.with_name("other" + result.name), result.with_name("comparison.html")
+    shutil.copy(result, other)
+    assert aigo("compare", result, other, "--report", page).code == 0
+    line = re.search(r"base: ([^<]*)<", page.read_text())
+    other.unlink()
+    page.unlink()
+    # A result whose samples are all scored once needs no line.
+    return Shown() if line is None else Shown(_in_words(line[1]))
+
+
 def _check(result: Path, aigo: Run) -> Shown:
     names = ("scored", "unscored", "excluded", "failed_samples", "failed_trials")
     rules = [word for name in names for word in ("--rule", f"{name} >= 0")]
@@ -197,6 +208,7 @@ SURFACES: dict[str, Callable[[Path, Run], Shown]] = {
     "show": _show,
     "show --failed": _failed_of_show,
     "compare": _compare,
+    "compare --report": _comparison_page,
     "check": _check,
     "sql results": _sql,
     "sql samples": _sql_of_samples,

@@ -111,7 +111,9 @@ def _section(comparison: Comparison, num_flips: int) -> Iterator[Html]:
 def _results(comparison: Comparison) -> Html:
     columns = ("", "file", "evaluated", "#samples", "#trials")
     sides = (("base", comparison.base), ("new", comparison.new))
-    return table("Results", columns, ((text(name), *_result(result)) for name, result in sides))
+    shown = table("Results", columns, ((text(name), *_result(result)) for name, result in sides))
+    counts = (note(f"{name}: {result.counts.text()}") for name, result in sides if not result.counts.is_plain)
+    return joined((shown, *counts))
 
 
 def _result(result: Columns) -> Iterator[Html]:
