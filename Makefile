@@ -46,12 +46,12 @@ demo: $(VENV)/installed
 
 ## The core without an engine, in under a minute on two cores: what one runs at every save. ARGS="-k scorer".
 unit: $(VENV)/installed-for-tests
-	$(BIN)/python -m pytest -n auto -m "not engine and not slow" tests/bridge $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not engine and not slow" tests/bridge tests/extras $(ARGS)
 
 ## Install what the tests need and run all of them, offline.
 # Compiled beforehand: each of the hundreds of commands that tests start would do it again where Python keeps nothing.
 test: $(VENV)/installed-for-tests
-	$(BIN)/python -m compileall -q bridge adapters
+	$(BIN)/python -m compileall -q bridge adapters extras
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 ## Whole jobs, as users do them.
@@ -65,16 +65,16 @@ durations: $(VENV)/installed-for-tests
 ## Branches that the mirrored tests and the conformance suite reach, child processes included; fails below `fail_under` of pyproject.toml.
 coverage: $(VENV)/installed-for-tests
 	rm -rf out/coverage && mkdir -p out/coverage
-	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(or $(ARGS),tests/bridge tests/adapters tests/conformance)
+	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(or $(ARGS),tests/bridge tests/extras tests/adapters tests/conformance)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 ## Branches of the core that the tests of `make unit` reach, in some six CPU minutes; they reached 79.9 %.
 coverage-core: $(VENV)/installed-for-tests
 	rm -rf out/coverage && mkdir -p out/coverage
-	$(BIN)/coverage run -m pytest -n auto -m "not engine and not slow" tests/bridge
+	$(BIN)/coverage run -m pytest -n auto -m "not engine and not slow" tests/bridge tests/extras
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --include='bridge/*' --fail-under=78
+	$(BIN)/coverage report --include='bridge/*,extras/*' --fail-under=78
 
 ## Whether the outputs of the command line are byte for byte what they were; `make test` does the quick part of it. ARGS="-k export".
 golden: $(VENV)/installed-for-tests

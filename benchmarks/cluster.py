@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 
 import httpx
 
-from aigo_bridge.cluster.handing_out import HandingOut
-from aigo_bridge.cluster.local import connected
 from aigo_bridge.models.balancing import Servers, balanced
+from aigo_scale.cluster.handing_out import HandingOut
+from aigo_scale.cluster.local import connected
 
 WORKERS = 2
 ANSWER = b'{"choices": [{"message": {"role": "assistant", "content": "' + b"word " * 200 + b'"}}]}'

@@ -24,11 +24,11 @@ from typing import Any
 import orjson
 from ratios import record
 
-from aigo_bridge.comparison.columns import read_columns
-from aigo_bridge.comparison.comparing import Comparison, compare
-from aigo_bridge.statistics.intervals import Interval
-from aigo_bridge.statistics.paired import Difference
-from aigo_bridge.statistics.quantiles import special_functions
+from aigo_stats.comparison.columns import read_columns
+from aigo_stats.comparison.comparing import Comparison, compare
+from aigo_stats.statistics.intervals import Interval
+from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.quantiles import special_functions
 
 NAMES = ("base", "new")
 GOAL_SECONDS, GOAL_MEGABYTES = 5.0, 500.0

@@ -24,11 +24,11 @@ from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 from ratios import record
 
-from aigo_bridge.language_server.completion import Knowledge, complete
-from aigo_bridge.language_server.context import context_at
-from aigo_bridge.language_server.project import source_of
-from aigo_bridge.language_server.reading import problems
 from aigo_bridge.spec import TaskSpec
+from aigo_editor.completion import Knowledge, complete
+from aigo_editor.context import context_at
+from aigo_editor.project import source_of
+from aigo_editor.reading import problems
 
 HEAD = """\
 key: quiz

@@ -26,9 +26,9 @@ import zipfile
 from pathlib import Path
 
 from aigo_bridge.importing.log_import import ImportOptions
-from aigo_bridge.lake.importing import import_into
-from aigo_bridge.lake.pieces import pieces_at
 from aigo_bridge.process.pool import each_in_processes
+from aigo_scale.lake.importing import import_into
+from aigo_scale.lake.pieces import pieces_at
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "tests" / "golden" / "inspect" / "0.3.95.eval"

@@ -25,8 +25,8 @@ import orjson
 from ratios import record
 from result_log_io import FRAME, VARIANTS, measured, repeated, sample
 
-from aigo_bridge.report import sources_of, write_report
 from aigo_bridge.results import read_log, write_log
+from aigo_report.page import sources_of, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

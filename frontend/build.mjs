@@ -1,7 +1,7 @@
 // Builds the page's script and style into the Python package. The same source gives the same bytes.
 import { build } from "esbuild";
 
-const out = process.argv[2] ?? "../bridge/aigo_bridge/report/page";
+const out = process.argv[2] ?? "../extras/aigo_report/page/page";
 await build({
   entryPoints: { report: "src/main.tsx" },
   bundle: true,

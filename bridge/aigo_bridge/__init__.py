@@ -31,35 +31,35 @@ if TYPE_CHECKING:
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_bridge.results.reading import LogReader, read_log
     from aigo_bridge.results.writing import write_log
-    from aigo_bridge.tables.results import Results
-    from aigo_bridge.verification.levels import Verification
+    from aigo_report.tables.results import Results
+    from aigo_trust.verification.levels import Verification
 
 _HOMES = {
-    "plan_task": "api.planning",
-    "gaps": "api.running",
-    "translate": "api.running",
-    "run": "api.running",
-    "import_logs": "api.evidence",
-    "validate": "api.evidence",
-    "verify": "api.evidence",
-    "open_results": "api.evidence",
-    "read_log": "results.reading",
-    "write_log": "results.writing",
-    "TaskPlan": "plan.plan",
-    "Gap": "engine.protocol",
-    "Fidelity": "engine.protocol",
-    "Progress": "engine.protocol",
-    "Outcome": "engine.outcome",
-    "ImportOptions": "importing.log_import",
-    "ImportReport": "importing.log_import",
-    "ValidationReport": "evaluation.validation",
-    "Verification": "verification.levels",
-    "LogReader": "results.reading",
-    "Results": "tables.results",
-    "TaskResultLog": "dtypes",
-    "SampleEvidence": "dtypes",
-    "BridgeError": "errors",
-    "Issue": "errors",
+    "plan_task": "aigo_bridge.api.planning",
+    "gaps": "aigo_bridge.api.running",
+    "translate": "aigo_bridge.api.running",
+    "run": "aigo_bridge.api.running",
+    "import_logs": "aigo_bridge.api.evidence",
+    "validate": "aigo_bridge.api.evidence",
+    "verify": "aigo_bridge.api.evidence",
+    "open_results": "aigo_bridge.api.evidence",
+    "read_log": "aigo_bridge.results.reading",
+    "write_log": "aigo_bridge.results.writing",
+    "TaskPlan": "aigo_bridge.plan.plan",
+    "Gap": "aigo_bridge.engine.protocol",
+    "Fidelity": "aigo_bridge.engine.protocol",
+    "Progress": "aigo_bridge.engine.protocol",
+    "Outcome": "aigo_bridge.engine.outcome",
+    "ImportOptions": "aigo_bridge.importing.log_import",
+    "ImportReport": "aigo_bridge.importing.log_import",
+    "ValidationReport": "aigo_bridge.evaluation.validation",
+    "Verification": "aigo_trust.verification.levels",
+    "LogReader": "aigo_bridge.results.reading",
+    "Results": "aigo_report.tables.results",
+    "TaskResultLog": "aigo_bridge.dtypes",
+    "SampleEvidence": "aigo_bridge.dtypes",
+    "BridgeError": "aigo_bridge.errors",
+    "Issue": "aigo_bridge.errors",
 }
 """Name → module that has it."""
 
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The modules of the three packages, parsed once."""
+"""The modules of all packages, parsed once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ PACKAGES = {
     "aigo_bridge": ROOT / "bridge/aigo_bridge",
     "aigo_inspect": ROOT / "adapters/aigo_inspect",
     "aigo_lighteval": ROOT / "adapters/aigo_lighteval",
+    **{path.name: path for path in sorted((ROOT / "extras").glob("aigo_*"))},
 }
 
 

@@ -11,6 +11,11 @@ MIRRORS = {
     ROOT / "tests/bridge": PACKAGES["aigo_bridge"],
     ROOT / "tests/adapters/inspect": PACKAGES["aigo_inspect"],
     ROOT / "tests/adapters/lighteval": PACKAGES["aigo_lighteval"],
+    **{
+        ROOT / "tests/extras" / path.name.removeprefix("aigo_"): path
+        for path in PACKAGES.values()
+        if path.parent.name == "extras"
+    },
 }
 EXCEPTIONS = {
     "tests/bridge/importing/test_key_formats.py": "the forms of keys, beside samples of each: SECURITY.md names it",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(path for folder in ("bridge", "adapters") for path in (ROOT / folder).rglob("*.py"))
+FILES = sorted(path for folder in ("bridge", "adapters", "extras") for path in (ROOT / folder).rglob("*.py"))
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module, ast.ClassDef)
 

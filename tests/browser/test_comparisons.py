@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bridge.comparison.logs import MEAN, log, sample
 from tests.browser.conftest import open_page
+from tests.extras.stats.comparison.logs import MEAN, log, sample
 from tests.support.frontend import part
 from tests.support.hostile_texts import HOSTILE
 
-from aigo_bridge.comparison.columns import read_columns
-from aigo_bridge.comparison.comparing import compare
-from aigo_bridge.comparison.ranking import rankings
-from aigo_bridge.report.comparisons import comparison_page
+from aigo_report.page.comparisons import comparison_page
+from aigo_stats.comparison.columns import read_columns
+from aigo_stats.comparison.comparing import compare
+from aigo_stats.comparison.ranking import rankings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

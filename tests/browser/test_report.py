@@ -10,7 +10,7 @@ import pytest
 from tests.browser.conftest import open_page
 from tests.support.results import PIXEL, message, metric, question, result, sample, trial, write_result
 
-from aigo_bridge.report import sources_of, write_report
+from aigo_report.page import sources_of, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -12,7 +12,7 @@ from tests.browser.conftest import open_page
 from tests.support.hostile_texts import HOSTILE
 from tests.support.results import message, metric, result, sample, score, trial
 
-from aigo_bridge.report import sources_of, write_report
+from aigo_report.page import sources_of, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

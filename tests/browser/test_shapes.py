@@ -15,7 +15,7 @@ from tests.support.commands import TASKS
 from tests.support.frontend import part
 from tests.support.results import PIXEL, message, metric, question, result, sample, score, trial, write_result
 
-from aigo_bridge.report import sources_of, write_report
+from aigo_report.page import sources_of, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

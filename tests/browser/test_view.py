@@ -14,7 +14,7 @@ from tests.support.hostile_texts import HOSTILE
 from tests.support.results import metric, question, result, write_result
 from tests.support.viewing import serving
 
-from aigo_bridge.viewing import ViewServer
+from aigo_report.viewing import ViewServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request

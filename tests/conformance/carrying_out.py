@@ -13,8 +13,8 @@ from tests.conformance.ledger import known_gap
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.verification.materials import Materials
-from aigo_bridge.verification.verifying import verify
+from aigo_trust.verification.materials import Materials
+from aigo_trust.verification.verifying import verify
 
 
 def faults(

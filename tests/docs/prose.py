@@ -106,7 +106,9 @@ def files() -> list[Path]:
         *(REPOSITORY / "docs").rglob("*.md"),
         *(REPOSITORY / "tasks").rglob("*.md"),
     ]
-    sources = [path for folder in ("bridge", "adapters") for path in (REPOSITORY / folder).rglob("*.py")]
+    sources = [
+        path for folder in ("bridge", "adapters", "extras") for path in (REPOSITORY / folder).rglob("*.py")
+    ]
     return sorted(path for path in [*pages, *sources] if path.name not in {"CHANGELOG.md", "LICENSE.md"})
 
 

@@ -54,7 +54,7 @@ def carry_out(title: str, root: Path) -> None:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A copy of the packages."""
-    for folder in ("bridge", "adapters"):
+    for folder in ("bridge", "adapters", "extras"):
         leave_out = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / folder, tmp_path / "source" / folder, ignore=leave_out)
     return tmp_path / "source"
@@ -62,7 +62,14 @@ def source(tmp_path: Path) -> Path:
 
 def python(source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Python with the packages of the copy, beside the source."""
-    folders = [source / "site", source / "bridge", source / "adapters", REPOSITORY, NOTHING_REGISTERED]
+    folders = [
+        source / "site",
+        source / "bridge",
+        source / "adapters",
+        source / "extras",
+        REPOSITORY,
+        NOTHING_REGISTERED,
+    ]
     path = os.pathsep.join(map(str, folders))
     return subprocess.run(
         [sys.executable, *map(str, arguments)],

@@ -10,8 +10,8 @@ from tests.support.commands import REPOSITORY
 from tests.support.pages import Page
 
 from aigo_bridge.cli import VERBS
-from aigo_bridge.language_server import analysis, project, worker
-from aigo_bridge.language_server.server import PROMPT, SHOW_PROMPT
+from aigo_editor import analysis, project, worker
+from aigo_editor.server import PROMPT, SHOW_PROMPT
 
 PATH = REPOSITORY / "docs" / "editors.md"
 PAGE = Page(PATH, PATH.read_text("utf-8"))

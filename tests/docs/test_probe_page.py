@@ -11,7 +11,7 @@ from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
 from aigo_bridge.cli.probes import EXPECTED
-from aigo_bridge.probing.registry import PERTURBATIONS
+from aigo_trust.probing.registry import PERTURBATIONS
 
 PAGE = page(REPOSITORY / "docs" / "probe.md")
 

@@ -15,9 +15,9 @@ from tests.support.commands import REPOSITORY, Run
 from tests.support.pages import page
 from typer.main import get_command
 
+from aigo_bridge.access.object_addresses import SCHEMES
 from aigo_bridge.cli import VERBS
 from aigo_bridge.cli.storage.places import OUTPUTS, PLACES
-from aigo_bridge.storage.addresses import SCHEMES
 
 PAGE = page(REPOSITORY / "docs" / "scale.md")
 EXAMPLES = REPOSITORY / "examples" / "scale"

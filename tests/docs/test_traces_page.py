@@ -11,7 +11,7 @@ from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
-from aigo_bridge.interchange.traces.sources import SOURCES
+from aigo_formats.traces.sources import SOURCES
 
 PAGE = page(REPOSITORY / "docs" / "traces.md")
 

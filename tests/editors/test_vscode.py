@@ -1,6 +1,6 @@
 """The extension for VS Code: its bundle builds, its grammar colours what it should, and it speaks as the server does.
 
-What it does inside the editor is not tried here: there is no VS Code. What it asks, `tests/bridge/language_server` asks.
+What it does inside the editor is not tried here: there is no VS Code. What it asks, `tests/extras/editor` asks.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pytest
 from tests.support.commands import REPOSITORY
 from tests.support.frontend import REQUIRED
 
-from aigo_bridge.language_server.completion import VARIABLES
-from aigo_bridge.language_server.server import PROMPT, SHOW_PROMPT
 from aigo_bridge.version import __version__
+from aigo_editor.completion import VARIABLES
+from aigo_editor.server import PROMPT, SHOW_PROMPT
 
 EXTENSION = REPOSITORY / "editors" / "vscode"
 

@@ -26,17 +26,17 @@ from tests.support.forked import finished
 from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.cassettes.tail import TailWriter
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.provenance.envelope import make_key, private_key
-from aigo_bridge.provenance.record import Making, provenance_file, write_provenance
-from aigo_bridge.provenance.statement import attestation_file
 from aigo_bridge.results.log_files import FIRST_LINE
 from aigo_bridge.text.canonical_json import canonical_digest
-from aigo_bridge.verification.attesting import attest_result
-from aigo_bridge.verification.bundling import Contents, write_bundle
-from aigo_bridge.verification.levels import Verification
-from aigo_bridge.verification.materials import Materials
-from aigo_bridge.verification.opening import verify_any
-from aigo_bridge.verification.verifying import verify
+from aigo_trust.provenance.envelope import make_key, private_key
+from aigo_trust.provenance.record import Making, provenance_file, write_provenance
+from aigo_trust.provenance.statement import attestation_file
+from aigo_trust.verification.attesting import attest_result
+from aigo_trust.verification.bundling import Contents, write_bundle
+from aigo_trust.verification.levels import Verification
+from aigo_trust.verification.materials import Materials
+from aigo_trust.verification.opening import verify_any
+from aigo_trust.verification.verifying import verify
 
 CHANGES = int(os.environ.get("AIGO_ALTERATIONS", "160"))
 TRIVIA = TASKS / "hp-trivia"

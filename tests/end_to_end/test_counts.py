@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bridge.report.test_writing import summary
+from tests.extras.report.page.test_writing import summary
 from tests.support.commands import Run
 from tests.support.endpoint import Endpoint, completion
 
-from aigo_bridge.viewing.folder import Folder
-from aigo_bridge.viewing.preparing import SUMMARY, prepare
+from aigo_report.viewing.folder import Folder
+from aigo_report.viewing.preparing import SUMMARY, prepare
 
 pytestmark = pytest.mark.engine
 

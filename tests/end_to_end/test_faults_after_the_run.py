@@ -98,7 +98,7 @@ IN_THE_ENGINE = {
 AFTER_ALL = [
     "aigo_bridge.evaluation.policies:_verdict",
     "aigo_bridge.evaluation.summary:summary",
-    "aigo_bridge.cli.numbers.intervals:summary",
+    "aigo_stats.terminal.intervals:summary",
     "aigo_bridge.cli.runs:write_summary",
     "aigo_bridge.cli.runs:show_evaluation",
     "aigo_bridge.cli.outcomes:metric_problems",

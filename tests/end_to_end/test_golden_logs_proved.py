@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.commands import REPOSITORY, Run
 
-from aigo_bridge.verification.levels import Verification
-from aigo_bridge.verification.materials import Materials
-from aigo_bridge.verification.verifying import verify
+from aigo_trust.verification.levels import Verification
+from aigo_trust.verification.materials import Materials
+from aigo_trust.verification.verifying import verify
 
 GOLDEN = REPOSITORY / "tests/golden"
 LOGS = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.commands import REPOSITORY, Run
 
-from aigo_bridge.importing.file_kinds import HEAD, head_of, other_file
+from aigo_bridge.access.file_kinds import HEAD, head_of, other_file
 
 GOLDEN = REPOSITORY / "tests" / "golden"
 LOG = (GOLDEN / "inspect" / "0.3.50.json").read_bytes()

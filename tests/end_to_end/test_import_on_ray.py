@@ -12,8 +12,8 @@ import pytest
 from tests.support.commands import Run
 from tests.support.lakes import imported, make_log, rows
 
-from aigo_bridge.lake.tables import TABLES, open_lake
-from aigo_bridge.lake.verifying import problems_of
+from aigo_scale.lake.tables import TABLES, open_lake
+from aigo_scale.lake.verifying import problems_of
 
 KEY = "sk-proj-4fT9kQ2mXw7LzR8vN3bY6cH1"
 # The command itself, with workers that die at some logs: the first time at `once`, always at `deadly`.
@@ -21,7 +21,7 @@ PROGRAM = """
 import json, os, signal, sys
 from pathlib import Path
 
-from aigo_bridge.cluster import imports
+from aigo_scale.cluster import imports
 
 hand_out_on = imports.hand_out_on
 

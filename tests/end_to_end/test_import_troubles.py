@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tests.support.commands import REPOSITORY, Run
 
+from aigo_bridge.access.file_kinds import remote_errors
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.file_kinds import remote_errors
 from aigo_inspect.logs.sources import find_logs, open_source
 
 Load = Callable[[Path], dict[str, Any]]
@@ -219,7 +219,7 @@ def test_errors_of_libraries_that_are_not_loaded_need_no_import() -> None:
         [
             sys.executable,
             "-c",
-            "import sys; from aigo_bridge.importing.file_kinds import remote_errors as r; assert len(r()) == 3",
+            "import sys; from aigo_bridge.access.file_kinds import remote_errors as r; assert len(r()) == 3",
         ],
         check=False,
     )

@@ -9,8 +9,8 @@ from inspect_ai._util.format import format_template
 from inspect_ai.solver._multiple_choice import MultipleChoiceTemplate
 from inspect_ai.solver._prompt import DEFAULT_COT_TEMPLATE
 
-from aigo_bridge.interchange.inspect_hub.prompts import COT, FormatError, choice_template, formatted
 from aigo_bridge.templates import SampleTemplate
+from aigo_formats.inspect_hub.prompts import COT, FormatError, choice_template, formatted
 
 PIECES = (
     "{prompt}",

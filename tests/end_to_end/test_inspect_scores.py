@@ -11,14 +11,14 @@ from inspect_ai.log import EvalLog
 from tests.support.commands import Run
 from tests.support.inspect_evals import evals
 
-from aigo_bridge.comparison.columns import read_columns
-from aigo_bridge.comparison.numbers import Quantity, stored_numbers
-from aigo_bridge.comparison.sources import Contradicted, Recomputed
-from aigo_bridge.report.packing import Blocks, read_result
-from aigo_bridge.report.sources import ResultSource
-from aigo_bridge.statistics.intervals import NoInterval
-from aigo_bridge.tables.charts import chart
-from aigo_bridge.tables.results import Results as Tables
+from aigo_bridge.results.sources import ResultSource
+from aigo_report.page.packing import Blocks, read_result
+from aigo_report.tables.charts import chart
+from aigo_report.tables.results import Results as Tables
+from aigo_stats.comparison.columns import read_columns
+from aigo_stats.comparison.numbers import Quantity, stored_numbers
+from aigo_stats.comparison.sources import Contradicted, Recomputed
+from aigo_stats.statistics.intervals import NoInterval
 
 pytestmark = pytest.mark.engine
 

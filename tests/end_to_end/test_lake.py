@@ -13,7 +13,7 @@ from tests.support.commands import Run
 from tests.support.forked import start
 from tests.support.lakes import make_log
 
-from aigo_bridge.lake.tables import TABLES
+from aigo_scale.lake.tables import TABLES
 
 LAST = TABLES[-1]
 

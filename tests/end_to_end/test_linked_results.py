@@ -11,14 +11,14 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.bridge.report.test_writing import summary
+from tests.extras.report.page.test_writing import summary
 from tests.support.commands import Finished, Run
 from tests.support.results import metric, question, result, write_result
 from tests.support.viewing import reader_of, serving
 
 import aigo_bridge
 from aigo_bridge.errors import SpecError, UsageError
-from aigo_bridge.report import sources_of
+from aigo_report.page import sources_of
 
 LOGS = {"first": "aabb", "second": "aaab"}
 """Task specification → answers; `a` is right."""

@@ -350,7 +350,7 @@ def test_what_cannot_be_put_at_the_end_is_kept_here(
     s3: S3, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("aigo_bridge.storage.objects.TRIES", 1)
+    monkeypatch.setattr("aigo_scale.storage.objects.TRIES", 1)
 
     def fault(method: str, path: str, number: int) -> str | None:
         return "error" if method == "PUT" and path.partition("?")[0].endswith((".json", ".eval")) else None

@@ -84,7 +84,7 @@ def test_the_source_archive_has_what_its_tests_need(unpacked: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/bridge/text", "tests/bridge/projects"],
         cwd=unpacked,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (unpacked / "bridge", unpacked / "adapters", unpacked / "tasks")))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (unpacked / "bridge", unpacked / "adapters", unpacked / "extras", unpacked / "tasks")))},
         capture_output=True, text=True, timeout=170,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.bridge.report.test_writing import summary
+from tests.extras.report.page.test_writing import summary
 from tests.support.commands import REPOSITORY, Run
 
 ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.commands import REPOSITORY, Finished, Run
 
-from aigo_bridge.verification.levels import TITLES
+from aigo_trust.verification.levels import TITLES
 
 pytestmark = pytest.mark.engine
 

@@ -27,7 +27,7 @@ _SECRET = "SECRET-51f8"
 def recording(data: bytes, folder: Path) -> str:
     """A recording: the bytes as they are, and their lines with right checksums; `*` repeats the line before it."""
     from aigo_bridge.cassettes.container import cassette_lines
-    from aigo_bridge.verification.recordings import check_cassette
+    from aigo_trust.verification.recordings import check_cassette
 
     lines: list[bytes] = []
     for line in (b'{"cassette":1}', *data.split(b"\n")):
@@ -56,7 +56,7 @@ def recording(data: bytes, folder: Path) -> str:
 def bundle(data: bytes, folder: Path) -> str:
     """A bundle: the bytes as they are, and one with a member for each line `name=content`, of which `+name` is not in its manifest."""
     from aigo_bridge.text.canonical_json import canonical_digest
-    from aigo_bridge.verification.bundling import FORMAT, MANIFEST
+    from aigo_trust.verification.bundling import FORMAT, MANIFEST
 
     members: dict[str, bytes] = {}
     unlisted: list[str] = []
@@ -82,7 +82,7 @@ def bundle(data: bytes, folder: Path) -> str:
 
 
 def _opened(folder: Path, name: str) -> str:
-    from aigo_bridge.verification.bundling import open_bundle
+    from aigo_trust.verification.bundling import open_bundle
 
     inside = folder / name
     inside.mkdir()

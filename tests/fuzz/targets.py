@@ -205,10 +205,10 @@ def _worker(data: bytes, folder: Path) -> str:
 
 def _foreign_tasks(data: bytes, folder: Path) -> str:
     """A task of lm-evaluation-harness: converted, and what comes of it is a task that reads."""
-    from aigo_bridge.interchange.lm_eval.tasks.files import converted_tasks
     from aigo_bridge.jsonl_spec.conversion import task_yaml
     from aigo_bridge.reading import read
     from aigo_bridge.spec import TaskSpec
+    from aigo_formats.lm_eval.tasks.files import converted_tasks
 
     path = folder / "task.yaml"
     path.write_bytes(data)
@@ -224,10 +224,10 @@ def _foreign_tasks(data: bytes, folder: Path) -> str:
 
 def _hub_tasks(data: bytes, folder: Path) -> str:
     """An `eval.yaml`: converted, and what comes of it is a task that reads."""
-    from aigo_bridge.interchange.inspect_hub.files import converted_tasks
     from aigo_bridge.jsonl_spec.conversion import task_yaml
     from aigo_bridge.reading import read
     from aigo_bridge.spec import TaskSpec
+    from aigo_formats.inspect_hub.files import converted_tasks
 
     (folder / "eval.yaml").write_bytes(data)
     (folder / "README.md").write_bytes(b"---\n" + data + b"\n---\n")
@@ -244,7 +244,7 @@ def _hub_tasks(data: bytes, folder: Path) -> str:
 def _records(data: bytes, folder: Path) -> str:
     """A record of Every Eval Ever, or with another beginning the instances beside one."""
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-    from aigo_bridge.interchange.every_eval_ever.importing import EveryEvalEver
+    from aigo_formats.every_eval_ever.importing import EveryEvalEver
 
     golden = sorted((_GOLDEN / "every_eval_ever" / "records" / "two-metrics").iterdir())
     ending = (
@@ -261,7 +261,7 @@ def _records(data: bytes, folder: Path) -> str:
 
 def _lm_eval(data: bytes, folder: Path) -> str:
     """A results file of lm-evaluation-harness, or with another beginning the samples beside one."""
-    from tests.bridge.interchange.lm_eval.results import DATE, imported
+    from tests.extras.formats.lm_eval.results import DATE, imported
 
     results = {
         "results": {"quiz": {"acc,none": 1.0}},
@@ -287,7 +287,7 @@ def _lm_eval(data: bytes, folder: Path) -> str:
 
 def _traces(data: bytes, folder: Path) -> str:
     """A file of recorded traces, as each of the sources would have it."""
-    from aigo_bridge.interchange.traces.sources import SOURCES, read_traces
+    from aigo_formats.traces.sources import SOURCES, read_traces
 
     path = folder / ("x.jsonl" if b"\n{" in data else "x.json")
     path.write_bytes(data)
@@ -316,10 +316,10 @@ def _lakes(data: bytes, folder: Path) -> str:
     import pyarrow as pa  # type: ignore[import-untyped]  # has no types
     from deltalake import DeltaTable, write_deltalake
 
-    from aigo_bridge.lake import compacting
-    from aigo_bridge.lake.reading import LakeReader
-    from aigo_bridge.lake.tables import arrow_schema, open_lake
-    from aigo_bridge.lake.verifying import problems_of
+    from aigo_scale.lake import compacting
+    from aigo_scale.lake.reading import LakeReader
+    from aigo_scale.lake.tables import arrow_schema, open_lake
+    from aigo_scale.lake.verifying import problems_of
 
     lake, keep = folder / "lake", folder / "keepme.parquet"
     shutil.copytree(_lake(), lake)

@@ -16,9 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.commands import Run
 from tests.support.lakes import imported, make_log, rows
 
-from aigo_bridge.lake import compacting, files
-from aigo_bridge.lake.files import is_plain
-from aigo_bridge.lake.tables import arrow_schema
+from aigo_scale.lake import compacting, files
+from aigo_scale.lake.files import is_plain
+from aigo_scale.lake.tables import arrow_schema
 
 SECRET = "the text of another lake"
 COMMANDS = (

@@ -23,12 +23,12 @@ from typer.testing import CliRunner
 from aigo_bridge import spec
 from aigo_bridge.cli import VERBS, app
 from aigo_bridge.plan.plan import content_digest
-from aigo_bridge.sharding.manifest import digests_in
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.base import OneOf
 from aigo_bridge.templates.config import bind_config
 from aigo_bridge.templates.sample import AdapterTemplate, SampleTemplate
 from aigo_inspect.logs.reader import open_log
+from aigo_scale.sharding.manifest import digests_in
 
 STRANGER, OWN = "stranger", "# own"
 TEMPLATE = '{{ "stranger" }}<< config.stranger >>'

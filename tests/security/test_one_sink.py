@@ -21,7 +21,7 @@ ELSEWHERE = {
     "adapters/aigo_lighteval/exporting/native.py": "exports are searched before they take their place",
     "bridge/aigo_bridge/datasets/sources.py": "a data set as it was downloaded, for the cache",
     "bridge/aigo_bridge/importing/result_tables.py": "logs are cleaned while they are read",
-    "bridge/aigo_bridge/lake/files.py": "rows of logs that were cleaned while they were read",
+    "extras/aigo_scale/lake/files.py": "rows of logs that were cleaned while they were read",
     "bridge/aigo_bridge/exporting/evidence/assembling.py": "texts go through the redaction of the export",
     "adapters/aigo_inspect/importing/writing.py": "logs are cleaned while they are read",
     "adapters/aigo_inspect/sandbox/environment.py": "files of the answer's own code, gone at the end of the sample",
@@ -33,18 +33,18 @@ ELSEWHERE = {
     "bridge/aigo_bridge/sandbox/workspace.py": "files of a row for its jail, gone at the end of the sample",
     "bridge/aigo_bridge/sandbox/levels.py": "settings of the kernel",
     "bridge/aigo_bridge/templates/worker.py": "pipes",
-    "bridge/aigo_bridge/language_server/server.py": "the pipe to the editor",
-    "bridge/aigo_bridge/language_server/worker.py": "the pipe to the server",
+    "extras/aigo_editor/server.py": "the pipe to the editor",
+    "extras/aigo_editor/worker.py": "the pipe to the server",
     "bridge/aigo_bridge/execution/permissions.py": "digests of tasks, in the user's own configuration",
-    "bridge/aigo_bridge/viewing/preparing.py": "blocks are cleaned before they are packed; copies of logs in a private folder, gone with the server",
-    "bridge/aigo_bridge/cli/verbs/looking/view.py": "the address for the browser, in a private folder, gone with the server",
+    "extras/aigo_report/viewing/preparing.py": "blocks are cleaned before they are packed; copies of logs in a private folder, gone with the server",
+    "extras/aigo_report/verbs/view.py": "the address for the browser, in a private folder, gone with the server",
     "adapters/aigo_inspect/importing/running.py": "a copy of a log for the import, in the caller's private folder",
     "adapters/aigo_inspect/logs/buffer.py": "a member of that copy",
     "adapters/aigo_inspect/running/codec.py": "numbers that were cleaned when they became JSON",
     "bridge/aigo_bridge/snippets/worker.py": "settings of the kernel",
-    "bridge/aigo_bridge/provenance/envelope.py": "a new key, for its owner alone, where the user asks for one",
-    "bridge/aigo_bridge/storage/mirror.py": "copies of files that went through the sink",
-    "bridge/aigo_bridge/verification/bundling.py": "files as they are, whose digests have to stay; what is made is of the task",
+    "extras/aigo_trust/provenance/envelope.py": "a new key, for its owner alone, where the user asks for one",
+    "extras/aigo_scale/storage/mirror.py": "copies of files that went through the sink",
+    "extras/aigo_trust/verification/bundling.py": "files as they are, whose digests have to stay; what is made is of the task",
 }
 """Who opens files to write without the sink → why nothing secret gets there."""
 
@@ -76,7 +76,7 @@ def writers(path: Path) -> Iterator[int]:
 def test_every_writer_goes_through_the_sink() -> None:
     found = {
         path.relative_to(REPOSITORY).as_posix(): lines
-        for folder in ("bridge", "adapters")
+        for folder in ("bridge", "adapters", "extras")
         for path in sorted((REPOSITORY / folder).rglob("*.py"))
         if (lines := list(writers(path)))
     }

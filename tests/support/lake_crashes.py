@@ -20,11 +20,11 @@ import deltalake
 from deltalake.table import TableOptimizer
 from tests.support.lakes import imported
 
-from aigo_bridge.lake.commits import load_state
-from aigo_bridge.lake.compacting import compact
-from aigo_bridge.lake.files import LakeFiles
-from aigo_bridge.lake.tables import LOGS, open_lake
-from aigo_bridge.lake.verifying import problems_of
+from aigo_scale.lake.commits import load_state
+from aigo_scale.lake.compacting import compact
+from aigo_scale.lake.files import LakeFiles
+from aigo_scale.lake.tables import LOGS, open_lake
+from aigo_scale.lake.verifying import problems_of
 
 _STEPS: tuple[tuple[Any, str], ...] = (
     (LakeFiles, "new"),

@@ -11,9 +11,9 @@ from typing import Any
 from tests.support.inspect_logs.small import log
 
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_bridge.lake.importing import Tally, import_into
-from aigo_bridge.lake.pieces import pieces_at
-from aigo_bridge.lake.tables import TABLES
+from aigo_scale.lake.importing import Tally, import_into
+from aigo_scale.lake.pieces import pieces_at
+from aigo_scale.lake.tables import TABLES
 
 
 def make_log(

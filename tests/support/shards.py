@@ -17,7 +17,7 @@ from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, r
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import Shard
-from aigo_bridge.sharding.running import ShardOutcome, run_shard
+from aigo_scale.sharding.running import ShardOutcome, run_shard
 
 ENGINE = EchoEngine()
 EQUALS = {"type": "string_equals", "ground_truth": "{{ sample.answer }}"}

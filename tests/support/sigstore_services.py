@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from aigo_bridge.provenance.merkle import inclusion_proof, leaf_digest, tree_root
 from aigo_bridge.text.canonical_json import canonical_json
+from aigo_trust.provenance.merkle import inclusion_proof, leaf_digest, tree_root
 
 PROVIDER = "https://provider.test"
 """Who vouches for identities."""

@@ -107,7 +107,7 @@ def s3_server() -> Iterator[S3]:
 @contextmanager
 def reached(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have this process reach a storage."""
-    from aigo_bridge.storage import objects
+    from aigo_scale.storage import objects
 
     for name, value in environment_of(address).items():
         monkeypatch.setenv(name, value)

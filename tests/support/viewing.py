@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.viewing import ViewServer
+from aigo_report.viewing import ViewServer
 
 SECONDS = 60
 """That something may take, on a busy machine."""

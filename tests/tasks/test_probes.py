@@ -13,7 +13,7 @@ import pytest
 from tests.support.commands import TASKS, Run
 from tests.support.scripted_results import scripted_result
 
-from aigo_bridge.probing.registry import PERTURBATIONS
+from aigo_trust.probing.registry import PERTURBATIONS
 
 pytestmark = pytest.mark.engine
 

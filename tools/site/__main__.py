@@ -53,7 +53,8 @@ def build(target: Path) -> Path:
     (pages / "reference" / "cli.md").write_text(command_line(), "utf-8")
     (pages / "reference" / "api.md").write_text(public_functions(), "utf-8")
     shutil.copy(CONFIG, target)
-    (target / "bridge").symlink_to(ROOT / "bridge")
+    for sources in ("bridge", "adapters", "extras"):
+        (target / sources).symlink_to(ROOT / sources)
     # Its cache is not where it is told by `--clean`, so every build has a folder of its own.
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", CONFIG.name]
     subprocess.run(command, cwd=target, check=True)

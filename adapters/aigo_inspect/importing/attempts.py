@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.file_kinds import LOG_SUFFIXES
 from aigo_bridge.errors import BridgeError
-from aigo_bridge.importing.file_kinds import LOG_SUFFIXES
 from aigo_bridge.results.superseded import superseded_mark
 from aigo_inspect.logs.parsing import unix_seconds
 from aigo_inspect.logs.reader import LogReader, open_log

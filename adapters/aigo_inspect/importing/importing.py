@@ -243,7 +243,7 @@ def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
 
 
 def _import_open(reader: LogReader, location: str, target: Path, options: ImportOptions) -> ImportReport:
-    from aigo_bridge.provenance.imports import keep_provenance
+    from aigo_trust.provenance.imports import keep_provenance
 
     loss = LossReport()
     suffix = "tasklog" if options.output_format == "parquet" else f"tasklog.{options.output_format}"
@@ -336,7 +336,7 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
     secrets.found.clear()
     from aigo_bridge.evaluation.own_logs import own_report
     from aigo_bridge.evaluation.writing import write_result
-    from aigo_bridge.provenance.imports import keep_provenance
+    from aigo_trust.provenance.imports import keep_provenance
 
     plan = None
     if options.recompute is not None:

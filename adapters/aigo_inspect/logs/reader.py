@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.access.mirrored import named
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage, kind_of
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
-from aigo_bridge.storage.mirrored import named
 from aigo_bridge.text.json_text import DEEPEST, without_depths
 from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.index import (

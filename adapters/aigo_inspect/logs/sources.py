@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.importing.file_kinds import (
+from aigo_bridge.access.file_kinds import (
     EMPTY,
     HEAD,
     LOG_SUFFIXES,
@@ -22,6 +20,8 @@ from aigo_bridge.importing.file_kinds import (
     other_file,
     remote_errors,
 )
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, UsageError
 
 
 class UnreachableError(UsageError):

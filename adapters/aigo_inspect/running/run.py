@@ -39,6 +39,7 @@ from inspect_ai.util import EarlyStop, EarlyStopping
 from pydantic import JsonValue
 from tenacity import RetryCallState
 
+from aigo_bridge.access.mirrored import named
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, Retry, RunSettings
 from aigo_bridge.errors import EngineError
@@ -61,7 +62,6 @@ from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.faults import explained
 from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.storage.mirrored import named
 from aigo_bridge.text.summaries import summary_of
 from aigo_inspect.logs.shapes import HEADER_KEY
 from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect

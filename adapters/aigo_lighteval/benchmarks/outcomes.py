@@ -26,7 +26,6 @@ from aigo_bridge.execution.program import Failure
 from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import Damage, ImportOptions
 from aigo_bridge.importing.redaction import redaction
-from aigo_bridge.provenance.imports import keep_provenance
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.summaries import named_summary_of
@@ -41,6 +40,7 @@ from aigo_lighteval.importing.rows import Asked, Row
 from aigo_lighteval.importing.samples import SampleMapper
 from aigo_lighteval.models.models import TOKEN_COUNTS, call_events, direct_ios, tokens_used
 from aigo_lighteval.running.pipeline import quiet
+from aigo_trust.provenance.imports import keep_provenance
 
 Json = dict[str, Any]
 

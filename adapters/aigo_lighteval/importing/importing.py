@@ -30,7 +30,6 @@ from aigo_bridge.importing.log_import import (
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.process import no_collections
 from aigo_bridge.process.pool import Worker
-from aigo_bridge.provenance.imports import keep_provenance
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
@@ -41,6 +40,7 @@ from aigo_lighteval.importing.rows import Prompting
 from aigo_lighteval.importing.samples import SampleMapper
 from aigo_lighteval.running.evidence import BLOCK, read
 from aigo_lighteval.versions import require_parquet
+from aigo_trust.provenance.imports import keep_provenance
 
 _LONGEST_STEM = 150
 """Bytes of a file's name without its suffix."""

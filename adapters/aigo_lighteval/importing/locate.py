@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
+from aigo_bridge.access.file_kinds import is_lm_eval_results, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.file_kinds import is_lm_eval_results, remote_errors
 from aigo_bridge.importing.places import Place
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"

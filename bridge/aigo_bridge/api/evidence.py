@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from aigo_bridge.access.grants import granted, granting, real_paths
+from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine
@@ -23,9 +24,8 @@ from aigo_bridge.importing.log_import import (
     OutputFormat,
 )
 from aigo_bridge.reading import Dialect
-from aigo_bridge.storage.mirrored import refuse_address
-from aigo_bridge.tables.results import Results, results_at
-from aigo_bridge.verification.levels import Verification
+from aigo_report.tables.results import Results, results_at
+from aigo_trust.verification.levels import Verification
 
 
 def verify(
@@ -87,8 +87,8 @@ def verify(
         SpecError: the task cannot be planned.
         DatasetError: its rows cannot be used.
     """
-    from aigo_bridge.verification.materials import Materials, identity_of
-    from aigo_bridge.verification.opening import verify_one
+    from aigo_trust.verification.materials import Materials, identity_of
+    from aigo_trust.verification.opening import verify_one
 
     def path(file: StrPath | None) -> Path | None:
         return None if file is None else Path(file)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from aigo_bridge.access.addresses import check_allowed
 from aigo_bridge.access.grants import granted, granting, real_paths
+from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Row, digest_of
 from aigo_bridge.datasets.tables import plain
@@ -22,7 +23,6 @@ from aigo_bridge.planning.planning import plan_task as plan_document
 from aigo_bridge.planning.rows import Surroundings
 from aigo_bridge.reading import read
 from aigo_bridge.spec import TaskSpec
-from aigo_bridge.storage.mirrored import refuse_address
 
 StrPath = str | os.PathLike[str]
 Rows = Iterable[Mapping[str, Any]]

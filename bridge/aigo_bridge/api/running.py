@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
+from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.cassettes.playing import Cassette
 from aigo_bridge.cassettes.recording import Recorder
@@ -28,7 +29,6 @@ from aigo_bridge.evaluation.task import lone_job
 from aigo_bridge.evaluation.task import run as run_job
 from aigo_bridge.execution.permissions import confined
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
-from aigo_bridge.storage.mirrored import refuse_address
 
 if TYPE_CHECKING:
     from inspect_ai import Task as InspectTask

@@ -111,7 +111,7 @@ ENTRIES = (
         "The results have nothing for this chart",
         "Charts need certain numbers: several results, repeated trials, scores of a judge.",
         "Take another chart, or other results.",
-        test="tests/bridge/tables/test_charts.py::test_nothing_to_draw_and_too_much_are_told",
+        test="tests/extras/report/tables/test_charts.py::test_nothing_to_draw_and_too_much_are_told",
     ),
     Entry(
         Code.MISSING_ARGUMENT,
@@ -146,14 +146,14 @@ ENTRIES = (
         "A port cannot be used",
         "Another program has it, or this user may not.",
         "Take another, or `--port 0`.",
-        test="tests/bridge/cli/verbs/looking/test_view.py::test_a_port_that_is_taken_and_a_folder_that_is_none_are_told",
+        test="tests/extras/report/verbs/test_view.py::test_a_port_that_is_taken_and_a_folder_that_is_none_are_told",
     ),
     Entry(
         Code.WRONG_LIMIT,
         "A variable that sets a limit holds no number",
         "Limits of this machine can be raised by variables of the environment.",
         "Set it to a number as the message says.",
-        test="tests/bridge/storage/test_leases.py::test_seconds_are_bounded",
+        test="tests/extras/scale/storage/test_leases.py::test_seconds_are_bounded",
     ),
     Entry(
         Code.SYSTEM_ERROR,

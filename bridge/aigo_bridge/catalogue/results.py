@@ -91,7 +91,7 @@ ENTRIES = (
         "A log is of another task than it is scored with",
         "The task, its rows or its configuration differ, so the numbers would not be those of the log.",
         "Give the task and the values that the log was made with.",
-        test="tests/bridge/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
+        test="tests/extras/scale/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
     ),
     Entry(
         Code.EVIDENCE_NOT_WRITTEN,
@@ -112,14 +112,14 @@ ENTRIES = (
         "A bundle is damaged, or is none",
         "Its list of files does not fit its files.",
         "Ask for the bundle again.",
-        test="tests/bridge/verification/test_bundling.py::test_what_leads_out_or_is_no_file_is_refused",
+        test="tests/extras/trust/verification/test_bundling.py::test_what_leads_out_or_is_no_file_is_refused",
     ),
     Entry(
         Code.BROKEN_PROVENANCE,
         "A provenance is missing or was changed",
         "It stands beside its result and says what made it; its digest covers all of it.",
         "Take the file that was written with the result.",
-        test="tests/bridge/provenance/test_record.py::test_a_provenance_that_is_missing_or_none_is_refused",
+        test="tests/extras/trust/provenance/test_record.py::test_a_provenance_that_is_missing_or_none_is_refused",
     ),
     Entry(
         Code.UNUSABLE_KEY,
@@ -133,13 +133,13 @@ ENTRIES = (
         "Shards do not belong to one run",
         "Their tasks, rows, models or options differ, so together they would be the result of nothing.",
         "Name the shards of one run.",
-        test="tests/bridge/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
+        test="tests/extras/scale/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
     ),
     Entry(
         Code.SHARDS_MISSING,
         "Shards are missing, or have not come to an end",
         "A merge is exact only over all of them.",
         "Run the missing ones with `run --shard K/N`; the hint has the command.",
-        test="tests/bridge/sharding/test_belonging.py::test_missing_and_doubled_shards_are_named_together",
+        test="tests/extras/scale/sharding/test_belonging.py::test_missing_and_doubled_shards_are_named_together",
     ),
 )

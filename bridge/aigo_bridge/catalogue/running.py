@@ -48,7 +48,7 @@ ENTRIES = (
         "Another process writes to the same place, or a run has its files there",
         "Two would overwrite each other's files.",
         "Wait for its end, or take another `--out`.",
-        test="tests/bridge/storage/test_leases.py::test_two_at_a_time_are_refused",
+        test="tests/extras/scale/storage/test_leases.py::test_two_at_a_time_are_refused",
     ),
     Entry(
         Code.FAILED_SNIPPET,

@@ -12,59 +12,75 @@ from aigo_bridge.cli.options import VERB
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Get started": {
-        "init": ("projects.init", "Create a project that you can run at once, offline."),
-        "new": ("projects.new", "Add a task, a scorer or a dataset to a project."),
-        "list": ("list", "List the tasks that come with aigo-bridge."),
-        "validate": ("validate", "Validate tasks, run files, datasets, models and result logs."),
-        "explain": ("explain", "Show every prompt of a task without calling a model."),
-        "doctor": ("doctor", "Check engines, versions and plug-ins."),
+        "init": ("aigo_bridge.cli.verbs.init", "Create a project that you can run at once, offline."),
+        "new": ("aigo_bridge.cli.verbs.new", "Add a task, a scorer or a dataset to a project."),
+        "list": ("aigo_bridge.cli.verbs.list", "List the tasks that come with aigo-bridge."),
+        "validate": (
+            "aigo_bridge.cli.verbs.validate",
+            "Validate tasks, run files, datasets, models and result logs.",
+        ),
+        "explain": ("aigo_bridge.cli.verbs.explain", "Show every prompt of a task without calling a model."),
+        "doctor": ("aigo_bridge.cli.verbs.doctor", "Check engines, versions and plug-ins."),
     },
     "Run": {
-        "run": ("run", "Run a task, run file or benchmark, and write its evidence."),
-        "score": ("score", "Score stored answers again, without calling the evaluated model."),
-        "merge": ("merge", "Merge the shards of a run into one result."),
-        "generate": ("generate", "Create the rows of a generated dataset."),
+        "run": ("aigo_bridge.cli.verbs.run", "Run a task, run file or benchmark, and write its evidence."),
+        "score": (
+            "aigo_bridge.cli.verbs.score",
+            "Score stored answers again, without calling the evaluated model.",
+        ),
+        "merge": ("aigo_scale.verbs.merge", "Merge the shards of a run into one result."),
+        "generate": ("aigo_bridge.cli.verbs.generate", "Create the rows of a generated dataset."),
     },
     "View results": {
-        "show": ("looking.show", "Show samples of a result in the terminal."),
-        "report": ("report", "Write results as one offline HTML page."),
-        "view": ("looking.view", "Browse a folder of results, logs and runs in progress."),
-        "table": ("looking.table", "Write samples, scores or metrics as CSV, XLSX, Parquet or JSONL."),
-        "sql": ("looking.sql", "Query results in SQL."),
-        "plot": ("looking.plot", "Draw results as charts for papers, in SVG or PNG."),
+        "show": ("aigo_report.verbs.show", "Show samples of a result in the terminal."),
+        "report": ("aigo_report.verbs.report", "Write results as one offline HTML page."),
+        "view": ("aigo_report.verbs.view", "Browse a folder of results, logs and runs in progress."),
+        "table": (
+            "aigo_report.verbs.table",
+            "Write samples, scores or metrics as CSV, XLSX, Parquet or JSONL.",
+        ),
+        "sql": ("aigo_report.verbs.sql", "Query results in SQL."),
+        "plot": ("aigo_report.verbs.plot", "Draw results as charts for papers, in SVG or PNG."),
     },
     "Compare": {
-        "stats": ("stats", "Show metrics with confidence intervals and sample counts."),
-        "compare": ("compare", "Compare results sample by sample."),
-        "check": ("check", "Check a result against rules, for CI."),
-        "power": ("power", "Estimate how many samples and trials a difference needs."),
+        "stats": ("aigo_stats.verbs.stats", "Show metrics with confidence intervals and sample counts."),
+        "compare": ("aigo_stats.verbs.compare", "Compare results sample by sample."),
+        "check": ("aigo_stats.verbs.check", "Check a result against rules, for CI."),
+        "power": ("aigo_stats.verbs.power", "Estimate how many samples and trials a difference needs."),
     },
     "Move between formats": {
-        "import": ("import_logs", "Convert engine logs to AI GO evidence."),
-        "export": ("export", "Write a task or result in the format of an engine or tool."),
-        "convert": ("convert", "Convert task records or a benchmark to an AI GO task."),
-        "lake": ("looking.lake", "List, verify or compact a lake of imported logs."),
+        "import": ("aigo_bridge.cli.verbs.import_logs", "Convert engine logs to AI GO evidence."),
+        "export": (
+            "aigo_bridge.cli.verbs.export",
+            "Write a task or result in the format of an engine or tool.",
+        ),
+        "convert": ("aigo_bridge.cli.verbs.convert", "Convert task records or a benchmark to an AI GO task."),
+        "lake": ("aigo_scale.verbs.lake", "List, verify or compact a lake of imported logs."),
     },
     "Trust": {
-        "verify": ("proving.verify", "Check that a result was not altered and that its metrics follow."),
-        "attest": ("proving.attest", "Sign a result, or disclose one of its samples."),
-        "bundle": ("proving.bundle", "Pack a result and everything that proves it into one file."),
-        "probe": ("proving.probe", "Change stored answers to test whether scorers notice."),
-        "parity": ("parity", "Certify that engines give the same metrics for the same answers."),
+        "verify": (
+            "aigo_trust.verbs.verify",
+            "Check that a result was not altered and that its metrics follow.",
+        ),
+        "attest": ("aigo_trust.verbs.attest", "Sign a result, or disclose one of its samples."),
+        "bundle": ("aigo_trust.verbs.bundle", "Pack a result and everything that proves it into one file."),
+        "probe": ("aigo_trust.verbs.probe", "Change stored answers to test whether scorers notice."),
+        "parity": (
+            "aigo_trust.verbs.parity",
+            "Certify that engines give the same metrics for the same answers.",
+        ),
     },
     "Tools": {
-        "schema": ("schema", "Print the JSON Schema of a kind of file."),
-        "upgrade": ("upgrade", "Replace deprecated syntax in a task file."),
-        "error": ("looking.error", "Explain an error code and its fix."),
-        "lsp": ("projects.lsp", "Start the language server for your editor."),
+        "schema": ("aigo_bridge.cli.verbs.schema", "Print the JSON Schema of a kind of file."),
+        "upgrade": ("aigo_bridge.cli.verbs.upgrade", "Replace deprecated syntax in a task file."),
+        "error": ("aigo_bridge.cli.verbs.error", "Explain an error code and its fix."),
+        "lsp": ("aigo_editor.verbs.lsp", "Start the language server for your editor."),
     },
 }
 """Group of the help → verb → (module with a Typer `app` of one command, help line)."""
 
 VERBS: dict[str, tuple[str, str]] = {
-    verb: (f"aigo_bridge.cli.verbs.{module}", line)
-    for group in GROUPS.values()
-    for verb, (module, line) in group.items()
+    verb: (module, line) for group in GROUPS.values() for verb, (module, line) in group.items()
 }
 """Verb → (module, help line)."""
 

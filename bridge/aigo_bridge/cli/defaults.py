@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.object_addresses import SCHEMES
 from aigo_bridge.access.opening import is_below
 from aigo_bridge.access.settings import Settings, SettingsError, project_settings
 from aigo_bridge.cli.failing import reported
 from aigo_bridge.cli.terminal import is_verbose, note, printable, short_path
 from aigo_bridge.errors import Issue
-from aigo_bridge.storage.addresses import SCHEMES
 
 ALLOWING = frozenset({"allow", "allow-file", "allow-url", "custom-tasks", "env", "root"})
 """Options that let files do more than they otherwise may, or say more than they otherwise would."""

@@ -9,7 +9,7 @@ import typer
 
 from aigo_bridge.cli.terminal import printable, short_path
 from aigo_bridge.text.plurals import plural
-from aigo_bridge.verification.levels import Level, Verification
+from aigo_trust.verification.levels import Level, Verification
 
 _MARKS = {"proved": "proved", "failed": "FAILED", "cannot be checked": "cannot be checked"}
 _SHOWN = 20

@@ -17,9 +17,9 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.report.sources import ResultSource
-    from aigo_bridge.tables.files import Written
-    from aigo_bridge.tables.results import Results
+    from aigo_bridge.results.sources import ResultSource
+    from aigo_report.tables.files import Written
+    from aigo_report.tables.results import Results
 
 RESULTS_HELP = (
     "Result logs (.tasklog.json, also .gz and .zst), folders of them, patterns, an evaluation.json, or run "
@@ -45,7 +45,7 @@ def named_results(locations: Sequence[str]) -> list[ResultSource]:
         EvidenceError: a summary cannot be read.
         SpecError: a run file is invalid.
     """
-    from aigo_bridge.tables.results import results_at
+    from aigo_report.tables.results import results_at
 
     results = results_at(locations)
     note_missing(results)

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from aigo_bridge.cli.numbers.intervals import Estimates, result_estimates, row_estimate
-from aigo_bridge.cli.numbers.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
-from aigo_bridge.comparison.texts import bounds_text, interval_text, missing_trials_text
 from aigo_bridge.errors import code_of_kind
 from aigo_bridge.metrics.names import metric_labels, standard_errors
 from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
 from aigo_bridge.text.plurals import plural
+from aigo_stats.comparison.texts import bounds_text, interval_text, missing_trials_text
+from aigo_stats.terminal.intervals import Estimates, result_estimates, row_estimate
+from aigo_stats.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console

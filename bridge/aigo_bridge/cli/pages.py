@@ -11,7 +11,7 @@ import typer
 from aigo_bridge.cli.terminal import name_of, printable, short_path
 
 if TYPE_CHECKING:
-    from aigo_bridge.report import Report
+    from aigo_report.page import Report
 
 NAME = "report.html"
 
@@ -36,7 +36,7 @@ def report_of_run(results: Sequence[Path], out: Path, *, err: bool) -> None:
         out: folder of the run.
         err: whether standard output is for programs.
     """
-    from aigo_bridge.report import sources_of, write_report
+    from aigo_report.page import sources_of, write_report
 
     if results:
         show_report(write_report(sources_of(results), out / NAME), err=err)

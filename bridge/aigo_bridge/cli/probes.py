@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import typer
 
 from aigo_bridge.cli.terminal import name_of, one_line, printable, short_path
-from aigo_bridge.probing.evidence import Probe, Total
 from aigo_bridge.text.plurals import plural
+from aigo_trust.probing.evidence import Probe, Total
 
 EXPECTED = {
     "same": "same score",

@@ -16,7 +16,6 @@ import typer
 
 from aigo_bridge.cli.cassettes import run_tape, show_tape
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
-from aigo_bridge.cli.numbers.intervals import benchmark_json, evaluation_json, task_json
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import (
     Compared,
@@ -52,6 +51,7 @@ from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
 from aigo_bridge.planning.row_locks import compare_rows
 from aigo_bridge.process.signals import stop_here
+from aigo_stats.terminal.intervals import benchmark_json, evaluation_json, task_json
 
 Outcomes = Mapping[str, EvaluationOutcome]
 """Engine → what became of one evaluation on it."""

@@ -11,7 +11,6 @@ from typing import Any
 import typer
 
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
-from aigo_bridge.cli.numbers.intervals import benchmark_json, evaluation_json, task_json
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_next, show_outcome
 from aigo_bridge.cli.progress import progress
@@ -36,11 +35,12 @@ from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.exit_codes import ExitCode, of_runs
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import Shard, parse_shard
-from aigo_bridge.sharding.belonging import Shards, find_shards, named
-from aigo_bridge.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
-from aigo_bridge.sharding.merging import Merged, merge
-from aigo_bridge.sharding.running import ShardOutcome, run_shard
 from aigo_bridge.text.plurals import plural
+from aigo_scale.sharding.belonging import Shards, find_shards, named
+from aigo_scale.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
+from aigo_scale.sharding.merging import Merged, merge
+from aigo_scale.sharding.running import ShardOutcome, run_shard
+from aigo_stats.terminal.intervals import benchmark_json, evaluation_json, task_json
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:

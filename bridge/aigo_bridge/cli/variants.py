@@ -145,7 +145,7 @@ def _compared(runs: Sequence[Variant], options: RunOptions) -> dict[str, Any] | 
     folders = [variant.options.out for variant in runs if list(variant.options.out.glob(f"*{SUFFIX}"))]
     if len(folders) < 2:  # one result is compared with nothing
         return None
-    from aigo_bridge.cli.numbers.comparisons import LEVEL, compare_results, comparisons_json, show_comparisons
+    from aigo_stats.terminal.comparisons import LEVEL, compare_results, comparisons_json, show_comparisons
 
     try:
         compared = compare_results(folders)

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from aigo_bridge.access.addresses import STORAGES, is_object_allowed, require_network
 from aigo_bridge.access.grants import granted
+from aigo_bridge.access.object_addresses import Address, parse, require_package
 from aigo_bridge.access.presence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import file_kind
 from aigo_bridge.errors import DatasetError, Issue, UsageError
-from aigo_bridge.storage.addresses import Address, parse, require_package
-from aigo_bridge.storage.objects import StorageError, look, take
+from aigo_scale.storage.objects import StorageError, look, take
 
 
 def is_object(url: str) -> bool:

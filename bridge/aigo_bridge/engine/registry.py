@@ -10,13 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from aigo_bridge.access.presence import is_file, is_folder, is_present
-from aigo_bridge.codes import Code
-from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
-from aigo_bridge.engine.engine import Check, Engine, LogImporter
-from aigo_bridge.engine.protocol import Fidelity, Gap
-from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
-from aigo_bridge.importing.file_kinds import (
+from aigo_bridge.access.file_kinds import (
     IRREGULAR,
     expanded,
     head_of,
@@ -24,11 +18,17 @@ from aigo_bridge.importing.file_kinds import (
     skipped_files,
     skipped_lines,
 )
-from aigo_bridge.interchange import foreign_files, format_files, format_named, formats
+from aigo_bridge.access.presence import is_file, is_folder, is_present
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
+from aigo_bridge.engine.engine import Check, Engine, LogImporter
+from aigo_bridge.engine.protocol import Fidelity, Gap
+from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
 from aigo_bridge.plugins import Plugin, PluginError, all_plugins
 from aigo_bridge.process import install_command
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
+from aigo_formats import foreign_files, format_files, format_named, formats
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
 DEFAULT_ENGINE = "inspect"

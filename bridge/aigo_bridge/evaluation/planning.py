@@ -440,7 +440,7 @@ def trace_reader(root: Path) -> TraceReader:
     Inspect's logs are read by its adapter. Those of Claude Code, LangSmith, Phoenix and OpenTelemetry are
     read from files: no service is asked, and no folder is read that the data set does not name.
     """
-    from aigo_bridge.interchange.traces.datasets import missing_path, rows_of_files
+    from aigo_formats.traces.datasets import missing_path, rows_of_files
 
     def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
         if not isinstance(source, TraceSource):

@@ -14,7 +14,7 @@ from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
-from aigo_bridge.provenance.record import Making, write_provenance
+from aigo_trust.provenance.record import Making, write_provenance
 
 
 def keep_provenance(

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.mirrored import named
 from aigo_bridge.access.opening import from_here
 from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.codes import Code
@@ -50,7 +51,6 @@ from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, res
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import Sample, encoded_frame
 from aigo_bridge.scoring import scorer_keys
-from aigo_bridge.storage.mirrored import named
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 

@@ -13,8 +13,8 @@ from aigo_bridge.engine.engine import LogExporter, TaskExporter
 from aigo_bridge.engine.registry import engine_class, engine_names, load_engine, required
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exporting.native import InexactExportError, refuse_inexact
-from aigo_bridge.interchange import result_exports
-from aigo_bridge.interchange.inspect_hub import HUB
+from aigo_formats import result_exports
+from aigo_formats.inspect_hub import HUB
 
 __all__ = [
     "EVIDENCE",

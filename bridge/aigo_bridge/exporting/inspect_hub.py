@@ -30,16 +30,16 @@ from aigo_bridge.exporting.native import (
     unsupported,
 )
 from aigo_bridge.exporting.packing import write_rows
-from aigo_bridge.interchange.conversions import ConvertedTask
-from aigo_bridge.interchange.definitions import Definition
-from aigo_bridge.interchange.inspect_hub import HUB
-from aigo_bridge.interchange.inspect_hub.conversion import Rows, convert
-from aigo_bridge.interchange.inspect_hub.scorers import carried_entry
 from aigo_bridge.jsonl_spec.conversion import task_yaml
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.solving.conversation import compile_input
 from aigo_bridge.spec.task import BenchmarkDefinition
+from aigo_formats.conversions import ConvertedTask
+from aigo_formats.definitions import Definition
+from aigo_formats.inspect_hub import HUB
+from aigo_formats.inspect_hub.conversion import Rows, convert
+from aigo_formats.inspect_hub.scorers import carried_entry
 
 Json = dict[str, Any]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.access.bounds import TooLargeError
+from aigo_bridge.access.file_kinds import HEAD, Head, head_of, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.file_kinds import HEAD, Head, head_of, remote_errors
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pytest
 
 from aigo_bridge.access.addresses import STORAGES, check_allowed, is_object_allowed
 from aigo_bridge.access.grants import granted, granting
+from aigo_bridge.access.object_addresses import SCHEMES
 from aigo_bridge.datasets.objects import is_object, object_address, object_copy
 from aigo_bridge.errors import DatasetError, UsageError
-from aigo_bridge.storage.addresses import SCHEMES
 
 URL = "s3://team/data/rows.csv"
 

@@ -56,7 +56,7 @@ def test_no_message_asks_for_aigo_bridge_from_an_index() -> None:
     """It is on none; and installed from one it would take the place of an editable installation."""
     asking = [
         path.relative_to(REPOSITORY)
-        for folder in ("bridge", "adapters", "tasks", "docs")
+        for folder in ("bridge", "adapters", "extras", "tasks", "docs")
         for path in (REPOSITORY / folder).rglob("*")
         if path.suffix in (".py", ".md")
         and any(

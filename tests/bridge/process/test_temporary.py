@@ -23,7 +23,7 @@ folder = make_folder("aigo-sandbox-")
 open(folder + "/inside", "w").close()
 """,
     "query": """
-from aigo_bridge.tables.sql import answered
+from aigo_report.tables.sql import answered
 class NoTables:
     def show(self, connection, names):
         pass

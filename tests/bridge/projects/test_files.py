@@ -10,7 +10,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from aigo_bridge import __version__
-from aigo_bridge.cli.verbs.projects.init import NAMES
+from aigo_bridge.cli.verbs.init import NAMES
 from aigo_bridge.projects import PARTS, TEMPLATES, part_files, project_files
 from aigo_bridge.projects.files import Template
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.support.results import Json, result, sample, score, trial
 
-from aigo_bridge.comparison.columns import read_columns
 from aigo_bridge.dtypes import ScoresData, TaskResultError
 from aigo_bridge.results import LogReader
 from aigo_bridge.results.counts import (
@@ -24,6 +23,7 @@ from aigo_bridge.results.counts import (
     trial_number,
     trial_state,
 )
+from aigo_stats.comparison.columns import read_columns
 
 
 def ended(value: Any = 1.0, *, index: int = 0, error: str | None = None, scorer: str = "s") -> Json:

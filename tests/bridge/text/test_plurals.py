@@ -29,7 +29,11 @@ def test_verbs_and_irregular_nouns_follow_too() -> None:
 
 
 def test_no_message_writes_a_plural_after_any_number() -> None:
-    sources = [*(REPOSITORY / "bridge").rglob("*.py"), *(REPOSITORY / "adapters").rglob("*.py")]
+    sources = [
+        *(REPOSITORY / "bridge").rglob("*.py"),
+        *(REPOSITORY / "adapters").rglob("*.py"),
+        *(REPOSITORY / "extras").rglob("*.py"),
+    ]
     lines = [
         f"{path.name}: {line.strip()}"
         for path in sources

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.grants import granted
+from aigo_bridge.access.mirrored import MIRRORS
 from aigo_bridge.cli.cluster.servers import ModelServers, model_servers
 from aigo_bridge.cli.failing import reported, show_issues
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.shards import merge_shards
 from aigo_bridge.cli.terminal import note
-from aigo_bridge.cluster.local import connected
-from aigo_bridge.cluster.pieces import FOLDER, PIECE_ROWS, Work
-from aigo_bridge.cluster.replicas import Replicas
-from aigo_bridge.cluster.running import Wanted, driver_secrets, run_pieces
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_engine, split_name
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
@@ -29,9 +26,12 @@ from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import MOST_SHARDS
-from aigo_bridge.sharding.belonging import number_of_shards
-from aigo_bridge.sharding.manifest import sole
-from aigo_bridge.storage.mirrored import MIRRORS
+from aigo_scale.cluster.local import connected
+from aigo_scale.cluster.pieces import FOLDER, PIECE_ROWS, Work
+from aigo_scale.cluster.replicas import Replicas
+from aigo_scale.cluster.running import Wanted, driver_secrets, run_pieces
+from aigo_scale.sharding.belonging import number_of_shards
+from aigo_scale.sharding.manifest import sole
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions

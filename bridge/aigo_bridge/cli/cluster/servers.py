@@ -15,7 +15,7 @@ from aigo_bridge.models.balancing import Servers, balanced
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions
-    from aigo_bridge.cluster.replicas import ReplicaOrder
+    from aigo_scale.cluster.replicas import ReplicaOrder
 
 PROVIDERS = ("openai-api", "openai", "vllm", "sglang", "ollama")
 """Providers of models that take an address by `<NAME>_BASE_URL`, on all engines."""
@@ -129,14 +129,14 @@ def _host(options: RunOptions) -> str:
     """The address of this machine that those reach who ask the model."""
     if options.on is None or options.ray_address is None:
         return "127.0.0.1"
-    from aigo_bridge.tables.extras import package
+    from aigo_bridge.process.extras import package
 
     address: str = package("ray", "--on ray (extra 'ray')", "ray").util.get_node_ip_address()
     return address
 
 
 def _order(options: RunOptions, name: str) -> ReplicaOrder:
-    from aigo_bridge.cluster.replicas import ReplicaOrder
+    from aigo_scale.cluster.replicas import ReplicaOrder
 
     assert options.model_replicas is not None
     order = ReplicaOrder(

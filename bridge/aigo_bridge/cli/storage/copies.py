@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.access.mirrored import SHOWN
+from aigo_bridge.access.object_addresses import SCHEMES, is_address, is_collapsed, parse
 from aigo_bridge.cli.storage.lakes import (
     LAKE_LOG,
     imports_to_lake,
@@ -25,13 +27,11 @@ from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.storage.addresses import SCHEMES, is_address, is_collapsed, parse
-from aigo_bridge.storage.mirrored import SHOWN
 
 if TYPE_CHECKING:
-    from aigo_bridge.storage.addresses import Address
-    from aigo_bridge.storage.leases import Lease
-    from aigo_bridge.storage.mirror import Mirror
+    from aigo_bridge.access.object_addresses import Address
+    from aigo_scale.storage.leases import Lease
+    from aigo_scale.storage.mirror import Mirror
 
 _HELD = "aigo_bridge.places"
 
@@ -200,7 +200,7 @@ def _stays(places: Places, parameter: str, role: Role) -> bool:
 
 def _mirror(places: Places) -> Mirror:
     if places.mirror is None:
-        from aigo_bridge.storage.mirror import Mirror
+        from aigo_scale.storage.mirror import Mirror
 
         places.mirror = Mirror()
         places.stack.callback(places.mirror.close)
@@ -236,7 +236,7 @@ def _of_far_lake(places: Places, address: Address) -> str | None:
 
 
 def _check_package(address: Address) -> None:
-    from aigo_bridge.storage.addresses import require_package
+    from aigo_bridge.access.object_addresses import require_package
 
     require_package(address.scheme)
 
@@ -261,7 +261,7 @@ def _value(word: str, parameter: Any) -> tuple[str, str]:
 
 def _take(places: Places, params: Mapping[str, Any]) -> None:
     """Take the copies of all that a verb reads, and hold the folders that it writes to."""
-    from aigo_bridge.storage.keeping import kept
+    from aigo_scale.storage.keeping import kept
 
     mirror = places.mirror
     assert mirror is not None
@@ -342,7 +342,7 @@ def _forget_if_empty(folder: Path) -> None:
 
 def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> None:
     """A task's file and all that lies with it, or its folder."""
-    from aigo_bridge.storage.objects import look
+    from aigo_scale.storage.objects import look
 
     folder = address if look(address) is None else address.parent
     mirror.take_folder(folder, besides=besides)
@@ -353,7 +353,7 @@ def _take_results(mirror: Mirror, address: Address) -> None:
     """A result; those that match a pattern; or those of a folder, of an evaluation with those in folders
     below.
     """
-    from aigo_bridge.report.sources import EVALUATION, is_result
+    from aigo_bridge.results.sources import EVALUATION, is_result
 
     if address.is_pattern:
         mirror.take_folder(address)

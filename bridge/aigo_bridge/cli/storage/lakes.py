@@ -11,11 +11,11 @@ from aigo_bridge.cli.terminal import note
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
+    from aigo_bridge.access.object_addresses import Address
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-    from aigo_bridge.lake.importing import HandOut
-    from aigo_bridge.lake.reading import LakeTables
-    from aigo_bridge.storage.addresses import Address
-    from aigo_bridge.tables.results import Results
+    from aigo_report.tables.results import Results
+    from aigo_scale.lake.importing import HandOut
+    from aigo_scale.lake.reading import LakeTables
 
 _NAMES = ("lake", ".lake", "-lake", "_lake")
 _OPTIONS = {"source": "from"}
@@ -51,7 +51,7 @@ def is_far_lake(lake: Address) -> bool:
     Raises:
         StorageError: the storage cannot be listed.
     """
-    from aigo_bridge.storage.objects import find, look
+    from aigo_scale.storage.objects import find, look
 
     return bool(find(lake.below(LAKE_LOG), depth=1)) or look(lake.below(OLD_MARK)) is not None
 
@@ -77,7 +77,7 @@ def take_lake(location: str, folder: Path) -> Path:
         UsageError: there are none, or the lake is of another release.
         EvidenceError: it is damaged.
     """
-    from aigo_bridge.lake.reading import LakeReader, split
+    from aigo_scale.lake.reading import LakeReader, split
 
     folder.mkdir(parents=True, exist_ok=True)
     logs = LakeReader(*split(location)).write_logs(folder)
@@ -98,10 +98,10 @@ def import_to_lake(
         UsageError: there are no logs, or the lake is none.
     """
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.lake.importing import import_into
-    from aigo_bridge.lake.pieces import Piece, pieces_at
-    from aigo_bridge.lake.pieces import watch as look
-    from aigo_bridge.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
+    from aigo_scale.lake.importing import import_into
+    from aigo_scale.lake.pieces import Piece, pieces_at
+    from aigo_scale.lake.pieces import watch as look
+    from aigo_scale.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
 
     quiet = (KNOWN, NO_LOG, UNFINISHED)
 
@@ -152,7 +152,7 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results
         UsageError: it is asked together with something else.
     """
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.lake.reading import LakeTables, lake_at
+    from aigo_scale.lake.reading import LakeTables, lake_at
 
     found = [lake_at(location) for location in locations]
     if not any(found):

@@ -22,7 +22,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.interchange.conversions import ConvertedTask
+    from aigo_formats.conversions import ConvertedTask
 
 app = typer.Typer(**VERB)
 
@@ -213,8 +213,8 @@ def _foreign(
 ) -> _Foreign | None:
     """How tasks of another project are converted; `None`: the source names none."""
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.interchange.inspect_hub import files as inspect_hub
-    from aigo_bridge.interchange.lm_eval.tasks import files as lm_eval
+    from aigo_formats.inspect_hub import files as inspect_hub
+    from aigo_formats.lm_eval.tasks import files as lm_eval
 
     if source.startswith(lm_eval.PREFIX):
         path = Path(source.removeprefix(lm_eval.PREFIX))
@@ -241,7 +241,7 @@ def _write_foreign(foreign: _Foreign, out: Path, *, force: bool) -> bool:
     from aigo_bridge.cli.failing import show_issues, show_message
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.errors import UnsupportedPlanError, UsageError
-    from aigo_bridge.interchange.conversions import planned_files, write_tasks
+    from aigo_formats.conversions import planned_files, write_tasks
 
     try:
         tasks = foreign.tasks()

@@ -151,7 +151,7 @@ def export(
         check_target,
         task_exporter,
     )
-    from aigo_bridge.interchange import result_exports
+    from aigo_formats import result_exports
 
     with reported():
         check_target(to)
@@ -218,7 +218,7 @@ def export(
 def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:
     from aigo_bridge.cli.terminal import name_of, print_json, short_path
     from aigo_bridge.exporting import log_exporter
-    from aigo_bridge.interchange import result_export
+    from aigo_formats import result_export
 
     export_as = result_export(to)
     if export_as is not None:

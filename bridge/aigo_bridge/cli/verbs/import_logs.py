@@ -17,9 +17,9 @@ from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-    from aigo_bridge.lake.importing import HandOut
     from aigo_bridge.plan.logged_plan import LoggedPlan
     from aigo_bridge.plan.plan import TaskPlan
+    from aigo_scale.lake.importing import HandOut
 
 app = typer.Typer(**VERB)
 
@@ -280,8 +280,8 @@ def _hand_out(
         yield None, None
         return
     from aigo_bridge.cli.terminal import note
-    from aigo_bridge.cluster.imports import hand_out_on
-    from aigo_bridge.cluster.local import connected
+    from aigo_scale.cluster.imports import hand_out_on
+    from aigo_scale.cluster.local import connected
 
     with connected(address, workers) as ray:
         count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -303,7 +303,7 @@ def _traces(
 ) -> int:
     """Import traces that no engine wrote; the worst exit code."""
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.interchange.traces.evidence import import_traces
+    from aigo_formats.traces.evidence import import_traces
 
     if engine is not None:
         raise UsageError("--engine: not with --from", code=Code.OPTIONS_APART)
@@ -332,7 +332,7 @@ def _recompute(
 
 def _result_logs(logs: list[str]) -> tuple[list[str], list[str]]:
     """The locations that are no result logs, and those that are."""
-    from aigo_bridge.importing.file_kinds import expanded, is_result_file
+    from aigo_bridge.access.file_kinds import expanded, is_result_file
 
     patterns: list[str] = []
     results: list[str] = []

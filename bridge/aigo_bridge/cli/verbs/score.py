@@ -93,7 +93,6 @@ def score(
     from dataclasses import replace
 
     from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues
-    from aigo_bridge.cli.numbers.intervals import task_json
     from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.outcomes import note_other_result, show_outcome
     from aigo_bridge.cli.progress import progress
@@ -105,6 +104,7 @@ def score(
     from aigo_bridge.evaluation.task import run as run_job
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
+    from aigo_stats.terminal.intervals import task_json
 
     with reported():
         choose_confinement(snippets, allow)
@@ -178,9 +178,9 @@ def _stored_logs(location: str, engine: Engine, folder: Path) -> list[tuple[str,
     """Return name and path of each result log at a location: those of a folder, a pattern, an evaluation or a
     run file, or of an engine's log.
     """
+    from aigo_bridge.access.file_kinds import expanded
     from aigo_bridge.cli.looking import named_results
-    from aigo_bridge.importing.file_kinds import expanded
-    from aigo_bridge.report.sources import has_results, names_results
+    from aigo_bridge.results.sources import has_results, names_results
 
     if "://" in location:
         return [_named_log(_stored_log(location, engine, folder))]
@@ -206,9 +206,9 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
         UsageError: there is no such log, or the location names several.
         EvidenceError: it cannot be imported whole.
     """
+    from aigo_bridge.access.file_kinds import head_of, is_result_log
     from aigo_bridge.engine.registry import load_logs, logs_at, refuse_other
     from aigo_bridge.errors import EvidenceError, UsageError
-    from aigo_bridge.importing.file_kinds import head_of, is_result_log
     from aigo_bridge.importing.log_import import ImportOptions
 
     path = Path(location)

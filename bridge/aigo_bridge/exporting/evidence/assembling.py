@@ -25,7 +25,7 @@ from aigo_bridge.exporting.evidence.sources import EvidenceSource
 from aigo_bridge.exporting.evidence.tasks import TaskEntity, code_files, dataset_name, task_entity
 from aigo_bridge.exporting.evidence.yaml_text import with_snippet_files, yaml_text
 from aigo_bridge.importing.redaction import Redaction, redaction
-from aigo_bridge.provenance.record import provenance_of
+from aigo_trust.provenance.record import provenance_of
 
 LOG = "task_result_log.json"
 """Name of a log in `task_results/KEY/`, as the platform's own export has it."""

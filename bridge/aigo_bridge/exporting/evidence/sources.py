@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.file_kinds import expanded, is_result_file
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine
 from aigo_bridge.errors import Issue, UsageError
-from aigo_bridge.importing.file_kinds import expanded, is_result_file
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_bridge.report.sources import EVALUATION, is_result, sources_of
+from aigo_bridge.results.sources import EVALUATION, is_result, sources_of
 from aigo_bridge.spec.base import KEY_PATTERN
 
 _RUN_FILE = re.compile(r"\.ya?ml(#|$)")
@@ -125,13 +125,13 @@ def _add_sources(path: Path, found: Sources) -> None:
 
 
 def _is_lake(location: str) -> bool:
-    from aigo_bridge.lake.reading import lake_at
+    from aigo_scale.lake.reading import lake_at
 
     return lake_at(location) is not None
 
 
 def _of_lake(location: str, folder: Path) -> list[Path]:
-    from aigo_bridge.lake.reading import LakeReader, split
+    from aigo_scale.lake.reading import LakeReader, split
 
     folder.mkdir(parents=True)
     return LakeReader(*split(location)).write_logs(folder)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.commands import Run
 
-from aigo_bridge.tables.results import results_at
+from aigo_report.tables.results import results_at
 
 Json = dict[str, Any]
 FIRST, SECOND, OTHER = "a" * 22, "b" * 22, "c" * 22

@@ -15,11 +15,11 @@ import pytest
 
 from aigo_bridge.engine.engine import RunState
 from aigo_bridge.importing.log_import import ImportOptions
-from aigo_bridge.viewing.folder import Folder
-from aigo_bridge.viewing.preparing import BLOCKS, SUMMARY, prepare
 from aigo_inspect.importing.importing import InspectLogs
 from aigo_inspect.importing.running import InspectRuns
 from aigo_inspect.logs.buffer import find_database
+from aigo_report.viewing.folder import Folder
+from aigo_report.viewing.preparing import BLOCKS, SUMMARY, prepare
 
 pytestmark = pytest.mark.engine
 

@@ -1,1 +1,0 @@
-"""Verbs that begin a project, and add to it."""

@@ -1,1 +1,0 @@
-"""The verbs that prove where a result comes from, one per module."""

@@ -1,0 +1,142 @@
+"""Changes that mend a problem, made of what its hint says: `did you mean 'x'?`, `'x' is missing` …"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aigo_bridge.errors import Issue
+from aigo_editor.outline import Mapping, Node, Scalar, node_at
+from aigo_editor.positions import Lines, Span
+
+_MEANT = re.compile(r"did you mean (?:'([^'\n]+)'|`([^`\n]+)`)\?")
+_WRITE = re.compile(r"^write (?:'([^'\n]+)'|`([^`\n]+)`)$")
+_QUOTED = re.compile(r"'([^'\n]+)'|`([^`\n]+)`|\"([^\"\n]+)\"")
+_MARKER = re.compile(r"<<\s*(?:config|secrets)\.([\w\-]+)\s*>>")
+_INCLUDE = re.compile(r"to take the text of that file: (!include \S+)")
+_LIKE = re.compile(r"'(\w+)' looks like it")
+_UNDEFINED = re.compile(r"the snippet does not define '(\w+)'")
+_MISSING = re.compile(r"^'([\w$]+)' is missing")
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A change of one file."""
+
+    title: str
+    span: Span
+    text: str
+
+
+def fixes(issue: Issue, lines: Lines, root: Node) -> list[Fix]:
+    """What mends an issue of a file, the likeliest first; empty where nobody can tell.
+
+    Args:
+        issue: one with a place in the file.
+        lines: of the file.
+        root: its outline.
+    """
+    if issue.line is None:
+        return []
+    return [
+        *_meant(issue, lines),
+        *_function(issue, lines),
+        *_included(issue, lines),
+        *_quoted(issue, lines),
+        *_missing(issue, lines, root),
+    ]
+
+
+def _meant(issue: Issue, lines: Lines) -> Iterator[Fix]:
+    """The word that was meant in place of the one that stands there."""
+    hint = issue.hint or ""
+    match = _MEANT.search(hint) or _WRITE.search(hint)
+    if match is None:
+        return
+    word = match[1] or match[2]
+    marker = _MARKER.fullmatch(word)
+    message = issue.message.partition(": found ")[2] or issue.message
+    for wrong in (quoted[1] or quoted[2] or quoted[3] for quoted in _QUOTED.finditer(message)):
+        right = marker[1] if marker is not None and "<<" not in wrong else word
+        if "." in wrong and "." not in right:  # `sample.nam`, where the hint has the column alone
+            right = wrong.rpartition(".")[0] + "." + right
+        span = _written(wrong, issue, lines)
+        if span is not None and wrong != right:
+            yield Fix(f"Replace {wrong!r} by {right!r}", span, right)
+            return
+
+
+def _written(word: str, issue: Issue, lines: Lines) -> Span | None:
+    """Where a word stands that an issue is about: the first time from its column on, as a whole word."""
+    assert issue.line is not None
+    text = lines.line(issue.line - 1)
+    pattern = re.compile(rf"(?<![\w$]){re.escape(word)}(?![\w$])")
+    match = pattern.search(text, max((issue.column or 1) - 1, 0)) or pattern.search(text)
+    if match is None:
+        return None
+    start = lines.starts[issue.line - 1]
+    return Span(start + match.start(), start + match.end())
+
+
+def _function(issue: Issue, lines: Lines) -> Iterator[Fix]:
+    """The name that a snippet's function has to have."""
+    like, wanted = _LIKE.match(issue.hint or ""), _UNDEFINED.match(issue.message)
+    if like is None or wanted is None or issue.line is None:
+        return
+    pattern = re.compile(rf"\bdef {re.escape(like[1])}\b")
+    match = pattern.search(lines.text, lines.starts[min(issue.line - 1, len(lines.starts) - 1)])
+    if match is not None:
+        span = Span(match.start() + len("def "), match.end())
+        yield Fix(f"Rename the function to {wanted[1]!r}", span, wanted[1])
+
+
+def _included(issue: Issue, lines: Lines) -> Iterator[Fix]:
+    match = _INCLUDE.search(issue.hint or "")
+    if match is not None:
+        path = match[1].partition(" ")[2]
+        span = _scalar(path, issue, lines)
+        if span is not None:
+            yield Fix(f"Take the text of {path}", span, match[1])
+
+
+def _quoted(issue: Issue, lines: Lines) -> Iterator[Fix]:
+    if not (issue.hint or "").startswith("put it in quotes"):
+        return
+    span = lines.span_of(issue)
+    written = lines.text[span.start : span.end]
+    if written and written[0] not in "\"'{[":
+        yield Fix("Put it in quotes", span, f'"{written}"')
+
+
+def _scalar(text: str, issue: Issue, lines: Lines) -> Span | None:
+    """Where a text stands, with the quotes around it."""
+    span = _written(text, issue, lines)
+    if span is None:
+        return None
+    around = lines.text[span.start - 1 : span.start], lines.text[span.end : span.end + 1]
+    return Span(span.start - 1, span.end + 1) if around in {('"', '"'), ("'", "'")} else span
+
+
+def _missing(issue: Issue, lines: Lines, root: Node) -> Iterator[Fix]:
+    """The key that is missing, before the others of its mapping."""
+    match = _MISSING.match(issue.message)
+    if match is None:
+        return
+    key = match[1]
+    path = issue.path[:-1] if issue.path and issue.path[-1] == key else issue.path
+    node = node_at(root, path)
+    if isinstance(node, Mapping) and node.pairs:
+        offset = node.pairs[0].start
+        if node.column < 0:
+            yield Fix(f"Add {key!r}", Span(offset, offset), f"{key}: , ")
+        else:
+            indent = " " * node.column
+            yield Fix(f"Add {key!r}", Span(offset, offset), f"{key}: \n{indent}")
+    elif isinstance(node, Scalar) and node.is_empty and not path:
+        yield Fix(f"Add {key!r}", Span(0, 0), f"{key}: \n")
+
+
+def words_of(issue: Issue) -> str:
+    """What an editor shows of an issue."""
+    return f"{issue.message}\n{issue.hint}" if issue.hint else issue.message

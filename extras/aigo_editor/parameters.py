@@ -1,0 +1,162 @@
+"""Parameters of a task: where they are declared and where they are used, also in the texts and parts that the
+task includes; and a new name for one everywhere at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aigo_bridge.access.opening import is_below
+from aigo_editor import outline as trees
+from aigo_editor.outline import Node, Scalar, Sequence
+from aigo_editor.positions import Span
+from aigo_editor.project import Project, Source, inner_span
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\Z")
+"""What a parameter may be called: a key that `<< config.… >>` can hold."""
+
+_MARKER = re.compile(r"<<\s*config\s*\.\s*([^\W\d][\w\-]*)((?:\.[\w\-]+)*)\s*>>")
+
+
+class RenameError(ValueError):
+    """A name cannot be given; the message says why."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One that a file declares."""
+
+    key: str
+    file: Path
+    span: Span
+    """Of its key."""
+    fields: Mapping[str, str]
+    """What else is written of it, texts only: `type`, `display_name`, `description`, `default_value`."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A text in place of another."""
+
+    file: Path
+    span: Span
+    text: str
+
+
+ReadText = Callable[[Path], str | None]
+"""The text of a file as it stands in the editor or on the disk; `None`: it cannot be read."""
+
+
+def declared(source: Source) -> tuple[Parameter, ...]:
+    """The parameters of a file, in order."""
+    root = source.root
+    listed = root.get("config_spec") if isinstance(root, trees.Mapping) else None
+    parameters = []
+    for item in listed.items if isinstance(listed, Sequence) else ():
+        key = item.get("key") if isinstance(item, trees.Mapping) else None
+        if isinstance(key, Scalar) and key.text and isinstance(item, trees.Mapping):
+            fields = {pair.key: pair.value.text for pair in item.pairs if isinstance(pair.value, Scalar)}
+            parameters.append(Parameter(key.text, source.file, inner_span(key), fields))
+    return tuple(parameters)
+
+
+def visible(file: Path, project: Project) -> tuple[Parameter, ...]:
+    """The parameters that a file may use: its own, or those of the files that it is a part of."""
+    every = (parameter for source in project.holders(file) for parameter in declared(source))
+    return tuple({parameter.key: parameter for parameter in every}.values())
+
+
+def markers(text: str) -> Iterator[tuple[str, Span]]:
+    """The parameters that a text uses: name, and where it stands."""
+    for match in _MARKER.finditer(text):
+        yield match[1], Span(*match.span(1))
+
+
+def at(source_text: str, offset: int) -> tuple[str, Span] | None:
+    """The parameter that `<< config.NAME >>` at an offset names."""
+    near = source_text.rfind("<<", max(offset - 300, 0), offset + 2)
+    if near < 0:
+        return None
+    match = _MARKER.match(source_text, near)
+    if match is None or not match.start() <= offset <= match.end():
+        return None
+    return match[1], Span(*match.span(1))
+
+
+def parameter_at(file: Path, text: str, offset: int, project: Project) -> tuple[Parameter, Span] | None:
+    """The declared parameter that is used, or declared, at an offset, and where its name stands there."""
+    source = project.sources.get(file)
+    for parameter in declared(source) if source is not None else ():
+        if parameter.span.start <= offset <= parameter.span.end:
+            return parameter, parameter.span
+    used = at(text, offset)
+    if used is None:
+        return None
+    name, span = used
+    return next(((candidate, span) for candidate in visible(file, project) if candidate.key == name), None)
+
+
+def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -> list[Edit]:
+    """Every change that gives a parameter another name: its declaration, its uses, values in run files.
+
+    Raises:
+        RenameError: the name is none, or taken; or a text that uses the parameter belongs to others, too.
+    """
+    source = project.sources[parameter.file]
+    if NAME.fullmatch(name) is None:
+        raise RenameError(f"{name!r} cannot be a parameter: letters, digits, '_' and '-', no digit first")
+    if any(peer.key == name for peer in declared(source)):
+        raise RenameError(f"{source.file.name} has a parameter {name!r} already")
+    edits = [Edit(parameter.file, parameter.span, name)]
+    for file in _parts(source, project):
+        text = source.text if file == source.file else read(file)
+        uses = [span for key, span in markers(text or "") if key == parameter.key]
+        if uses and file != source.file:
+            _require_no_other_owner(file, source, project)
+        edits += [Edit(file, span, name) for span in uses]
+    key = _key_of(source)
+    if key is not None:
+        for peer in project.sources.values():
+            edits += [Edit(peer.file, span, name) for span in _values(peer.root, key, parameter.key)]
+    return edits
+
+
+def _parts(source: Source, project: Project) -> list[Path]:
+    """A file and all that it includes and refers to in its project."""
+    waiting, seen = [source.file], [source.file]
+    while waiting:
+        part = project.sources.get(waiting.pop())
+        for reference in part.references if part is not None else ():
+            if reference.target not in seen and is_below(reference.target, project.folder):
+                seen.append(reference.target)
+                waiting.append(reference.target)
+    return seen
+
+
+def _require_no_other_owner(file: Path, source: Source, project: Project) -> None:
+    owners = {owner.file for owner in project.holders(file)} - {source.file}
+    if owners:
+        names = ", ".join(sorted(peer.relative_to(project.folder).as_posix() for peer in owners))
+        raise RenameError(f"{file.name} uses it, and belongs to {names}, too: rename there by hand")
+
+
+def _key_of(source: Source) -> str | None:
+    key = source.root.get("key") if isinstance(source.root, trees.Mapping) else None
+    return key.text if isinstance(key, Scalar) and key.text else None
+
+
+def _values(node: Node | None, task: str, parameter: str) -> Iterator[Span]:
+    """Where specifications of a task give a parameter a value."""
+    if isinstance(node, Sequence):
+        for item in node.items:
+            yield from _values(item, task, parameter)
+    elif isinstance(node, trees.Mapping):
+        key, config = node.get("task_key"), node.get("task_config")
+        if isinstance(key, Scalar) and key.text == task and isinstance(config, trees.Mapping):
+            yield from (Span(pair.start, pair.end) for pair in config.pairs if pair.key == parameter)
+        for pair in node.pairs:
+            if isinstance(pair.value, trees.Mapping | Sequence):
+                yield from _values(pair.value, task, parameter)

@@ -1,0 +1,303 @@
+"""`aigo-bridge import` of files of Every Eval Ever: each evaluation of a record becomes a result log,
+`<evaluation>_<uuid>.tasklog.json`, with its loss report.
+
+Instances are looked for beside their record, under its name: where the record says that they lie is a path of
+somebody's collection, and is not followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.file_kinds import eee_kind, remote_errors
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.cleaning import redacted
+from aigo_bridge.importing.log_import import (
+    Damage,
+    ImportOptions,
+    ImportReport,
+    LossReport,
+    not_recomputed,
+)
+from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.process import no_collections
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.writing import DocumentWriter
+from aigo_bridge.text.json_text import dumps
+from aigo_formats.every_eval_ever.conversations import SampleMapper
+from aigo_formats.every_eval_ever.records import ENGINE, Record, frame_of, read_record
+from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
+from aigo_formats.lines import line_at, numbered_lines, object_of
+from aigo_trust.provenance.imports import keep_provenance
+
+MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What code that reads well-formed instances raises at others."""
+_INSTANCES = "_samples.jsonl"
+_LONGEST_STEM = 150
+_Index = dict[str, dict[str, list[tuple[int, int]]]]
+"""Evaluation → sample → where its lines begin, and their numbers."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A record with its instances; one of them may be missing."""
+
+    aggregate: str | None
+    instances: str | None
+
+    @property
+    def location(self) -> str:
+        """The file that both are called by."""
+        return self.aggregate or self.instances or ""
+
+
+class EveryEvalEver:
+    """Reads files of Every Eval Ever."""
+
+    expected = "records of Every Eval Ever (<uuid>.json, <uuid>_samples.jsonl)"
+
+    def files(self, location: str) -> Sequence[str]:
+        """Its files at a location."""
+        try:
+            place = Place.of(location)
+            named = place.exists(place.path)
+            return [path for path in place.files() if _kind(place, path, named=named)]
+        except UsageError:
+            return []
+        except remote_errors():
+            return []
+
+    def parts(self, location: str) -> Sequence[str]:
+        """A file and its companion."""
+        files = {location: None}
+        for pair in find_pairs([location]):
+            files |= {name: None for name in (pair.aggregate, pair.instances) if name is not None}
+        return list(files)
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Import records, one report per evaluation as they are done; the worst exit code.
+
+        Raises:
+            UsageError: a location has no such files, or an option is wrong.
+        """
+        refuse_parquet("records of Every Eval Ever", locations, options)
+        options.redaction()
+        return import_each(
+            find_pairs(locations),
+            out,
+            tell,
+            imported=lambda pair, taken: _import_pair(pair, out, options, taken),
+            lost=lambda pair, reason: _nothing(pair, unmapped_damage(pair.location, reason)),
+            subject="the record",
+        )
+
+
+def find_pairs(locations: Sequence[str]) -> list[Pair]:
+    """The records that the locations name, with their instances.
+
+    Raises:
+        UsageError: a location has no such files.
+    """
+    pairs: dict[str, Pair] = {}
+    for location in locations:
+        place = Place.of(location)
+        try:
+            named = place.exists(place.path)
+            paths = place.files()
+            all_kinds = {path: _kind(place, path, named=named) for path in paths}
+            kinds = {path: kind for path, kind in all_kinds.items() if kind is not None}
+        except remote_errors() as error:
+            if place.fs is None:
+                raise
+            raise UsageError(
+                f"cannot look for records at {location!r}: {error}", code=Code.UNREADABLE_LOG
+            ) from error
+        if not kinds:
+            raise UsageError(
+                f"no records of Every Eval Ever at {location!r} (expected <uuid>.json, <uuid>{_INSTANCES}, or"
+                " a folder with them)",
+                code=Code.NO_LOGS,
+            )
+        for path, kind in kinds.items():
+            stem = path.removesuffix(_INSTANCES) if kind == "instances" else path.removesuffix(".json")
+            aggregate = path if kind == "aggregate" else f"{stem}.json"
+            instances = path if kind == "instances" else f"{stem}{_INSTANCES}"
+            pairs.setdefault(
+                place.absolute(stem),
+                Pair(
+                    place.name(aggregate) if _kind(place, aggregate, named=True) == "aggregate" else None,
+                    place.name(instances) if _kind(place, instances, named=True) == "instances" else None,
+                ),
+            )
+    return list(pairs.values())
+
+
+def _kind(place: Place, path: str, *, named: bool) -> str | None:
+    if not (named or path.endswith((".json", ".jsonl"))) or not place.exists(path):
+        return None
+    return eee_kind(place.head(path))
+
+
+def _nothing(pair: Pair, damage: Damage) -> ImportReport:
+    return ImportReport(pair.location, damage=(damage,), exit_code=ExitCode.PARTIAL, reason=str(damage))
+
+
+def _import_pair(pair: Pair, out: Path, options: ImportOptions, taken: set[str]) -> Iterator[ImportReport]:
+    if options.recompute is not None:
+        yield not_recomputed(pair.location, None)
+        return
+    record, damage, secrets = Record(), list[Damage](), options.redaction()
+    if pair.aggregate is None:
+        damage.append(Damage(pair.location, None, "no record beside the instances: metrics are unknown"))
+    else:
+        try:
+            record = read_record(pair.aggregate, options.bounds, secrets, redact=options.redact)
+        except EvidenceError as error:
+            damage.append(Damage(pair.aggregate, None, str(error)))
+    index = _index(pair, record, options, damage)
+    names = list(dict.fromkeys([*(number.evaluation for number in record.numbers), *index]))
+    if not names:
+        yield _nothing(
+            pair, damage[0] if damage else Damage(pair.location, None, "the record has no evaluation")
+        )
+    stem = re.sub(r".*[/\\]", "", pair.location).removesuffix(_INSTANCES).removesuffix(".json")
+    for name in names:
+        redaction = options.redaction()
+        redaction.found.update(secrets.found)
+        target = out / options.stem(_shortened(f"{name}_{stem}"), taken, "record")
+        try:
+            report = _write(pair, record, name, index.get(name, {}), target, options, redaction, damage)
+        except OSError as error:
+            raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
+        yield report
+
+
+def _shortened(name: str) -> str:
+    data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
+    return data[-_LONGEST_STEM:].decode("utf-8", "ignore")
+
+
+def _index(pair: Pair, record: Record, options: ImportOptions, damage: list[Damage]) -> _Index:
+    """Where the instances of each evaluation and sample are; what the record says of the file is compared."""
+    index: _Index = {}
+    if pair.instances is None:
+        if record.companion:
+            damage.append(Damage(pair.location, None, "the record has instances, and they are not beside it"))
+        return index
+    evaluations = {number.id: number.evaluation for number in record.numbers if number.id is not None}
+    digest, count = hashlib.new(_algorithm(record)), 0
+    place = Place.of(pair.instances)
+    try:
+        place.check_size(options.bounds.member_bytes)
+        with place.open() as file:
+            for start, number, line in numbered_lines(file, options.bounds):
+                digest.update(line)
+                count += 1
+                where = f"{pair.instances}: line {number}"
+                try:
+                    instance = object_of(line, where, options.bounds)
+                except EvidenceError as error:
+                    damage.append(Damage(where, start, str(error)))
+                    continue
+                if "sample_id" not in instance:
+                    damage.append(Damage(where, start, "no instance: it has no 'sample_id'"))
+                    continue
+                identifier = instance.get("evaluation_result_id")
+                linked = evaluations.get(identifier) if isinstance(identifier, str) else None
+                name = linked or str(instance.get("evaluation_name"))
+                index.setdefault(name, {}).setdefault(str(instance["sample_id"]), []).append((start, number))
+    except (OSError, EvidenceError) as error:
+        damage.append(Damage(pair.instances, None, str(error)))
+        return index
+    rows, checksum = record.companion.get("total_rows"), record.companion.get("checksum")
+    if isinstance(rows, int) and rows != count:
+        damage.append(Damage(pair.instances, None, f"the record says {rows} instances, the file has {count}"))
+    if isinstance(checksum, str) and checksum.lower() != digest.hexdigest():
+        damage.append(
+            Damage(pair.instances, None, "the instances are not those of the record: another checksum")
+        )
+    return index
+
+
+def _algorithm(record: Record) -> str:
+    return "md5" if record.companion.get("hash_algorithm") == "md5" else "sha256"
+
+
+def _samples(
+    location: str | None,
+    samples: dict[str, list[tuple[int, int]]],
+    mapper: SampleMapper,
+    options: ImportOptions,
+    redaction: Redaction,
+    damage: list[Damage],
+) -> Iterator[bytes]:
+    """The samples as JSON; one that cannot be mapped is damage."""
+    if location is None or not samples:
+        return
+    with Place.of(location).open() as file:
+        for sample_id, lines in samples.items():
+            try:
+                instances = [
+                    object_of(line_at(file, start, options.bounds), location, options.bounds)
+                    for start, _ in lines
+                ]
+                yield redacted([dumps(mapper.sample(sample_id, instances))], redaction)
+            except MALFORMED as error:
+                reason = redaction.text(f"malformed: {error}")
+                damage.append(Damage(f"{location}: sample {sample_id}", lines[0][0], reason))
+
+
+def _write(
+    pair: Pair,
+    record: Record,
+    name: str,
+    samples: dict[str, list[tuple[int, int]]],
+    target: Path,
+    options: ImportOptions,
+    redaction: Redaction,
+    damage: list[Damage],
+) -> ImportReport:
+    """Write `<target>.tasklog.<format>` and `<target>.loss.json`."""
+    loss, damage = LossReport(), list(damage)
+    model: Any = record.model.get("id")
+    mapper = SampleMapper(
+        name, pair.instances or "", str(model) if model else None, record.numbers, options, loss
+    )
+    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
+    with open_for_replacing(output, clean=False) as file, no_collections():
+        writer = DocumentWriter(file)
+        for text in _samples(pair.instances, samples, mapper, options, redaction, damage):
+            writer.sample(text)
+        frame = frame_of(record, name, (mapper.samples, mapper.failed), damage, loss)
+        evidence = frame.pop("evidence")
+        if not writer.num_samples:
+            evidence = {"samples": None, **evidence}
+        writer.finish(*(redacted([dumps(part)], redaction) for part in (evidence, frame)))
+    report = ImportReport(
+        log=f"{pair.location} ({name})",
+        output=output,
+        loss_file=target.with_name(f"{target.name}.loss.json"),
+        status=frame["status"],
+        samples=mapper.samples,
+        trials=mapper.trials,
+        failed=mapper.failed,
+        damage=tuple(damage),
+        loss=loss,
+        redacted=redaction.found,
+    ).judged(options.max_loss)
+    report.write_loss()
+    return keep_provenance(report, ENGINE, [pair.aggregate, pair.instances], options)

@@ -1,0 +1,147 @@
+"""An entry of an `eval.yaml` as an AI GO task: the same prompts, scored by Inspect's own scorers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.errors import Issue
+from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
+from aigo_formats.conversions import ConvertedTask, Refusal
+from aigo_formats.definitions import Definition, Parts
+from aigo_formats.inspect_hub.entries import checked_entry
+from aigo_formats.inspect_hub.prompts import conversation_of
+from aigo_formats.inspect_hub.scorers import scorers_of
+
+Json = dict[str, Any]
+
+FRAMEWORKS = ("inspect-ai", "inspect_ai")
+_MEANS = (None, "mean", "pass_at_1")
+"""Reducers of epochs that are the mean of scores."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where the rows of an entry are."""
+
+    file: Path | None = None
+    """A file beside the `eval.yaml`."""
+    repository: str | None = None
+    """A data set on the Hub, `ORG/NAME`."""
+    revision: str | None = None
+    """Its revision."""
+
+
+def convert(
+    definition: Definition, number: int, rows: Rows, *, key: str | None = None, allow: bool = False
+) -> ConvertedTask | Refusal:
+    """The AI GO task of one entry.
+
+    Args:
+        definition: the file.
+        number: which entry of its `tasks`, from 0.
+        rows: where its rows are.
+        key: key of the AI GO task; `None`: made of the entry's id.
+        allow: convert although parts are lost; the task's description lists them.
+    """
+    parts = Parts(definition)
+    path = ("tasks", number)
+    _about_file(parts)
+    entry = checked_entry(parts, definition.values["tasks"][number], path)
+    if entry is None or parts.fatal:
+        return Refusal(tuple(parts.fatal), tuple(parts.lost))
+    talk = conversation_of(parts, entry, path)
+    scorers = scorers_of(parts, entry, path)
+    trials = _trials(parts, entry, path)
+    if entry["shuffle_choices"]:
+        parts.lose(
+            (*path, "shuffle_choices"), "choices are shuffled anew in each run; here they stay in order"
+        )
+    for setting in talk.settings:
+        parts.lose(
+            (*path, "solvers"), f"the setting {setting!r} is no part of an AI GO task", "set it on the model"
+        )
+    if parts.fatal or (parts.lost and not allow):
+        return Refusal(tuple(parts.fatal), tuple(parts.lost))
+    issues = (*(replace(issue, severity="warning") for issue in parts.lost), *parts.told)
+    name = entry["id"] or _name_of(definition)
+    task_key = key or key_of(name)
+    rows_key = f"{task_key[:235]}-rows"
+    definition_of_task: Json = {
+        "type": "benchmark_task",
+        "dataset": {"key": rows_key},
+        "solver": {
+            "type": "single_turn_solver",
+            "input_builder": {"type": "chat_completion", "input_messages": talk.messages},
+        },
+        "scorers": scorers,
+    }
+    if trials is not None:
+        definition_of_task["trials"] = trials
+    return ConvertedTask(
+        _document(definition, task_key, name, definition_of_task, issues),
+        _dataset(rows_key, entry, rows),
+        issues,
+        rows.file,
+    )
+
+
+def _about_file(parts: Parts) -> None:
+    framework = parts.definition.values.get("evaluation_framework")
+    if framework is not None and framework not in FRAMEWORKS:
+        message = f"'evaluation_framework': found {framework!r}; what follows is read as Inspect reads it"
+        parts.tell(("evaluation_framework",), message)
+
+
+def _name_of(definition: Definition) -> str:
+    name = definition.values.get("name")
+    return name if isinstance(name, str) and name.strip() else definition.path.resolve().parent.name or "task"
+
+
+def _document(definition: Definition, key: str, name: str, content: Json, issues: tuple[Issue, ...]) -> Json:
+    description = definition.values.get("description")
+    document: Json = {
+        "key": key,
+        "display_name": (name.strip() or key)[:250],
+        "description": " ".join(description.split())
+        if isinstance(description, str) and description.strip()
+        else f"The task {name!r} of an eval.yaml of Inspect",
+    }
+    if issues:
+        lines = [f"- {issue.message}" for issue in issues]
+        document["long_description"] = "\n".join(["Different from Inspect:", "", *lines]) + "\n"
+    return {**document, "tasks": ["chat_completion"], "definition": content}
+
+
+def _dataset(key: str, entry: Json, rows: Rows) -> Json | None:
+    if rows.file is not None:
+        source: Json = {"type": "local", "file_path": f"{key}{rows.file.suffix}"}
+        return {"key": key, "display_name": key, "source": source}
+    if rows.repository is None:
+        return None
+    arguments = {"name": entry["config"]} | ({"revision": rows.revision} if rows.revision else {})
+    source = {
+        "type": "huggingface",
+        "path": rows.repository,
+        "split": entry["split"],
+        "load_dataset_kwargs": arguments,
+    }
+    return {"key": key, "display_name": rows.repository[:250], "source": source}
+
+
+def _trials(parts: Parts, entry: Json, path: tuple[str | int, ...]) -> Json | None:
+    epochs, reducer = entry["epochs"], entry["epoch_reducer"]
+    least = (reducer or "").rpartition("_at_")[2] or (reducer or "").rpartition("at_least_")[2]
+    if least.isdigit() and int(least) > epochs:
+        message = f"{reducer!r} of {plural(epochs, 'epoch')}, which Inspect refuses"
+        parts.refuse((*path, "epoch_reducer"), message)
+        return None
+    if epochs == 1:
+        return None
+    if reducer not in _MEANS:
+        message = f"'epoch_reducer': {reducer!r} has no form in AI GO; metrics are of the mean of the epochs"
+        hint = "several scores are put together by their mean in AI GO's own metrics"
+        parts.lose((*path, "epoch_reducer"), message, hint)
+    return {"num_trials": epochs}

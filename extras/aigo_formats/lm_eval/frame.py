@@ -1,0 +1,303 @@
+"""Everything of a `TaskResultLog` but its samples, from what the results file says about one task.
+
+The harness knows no AI GO entities: ids and keys are derived from names, so the same files always give the
+same specification. What the results file says about the task, and about the run, is kept whole in
+`specification.config["lm_eval"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from aigo_bridge.access.bounds import Bounds
+from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
+from aigo_bridge.importing.log_import import Damage, LossReport
+from aigo_bridge.results.specification import slug, stored_model
+from aigo_bridge.text.json_text import finite_number, key_of, non_finite_text, without_non_finite
+from aigo_bridge.version import __version__
+from aigo_formats.lm_eval.header import Header, score_name
+from aigo_formats.lm_eval.locate import Run
+from aigo_formats.lm_eval.samples import Totals
+
+Json = dict[str, Any]
+ENGINE = "lm-eval"
+_PROVIDERS = {
+    "openai-completions": "openai",
+    "openai-chat-completions": "openai",
+    "anthropic-completions": "anthropic",
+    "anthropic-chat": "anthropic",
+    "anthropic-chat-completions": "anthropic",
+}
+"""Backends of the harness that call a provider whose models AI GO knows."""
+_SOLVER_FIELDS = (
+    "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "target_delimiter",
+    "fewshot_delimiter", "num_fewshot", "generation_kwargs", "repeats", "filter_list",
+)  # fmt: skip
+
+
+def frame_of(
+    run: Run,
+    header: Header,
+    task: str,
+    totals: Totals,
+    scorers: Iterable[str],
+    damage: list[Damage],
+    loss: LossReport,
+    bounds: Bounds,
+) -> Json:
+    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+
+    Args:
+        run: the files.
+        header: what the results file says.
+        task: the task's name.
+        totals: what the documents added up to.
+        scorers: scores that the documents have.
+        damage: what could not be read; it is added to.
+        loss: where counts go.
+        bounds: `growth` says how much the results of a run may have in common.
+    """
+    metrics: list[Json] | None = None
+    errors: list[Json] = []
+    if header.results(task) is not None:
+        metrics, errors = metrics_of(header, task, loss)
+    evidence: Json = {"metrics": metrics}
+    if errors:
+        evidence["errors"] = errors
+    evidence["failures"] = {"num_errors": totals.failed, "num_total": totals.samples}
+    names = dict.fromkeys([*_declared(header.config(task)), *scorers])
+    names |= dict.fromkeys(metric["scorer_name"] for metric in metrics or [])
+    about_run = header.about_run(bounds)
+    if about_run is None:
+        reason = "the configuration is too large to stand in the result of every task (bound 'growth')"
+        damage.append(Damage(run.location, None, reason))
+    about = {
+        **(about_run or {}),
+        **header.about_task(task),
+        "groups": header.groups(task),
+        "task": header.config(task),
+    }
+    specification, odd = without_non_finite(_specification(run, header, task, totals, list(names), about))
+    if odd:
+        loss.changed["number that is not finite in the configuration: written as text"] += odd
+    return {
+        "format_version": "v1",
+        "app_version": f"aigo-bridge {__version__}",
+        "status": "failure" if damage else "success",
+        "evidence": evidence,
+        "specification": specification,
+        "execution": _execution(run, header, totals),
+        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
+    }
+
+
+def filters_of(config: Json) -> list[str]:
+    """Names of a task's filters."""
+    declared = config.get("filter_list")
+    names = (
+        [entry.get("name") for entry in declared if isinstance(entry, dict)]
+        if isinstance(declared, list)
+        else []
+    )
+    return [name for name in names if isinstance(name, str)] or ["none"]
+
+
+def _metric_configs(config: Json) -> list[Json]:
+    declared = config.get("metric_list")
+    return [entry for entry in declared if isinstance(entry, dict)] if isinstance(declared, list) else []
+
+
+def _declared(config: Json) -> list[str]:
+    return [
+        score_name(entry["metric"], name)
+        for name in filters_of(config)
+        for entry in _metric_configs(config)
+        if isinstance(entry.get("metric"), str)
+    ]
+
+
+def _specification(
+    run: Run, header: Header, task: str, totals: Totals, scorers: list[str], about: Json
+) -> Json:
+    run_config: Json = {}
+    limit = header.run_config.get("limit")
+    if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 1 and limit == int(limit):
+        run_config |= {"num_samples": int(limit), "subsampling": "head"}
+    if totals.most_trials > 1:
+        run_config["trials_config"] = {"num_trials": totals.most_trials}
+    shots = _shots(header, task)
+    specification: Json = {
+        "display_name": task,
+        "task": _task(run, header, task, shots, totals, scorers),
+        "config": {"num_fewshots": shots, "lm_eval": about},
+        "run_config": run_config,
+    }
+    if header.model is not None:
+        specification["evaluated_entity"] = _model(header).model_dump(mode="json")
+    return specification
+
+
+def _shots(header: Header, task: str) -> int:
+    stated = (
+        header.part("n-shot", task),
+        header.config(task).get("num_fewshot"),
+        header.run_config.get("num_fewshot"),
+    )
+    for value in stated:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
+            return value
+    return 0
+
+
+def _task(run: Run, header: Header, task: str, shots: int, totals: Totals, scorers: list[str]) -> Json:
+    config = header.config(task)
+    path, name = config.get("dataset_path"), config.get("dataset_name")
+    dataset = "/".join(part for part in (path, name) if isinstance(part, str) and part) or task
+    solver = {key: config[key] for key in _SOLVER_FIELDS if config.get(key) not in (None, "")}
+    definition: Json = {
+        "type": "benchmark_task",
+        "evaluated_entity_type": "model",
+        "dataset": {"id": key_of(dataset)},
+        "solver": {"type": "lm_eval", **solver, "num_fewshots": shots},
+        "scorers": [_scorer(header, task, entry) for entry in scorers],
+    }
+    if totals.most_trials > 1:
+        definition["trials"] = {"num_trials": totals.most_trials}
+    document: Json = {
+        "id": key_of(task),
+        "key": key_of(task),
+        "display_name": task,
+        "description": "",
+        "config_spec": [
+            {
+                "type": "int",
+                "key": "num_fewshots",
+                "display_name": "Examples in front of each question",
+                "default_value": shots,
+            }
+        ],
+        "definition": definition,
+        "provider": "user",
+        "tags": [],
+    }
+    if (ended := _times(run, header)[1]) is not None:
+        document["created_at"] = ended
+    return document
+
+
+def _scorer(header: Header, task: str, name: str) -> Json:
+    metric, _, filter_name = name.partition(",")
+    aggregation = header.aggregations(task).get(metric, metric)
+    scorer: Json = {
+        "key": key_of(name),
+        "type": metric,
+        "display_name": name,
+        "metrics": [{"key": key_of(aggregation), "type": aggregation}],
+    }
+    options = next(
+        (entry for entry in _metric_configs(header.config(task)) if entry.get("metric") == metric), {}
+    )
+    options = {key: value for key, value in options.items() if key != "metric"}
+    better = header.part("higher_is_better", task)
+    if isinstance(better, dict) and isinstance(better.get(metric), bool):
+        options["higher_is_better"] = better[metric]
+    if filter_name:
+        options["filter"] = filter_name
+    if options:
+        scorer["options"] = options
+    return scorer
+
+
+def _model(header: Header) -> StoredModel:
+    name = header.model or "unknown"
+    provider = _PROVIDERS.get(str(header.run_config.get("model")))
+    if provider is not None:
+        return stored_model(f"{provider}/{name}", engine=ENGINE, display_name=name)
+    # Names of weights look like names at a provider (`openai/gpt-oss-20b`), and are none.
+    key = slug(name)
+    return StoredModel(
+        id=key,
+        display_name=name,
+        key=key,
+        task=MLTask.chat_completion,
+        config=ModelCustomConnectionConfig(
+            connection_type="custom_connection", adapter_id=ENGINE, url=f"{ENGINE}://{name}", model_key=name
+        ),
+        adapter_id=ENGINE,
+    )
+
+
+def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
+    """Start and end in Unix seconds, as far as the files tell; the date in their names is local time without
+    a zone, taken as UTC.
+    """
+    started, runtime = header.started_at, header.runtime
+    if started is not None:
+        return int(started), int(started + (runtime or 0))
+    day, _, clock = run.date.partition("T")
+    try:
+        end = datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}")
+        ended = max(0, int(end.replace(tzinfo=UTC).timestamp()))
+    except (ValueError, OverflowError):
+        return None, None
+    return max(0, ended - round(runtime or 0)), ended
+
+
+def _execution(run: Run, header: Header, totals: Totals) -> Json:
+    started, ended = _times(run, header)
+    execution: Json = {"runtime": header.runtime or 0.0, "started_at": started or 0, "ended_at": ended or 0}
+    if totals.samples:
+        execution["model_usage"] = {"num_samples": totals.samples}
+    return execution
+
+
+def metrics_of(header: Header, task: str, loss: LossReport) -> tuple[list[Json], list[Json]]:
+    """`MetricData` of a task, and errors for what is no finite number.
+
+    Args:
+        header: what the results file says.
+        task: the task's name.
+        loss: where counts go.
+    """
+    metrics: list[Json] = []
+    errors: list[Json] = []
+    if not isinstance(header.results(task), dict):
+        kind = type(header.results(task)).__name__
+        return metrics, [_error(f"the results are {kind}, expected metrics by name")]
+    aggregations = header.aggregations(task)
+    for metric in header.metrics(task):
+        if metric.metric == "bypass":
+            loss.dropped["metric 'bypass': a placeholder of runs that only predict"] += 1
+            continue
+        number = finite_number(metric.value)
+        if number is None or isinstance(metric.value, bool):
+            errors.append(_error(f"metric {metric.name!r} is {_shown(metric.value)}, not a finite number"))
+            loss.changed["metric that is not a finite number: reported as an error"] += 1
+            continue
+        aggregation = aggregations.get(metric.metric, metric.metric)
+        data: Json = {
+            "values": {metric.name: number},
+            "metric_key": key_of(aggregation),
+            "metric_type": aggregation,
+            "scorer_name": metric.name,
+            "scorer_key": key_of(metric.name),
+        }
+        if metric.stderr is not None and metric.stderr != "N/A":
+            if (stderr := finite_number(metric.stderr)) is not None:
+                data["values"][f"{metric.name}_stderr"] = stderr
+            else:
+                data["reason"] = f"its standard error is {_shown(metric.stderr)}, not a finite number"
+                loss.changed["standard error that is not a finite number: told in the metric's reason"] += 1
+        metrics.append(data)
+        loss.kept["metric"] += 1
+    return metrics, errors
+
+
+def _shown(value: Any) -> str:
+    return non_finite_text(value) if isinstance(value, float) else repr(value)[:100]
+
+
+def _error(message: str) -> Json:
+    return {"error_type": "MetricWithoutValue", "message": message, "stage": "metric"}

@@ -1,0 +1,241 @@
+"""`aigo-bridge import` of what lm-evaluation-harness leaves behind.
+
+Each task of a run becomes a result log of its own, `<task>_<date>.tasklog.json`, with its loss report. Groups
+are averages over tasks: they stand in the results of their tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.cleaning import redacted
+from aigo_bridge.importing.log_import import (
+    Damage,
+    ImportOptions,
+    ImportReport,
+    LossReport,
+    not_recomputed,
+)
+from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.process import no_collections
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.writing import DocumentWriter
+from aigo_bridge.text.json_text import dumps
+from aigo_bridge.text.plurals import plural
+from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
+from aigo_formats.lm_eval.frame import ENGINE, filters_of, frame_of
+from aigo_formats.lm_eval.header import Header, read_header
+from aigo_formats.lm_eval.locate import Run, eval_files, find_runs, run_files
+from aigo_formats.lm_eval.rows import SamplesFile
+from aigo_formats.lm_eval.samples import SampleMapper
+from aigo_trust.provenance.imports import keep_provenance
+
+MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What code that reads well-formed samples raises at others."""
+NO_SAMPLES = "metrics only: releases of the harness before 0.4 write no samples"
+_LONGEST_STEM = 150
+"""Bytes of a file's name without its suffix."""
+_MANY = 64
+"""Samples that are written together."""
+
+
+class LmEvalResults:
+    """Reads what lm-evaluation-harness leaves behind."""
+
+    expected = "results of lm-evaluation-harness (results_<date>.json, samples_<task>_<date>.jsonl)"
+
+    def files(self, location: str) -> Sequence[str]:
+        """Its files at a location."""
+        return eval_files(location)
+
+    def parts(self, location: str) -> Sequence[str]:
+        """The files of the run that a file belongs to, itself first."""
+        return run_files(location)
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Import results, one report per task as they are done; the worst exit code.
+
+        Raises:
+            UsageError: a location has no such files, or an option is wrong.
+        """
+        refuse_parquet("results of lm-evaluation-harness", locations, options)
+        options.redaction()
+        return import_each(
+            find_runs(locations),
+            out,
+            tell,
+            imported=lambda run, taken: import_run(run, out, options, taken),
+            lost=lambda run, reason: _nothing(run, [unmapped_damage(run.location, reason)]),
+            subject="the results",
+        )
+
+
+def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> Iterator[ImportReport]:
+    """Import one run, task by task.
+
+    Args:
+        run: its files.
+        out: folder of the result logs.
+        options: how it is imported.
+        taken: names of files that were written; those of the run are added.
+    """
+    if options.recompute is not None:
+        yield not_recomputed(run.location, None)
+        return
+    header, damage, secrets = Header(), list[Damage](), options.redaction()
+    if run.results is None:
+        damage.append(Damage(run.location, None, "no results file: metrics and configuration are unknown"))
+    else:
+        try:
+            header = read_header(run.results, options.bounds, secrets, redact=options.redact)
+        except EvidenceError as error:
+            damage.append(Damage(run.results, None, str(error)))
+    tasks = _tasks(run, header)
+    if not tasks:
+        yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
+    for task, samples in tasks:
+        # What was found in the results file was found in every task's part of it.
+        own_secrets = options.redaction()
+        own_secrets.found.update(secrets.found)
+        stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
+        try:
+            yield _write_task(run, header, task, samples, out / stem, options, own_secrets, damage)
+        except OSError as error:
+            raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
+
+
+def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
+    """Every task of the run with its samples, in the order of the results; those without metrics follow."""
+    names = header.tasks
+    tasks = [(task, run.samples_of(task, names)) for task in names]
+    matched = {path for _, path in tasks if path is not None}
+    tasks += [(task, path) for task, path in run.samples.items() if path not in matched]
+    if run.only is None:
+        return tasks
+    named = {run.samples[name] for name in run.only if name in run.samples}
+    return [(task, path) for task, path in tasks if path in named]
+
+
+def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
+    return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
+
+
+def _shortened(name: str) -> str:
+    """A name that fits into a file system with every suffix."""
+    data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
+    return data[:_LONGEST_STEM].decode("utf-8", "ignore")
+
+
+def _write_task(
+    run: Run,
+    header: Header,
+    task: str,
+    location: str | None,
+    target: Path,
+    options: ImportOptions,
+    redaction: Redaction,
+    damage: list[Damage],
+) -> ImportReport:
+    """Write `<target>.tasklog.<format>` and `<target>.loss.json`; `location`: of the samples, if any."""
+    loss, damage = LossReport(), list(damage)
+    mapper = SampleMapper(
+        run=f"{run.date}/{task}",
+        source=location or run.location,
+        model=header.model,
+        options=options,
+        loss=loss,
+    )
+    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
+    with open_for_replacing(output, clean=False) as file, no_collections():
+        writer = DocumentWriter(file)
+        for text in _samples(run, header, task, location, mapper, options, redaction, damage):
+            writer.sample(text)
+        frame = frame_of(run, header, task, mapper.totals, mapper.scores.names, damage, loss, options.bounds)
+        evidence = frame.pop("evidence")
+        if not writer.num_samples:
+            evidence = {"samples": None, **evidence}
+        writer.finish(*(redacted([dumps(part)], redaction) for part in (evidence, frame)))
+    report = ImportReport(
+        log=f"{run.location} ({task})",
+        output=output,
+        loss_file=target.with_name(f"{target.name}.loss.json"),
+        status=frame["status"],
+        samples=mapper.totals.samples,
+        trials=mapper.totals.trials,
+        failed=mapper.totals.failed,
+        damage=tuple(damage),
+        loss=loss,
+        redacted=redaction.found,
+        notes=(NO_SAMPLES,) if location is None and header.is_old else (),
+    ).judged(options.max_loss)
+    report.write_loss()
+    return keep_provenance(report, ENGINE, [run.results, location], options)
+
+
+def _samples(
+    run: Run,
+    header: Header,
+    task: str,
+    location: str | None,
+    mapper: SampleMapper,
+    options: ImportOptions,
+    redaction: Redaction,
+    damage: list[Damage],
+) -> Iterator[bytes]:
+    """The documents as JSON, several at a time; damage ends them or leaves out one."""
+    where = f"{run.location}: {task}"
+    if location is None and header.is_old:
+        return
+    if location is None:
+        damage.append(Damage(where, None, "no samples: the harness writes them with --log_samples only"))
+        return
+    num_damage = len(damage)
+    pending: list[bytes] = []
+    file = SamplesFile(location, filters_of(header.config(task)), options.bounds, damage.append)
+    try:
+        for document in file.documents():
+            if len(damage) - num_damage > options.bounds.damaged:
+                damage.append(Damage(location, None, "the rest is not read (bound 'damaged')"))
+                break
+            try:
+                pending.append(dumps(mapper.sample(document)))
+            except MALFORMED as error:
+                place = f"{location}: document {document.sample_id}"
+                damage.append(Damage(place, None, redaction.text(f"malformed: {error}")))
+            if len(pending) == _MANY:
+                yield redacted(pending, redaction)
+                pending = []
+    except EvidenceError as error:
+        damage.append(Damage(location, None, str(error)))
+    if pending:
+        yield redacted(pending, redaction)
+    if file.renamed:
+        mapper.loss.changed["document with the id of another: numbered"] += file.renamed
+    if len(damage) == num_damage and run.results is not None:
+        damage += [Damage(where, None, reason) for reason in _contradictions(header, task, file, mapper)]
+
+
+def _contradictions(header: Header, task: str, file: SamplesFile, mapper: SampleMapper) -> Iterator[str]:
+    """What the results say of the samples, and is not so."""
+    digest: Any = header.part("task_hashes", task)
+    is_proved = isinstance(digest, str) and digest == file.digest
+    if isinstance(digest, str) and file.digest is not None and not is_proved:
+        yield "the samples are not those of the results: their digest is another (task_hashes)"
+    counts: Any = header.part("n-samples", task)
+    count = counts.get("effective") if isinstance(counts, dict) else None
+    # Of runs with --samples releases tell the number of all documents.
+    if isinstance(count, int) and count != mapper.totals.samples and not is_proved:
+        yield f"the results are of {plural(count, 'document')}, the samples have {mapper.totals.samples}"
+    yield from mapper.scores.disagreements(header.metrics(task), header.aggregations(task))

@@ -1,0 +1,121 @@
+"""Files of tasks and groups of lm-evaluation-harness: what is asked for, converted and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.private import refusal
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.text.plurals import plural
+from aigo_formats.conversions import ConvertedTask, all_of
+from aigo_formats.definitions import Definition
+from aigo_formats.lm_eval.tasks.conversion import convert, name_of
+from aigo_formats.lm_eval.tasks.definition import read_definition
+
+PREFIX = "lm-eval:"
+"""In front of a path that is to be converted."""
+
+MOST_FILES = 5_000
+"""Files of a folder that are looked at for the tasks of a group."""
+ENDINGS = frozenset({".yaml", ".yml"})
+
+
+def converted_tasks(
+    path: Path, *, root: Path | None = None, key: str | None = None, allow: bool = False
+) -> tuple[ConvertedTask, ...]:
+    """The tasks of a file, a group or a folder as AI GO tasks.
+
+    Args:
+        path: a task, a group, or a folder with tasks.
+        root: folder that no include leaves; `None`: the one of the path.
+        key: key of the AI GO task, where it is one.
+        allow: convert also what would lose parts.
+
+    Raises:
+        SpecError: a file cannot be read, or is none of the harness.
+        UnsupportedPlanError: tasks have no form in AI GO, or would lose parts; all reasons are listed.
+        UsageError: there is no task, or a key for several.
+    """
+    around = root or (path if path.is_dir() else path.parent)
+    definitions = list(_definitions(path, around))
+    if not definitions:
+        raise UsageError(f"{str(path)!r} has no task of lm-evaluation-harness", code=Code.NOTHING_THERE)
+    if key is not None and len(definitions) > 1:
+        raise UsageError(f"--key: there are {plural(len(definitions), 'task')}", code=Code.OPTIONS_APART)
+    return all_of(convert(definition, key=key, allow=allow) for definition in definitions)
+
+
+# What is asked for
+
+
+def _definitions(path: Path, root: Path) -> Iterator[Definition]:
+    if path.is_dir():
+        for definition in _all(path, root):
+            if isinstance(definition.values.get("task"), str):
+                yield definition
+        return
+    definition = read_definition(path, root)
+    if not _is_group(definition):
+        yield definition
+        return
+    definitions = [definition, *_all(path.parent, root)]
+    yield from {member.path: member for member in _members(definition, definitions, set())}.values()
+
+
+def _is_group(definition: Definition) -> bool:
+    return isinstance(definition.values.get("task"), list)
+
+
+def _all(folder: Path, root: Path) -> list[Definition]:
+    """All files below a folder that name a task or a group; templates that are only included name none."""
+    files: list[Path] = []
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in ENDINGS and file.is_file() and refusal(file, root, file.name, own=folder) is None:
+            files.append(file)
+            if len(files) > MOST_FILES:
+                raise UsageError(f"{str(folder)!r} has more than {MOST_FILES:,} files", code=Code.TOO_MUCH)
+    definitions, issues = list[Definition](), list[Issue]()
+    for file in files:
+        try:
+            definition = read_definition(file, root)
+        except SpecError as error:
+            issues += error.issues
+            continue
+        if "task" in definition.values or "group" in definition.values:
+            definitions.append(definition)
+    if issues:
+        raise SpecError(issues)
+    return definitions
+
+
+def _members(group: Definition, definitions: Sequence[Definition], seen: set[Path]) -> Iterator[Definition]:
+    """The tasks of a group: by their names, by tags that they have, and those of groups in it, once."""
+    if group.path in seen:
+        return
+    seen.add(group.path)
+    issues: list[Issue] = []
+    for number, entry in enumerate(group.values["task"]):
+        if not isinstance(entry, str):
+            message = "found a task that is written out within a group, expected its name"
+            hint = "write it in a file of its own"
+            issues.append(group.issue(("task", number), message, Code.UNTRANSLATED, hint))
+            continue
+        tasks = [each for each in definitions if not _is_group(each) and name_of(each) == entry]
+        tasks = tasks or [each for each in definitions if not _is_group(each) and entry in _tags(each)]
+        groups = [each for each in definitions if _is_group(each) and each.values.get("group") == entry]
+        if not tasks and not groups:
+            message = f"there is no task, tag or group {entry!r} in {str(group.path.parent)!r}"
+            issues.append(group.issue(("task", number), message, Code.UNKNOWN_ENTITY))
+        yield from tasks
+        for inner in groups:
+            yield from _members(inner, definitions, seen)
+    if issues:
+        raise SpecError(issues)
+
+
+def _tags(definition: Definition) -> list[Any]:
+    tags = definition.values.get("tag") or []
+    return tags if isinstance(tags, list) else [tags]

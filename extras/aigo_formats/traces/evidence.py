@@ -1,0 +1,228 @@
+"""The import of traces: files of a source → a result log without scores, one sample per trace, with its loss
+report.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.access.file_kinds import expanded
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import Damage, ImportOptions, ImportReport, LossReport
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.specification import dataset_entity
+from aigo_bridge.results.writing import DocumentWriter
+from aigo_bridge.text.json_text import dumps, key_of
+from aigo_bridge.version import __version__
+from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.sources import SOURCES, read_traces, row_of, source_of
+
+FAILED_TRACE = "FailedTrace"
+"""Type of the error of a trace that ended with one."""
+
+
+def import_traces(
+    locations: Sequence[str],
+    source: str,
+    out: Path,
+    options: ImportOptions,
+    report_to: Callable[[ImportReport], None],
+) -> int:
+    """Import traces, one result log per location; returns the worst exit code (see `ImportReport`).
+
+    Raises:
+        UsageError: there is no such source, a location has nothing, or an option is not for traces.
+    """
+    _check(source, options)
+    out.mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
+    worst = 0
+    for location in dict.fromkeys(itertools.chain.from_iterable(map(expanded, locations))):
+        path = Path(location)
+        name = path.name.split(".")[0] if path.is_file() else path.resolve().name
+        target = out / options.stem(name[:100], taken, "traces")
+        report = _import(path, source, target, options).judged(options.max_loss)
+        if report.output is not None:
+            report.write_loss()
+        report_to(report)
+        worst = max(worst, report.exit_code)
+    return worst
+
+
+def _check(source: str, options: ImportOptions) -> None:
+    if source not in SOURCES:
+        raise UsageError(
+            f"--from: found {source!r}, expected one of {', '.join(SOURCES)}", code=Code.WRONG_OPTION
+        )
+    if options.output_format == "parquet":
+        raise UsageError(
+            "traces are not written as parquet: found --format parquet, expected json, json.gz or json.zst"
+            " (the tables of a result log: `aigo-bridge import RESULT --format parquet`)",
+            code=Code.WRONG_OPTION,
+        )
+    if options.context == "delta":
+        raise UsageError("--context: found 'delta', expected full or none for traces", code=Code.WRONG_OPTION)
+    if options.recompute is not None or options.provenance:
+        raise UsageError("--recompute, --provenance: not for traces", code=Code.OPTIONS_APART)
+
+
+def _import(location: Path, source: str, target: Path, options: ImportOptions) -> ImportReport:
+    reading = Reading(
+        bounds=options.bounds, redaction=options.redaction(), all_events=options.events == "all"
+    )
+    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
+    totals = _Totals()
+    try:
+        traces = read_traces(location, source, reading)
+        # Before anything is written: what is not there, or is none of that source, leaves no file behind.
+        beginning = list(itertools.islice(traces, 1))
+    except EvidenceError as error:
+        return _nothing(str(location), [Damage("", None, str(error))])
+    if not beginning:
+        other = source_of(location) if location.is_file() else None
+        if other is not None and other.name != source:
+            reason = f"expected {SOURCES[source].expected}, found {other.expected}: --from {other.name}"
+            return _nothing(str(location), [Damage("", None, reason)])
+        damage = reading.damage or [Damage("", None, f"no traces: expected {SOURCES[source].expected}")]
+        return _nothing(str(location), damage)
+    with open_for_replacing(output, clean=False) as file:
+        writer = DocumentWriter(file)
+        try:
+            for trace in itertools.chain(beginning, traces):
+                writer.sample(dumps(totals.sample(_kept(trace, options, reading.loss), location)))
+        except EvidenceError as error:
+            reading.damage.append(Damage("", None, str(error)))
+        frame = _frame(target.name, source, location, totals, reading.damage)
+        evidence = frame.pop("evidence")
+        writer.finish(dumps(evidence), dumps(frame))
+    return ImportReport(
+        log=str(location),
+        output=output,
+        loss_file=target.with_name(f"{target.name}.loss.json"),
+        status=frame["status"],
+        samples=totals.samples,
+        trials=totals.samples,
+        failed=totals.failed,
+        damage=tuple(reading.damage),
+        loss=reading.loss,
+        redacted=reading.redaction.found,
+    )
+
+
+def _nothing(location: str, damage: list[Damage]) -> ImportReport:
+    return ImportReport(location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
+
+
+def _kept(trace: dict[str, Any], options: ImportOptions, loss: LossReport) -> dict[str, Any]:
+    """A trace without what the options leave out, which is counted."""
+    if options.events == "minimal":
+        loss.dropped["event: left out by --events minimal"] += len(trace["events"])
+        return {name: value for name, value in trace.items() if name != "events"}
+    if options.context == "none":
+        for event in trace["events"]:
+            if event["type"] == "model_call_event" and event["input_context"]:
+                event["input_context"] = []
+                loss.dropped["input of a model call: left out by --context none"] += 1
+    return trace
+
+
+class _Totals:
+    """Samples as they are written, and what they add up to."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.failed = 0
+        self.times: list[str] = []
+        self._ids: set[str] = set()
+
+    def sample(self, trace: dict[str, Any], location: Path) -> dict[str, Any]:
+        """A trace as a sample with one trial."""
+        row = row_of(trace, location if location.is_dir() else location.parent)
+        data = {name: value for name, value in row.items() if name not in ("sample_id", "trace")}
+        sample_id = self._unique(str(row["sample_id"]))
+        errors = []
+        if row["error"] is not None:
+            self.failed += 1
+            errors.append({"error_type": FAILED_TRACE, "message": str(row["error"]), "stage": "solver"})
+        self.samples += 1
+        if row["date"] is not None:
+            self.times.append(row["date"])
+        answer = row["output"]
+        choice = {"message": {"role": "assistant", "content": answer}}
+        raw_outputs = [] if answer is None else [{"choices": [choice]}]
+        trial = {
+            "index": 0,
+            "sample_id": sample_id,
+            "sample": {"data": data},
+            "solver": {"output": {"trace": row["trace"], "raw_outputs": raw_outputs, "direct_ios": []}},
+            "scores": [],
+            "errors": errors,
+        }
+        return {
+            "sample_id": sample_id,
+            "sample": None,
+            "solver": None,
+            "scores": None,
+            "errors": [],
+            "trials": [trial],
+        }
+
+    def _unique(self, sample_id: str) -> str:
+        candidates: Iterator[str] = (f"{sample_id}#{number}" for number in itertools.count(2))
+        unique = (
+            sample_id if sample_id not in self._ids else next(c for c in candidates if c not in self._ids)
+        )
+        self._ids.add(unique)
+        return unique
+
+
+def _frame(
+    name: str, source: str, location: Path, totals: _Totals, damage: Sequence[Damage]
+) -> dict[str, Any]:
+    """A `TaskResultLog` whose `evidence` has no `samples` yet: a task that passes the traces on, unscored."""
+    key = key_of(name)
+    definition = {
+        "type": "benchmark_task",
+        "evaluated_entity_type": "dataset",
+        "dataset": {"id": key},
+        "solver": {"type": "pass_through_solver", "trace_column": "trace"},
+        "scorers": [],
+    }
+    seconds = [int(datetime.fromisoformat(time).timestamp()) for time in totals.times] or [0]
+    return {
+        "format_version": "v1",
+        "app_version": f"aigo-bridge {__version__}",
+        "status": "failure" if damage else "success",
+        "evidence": {
+            "metrics": [],
+            "failures": {"num_errors": totals.failed, "num_total": totals.samples},
+        },
+        "specification": {
+            "display_name": name,
+            "task": {
+                "id": key,
+                "key": key,
+                "display_name": name,
+                "description": "",
+                "config_spec": [],
+                "definition": definition,
+                "provider": "user",
+                "tags": [],
+            },
+            "config": {source: {"location": location.name}},
+            "run_config": {},
+            "evaluated_entity": dataset_entity(key, name),
+        },
+        "execution": {
+            "runtime": float(max(seconds) - min(seconds)),
+            "started_at": min(seconds),
+            "ended_at": max(seconds),
+        },
+        "errors": [{"error_type": part.kind, "message": str(part)} for part in damage],
+    }

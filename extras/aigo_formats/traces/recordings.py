@@ -1,0 +1,107 @@
+"""Files of spans → recordings, one for each trace in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import DatasetError, EvidenceError
+from aigo_formats.traces import genai, openinference
+from aigo_formats.traces.documents import Reading, values_of
+from aigo_formats.traces.otlp import RawSpan, raw_spans
+from aigo_formats.traces.span_records import Recording, Span
+from aigo_formats.traces.spans import trace_of
+
+_MOST_RESOURCES = 20
+"""Processes that a trace names."""
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
+
+
+def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
+    """The files at a location, a file or a folder, in the order of their paths.
+
+    Raises:
+        EvidenceError: there is none.
+    """
+    if location.is_file():
+        return [location]
+    if not location.is_dir():
+        raise EvidenceError(
+            f"{str(location)!r} is not there, expected a file of traces or a folder of them",
+            code=Code.NO_LOGS,
+        )
+    files = sorted(path for path in location.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
+    if not files:
+        raise EvidenceError(
+            f"{str(location)!r} has no files of traces ({', '.join(suffixes)})", code=Code.NO_LOGS
+        )
+    return files
+
+
+def table_values(file: Path, reading: Reading) -> list[Any]:
+    """The values of a JSON, JSONL or Parquet file.
+
+    Raises:
+        EvidenceError: the file cannot be read.
+    """
+    if file.suffix.lower() != ".parquet":
+        return values_of(file, reading)
+    from aigo_bridge.datasets.files import load_file
+    from aigo_bridge.datasets.rows import Selection
+    from aigo_bridge.text.json_text import dumps
+
+    try:
+        rows = load_file(file, Selection(), missing="none", root=reading.root)
+        return [reading.value(dumps(dict(row.data)), file) for row in rows.rows]
+    except DatasetError as error:
+        raise EvidenceError(error.issues) from error
+
+
+def traces_of_spans(location: Path, source: str, reading: Reading) -> Iterator[dict[str, Any]]:
+    """The traces of all files at a location; spans of one trace may stand in several of them.
+
+    Raises:
+        EvidenceError: a file cannot be read, or there is none.
+    """
+    by_trace: dict[str, list[RawSpan]] = {}
+    origin: dict[str, Path] = {}
+    for file in files_at(location):
+        for raw in raw_spans(table_values(file, reading), file, reading):
+            by_trace.setdefault(raw.trace_id, []).append(raw)
+            origin.setdefault(raw.trace_id, file)
+    for trace_id, raws in by_trace.items():
+        spans = [span_of(raw, reading) for raw in raws]
+        extra, tags = _of_trace(raws)
+        yield trace_of(Recording(source, trace_id, str(origin[trace_id]), spans, extra, tags), reading.loss)
+
+
+def span_of(raw: RawSpan, reading: Reading) -> Span:
+    """A span by the conventions that it follows."""
+    if openinference.is_openinference(raw) or not genai.is_genai(raw):
+        if openinference.is_openinference(raw):
+            return openinference.span_of(raw, reading.loss)
+        reading.loss.kept["span of no convention for models"] += 1
+    return genai.span_of(raw, reading.loss)
+
+
+def _of_trace(raws: list[RawSpan]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the spans say of the trace as a whole: resources, session, user, tags."""
+    extra: dict[str, Any] = {}
+    distinct: list[dict[str, Any]] = []
+    for raw in raws:
+        if raw.resource and raw.resource not in distinct and len(distinct) < _MOST_RESOURCES:
+            distinct.append(raw.resource)
+    if distinct:
+        extra["resource"] = distinct[0] if len(distinct) == 1 else distinct
+    tags: tuple[str, ...] = ()
+    for name in ("session.id", "gen_ai.conversation.id", "user.id", "metadata"):
+        value = next((raw.attributes[name] for raw in raws if raw.attributes.get(name) is not None), None)
+        if value is not None:
+            extra[name] = value
+    for raw in raws:
+        listed = raw.attributes.get("tag.tags")
+        if isinstance(listed, list):
+            tags = tuple(dict.fromkeys([*tags, *(tag for tag in listed if isinstance(tag, str))]))
+    return extra, tags

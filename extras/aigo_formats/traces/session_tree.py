@@ -1,0 +1,221 @@
+"""The lines of a session of Claude Code as a tree: the conversation as it stands at the end, and branches
+that
+were given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aigo_bridge.importing.log_import import LossReport
+from aigo_formats.traces.assembling import nanoseconds
+
+_SPOKEN = ("user", "assistant")
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A line of a transcript."""
+
+    value: dict[str, Any]
+    number: int
+    """Of the line, from 1."""
+    type: str
+    uuid: str | None
+    parent: str | None
+    """The line that it follows; behind a compaction the one that it follows in the conversation."""
+    time: int | None
+    """Nanoseconds since 1970."""
+    problem: str | None = None
+    """What keeps it from being read."""
+
+    @property
+    def is_side(self) -> bool:
+        """Whether it is of a sub-agent."""
+        return self.value.get("isSidechain") is True
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """What was said."""
+        message = self.value.get("message")
+        return message if isinstance(message, dict) else {}
+
+    @property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The parts of what was said that are objects."""
+        content = self.message.get("content")
+        return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it takes the place of what was said before a compaction."""
+        return self.value.get("isCompactSummary") is True
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a human may have said it."""
+        return self.type == "user" and not any(part.get("type") == "tool_result" for part in self.blocks)
+
+
+def record_of(value: dict[str, Any], number: int) -> Record | None:
+    """A line as a record; `None` when it says no type."""
+    kind = value.get("type")
+    if not isinstance(kind, str) or not kind:
+        return None
+    uuid = value.get("uuid")
+    parent = value.get("parentUuid")
+    logical = value.get("logicalParentUuid")
+    parent = parent if isinstance(parent, str) else logical if isinstance(logical, str) else None
+    problem = None
+    if kind in _SPOKEN:
+        message = value.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(message, dict):
+            problem = f"its 'message' is no object, but a {type(message).__name__}"
+        elif content is not None and not isinstance(content, str | list):
+            problem = (
+                f"the 'content' of its message is neither text nor a list, but a {type(content).__name__}"
+            )
+    return Record(
+        value,
+        number,
+        kind,
+        uuid if isinstance(uuid, str) else None,
+        parent,
+        nanoseconds(value.get("timestamp")),
+        problem,
+    )
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The lines of an agent."""
+
+    active: list[Record]
+    """The conversation as it stands at the end, with all else that belongs to it."""
+    branches: list[list[Record]]
+    """What was said and then given up."""
+
+
+def tree_of(records: Sequence[Record], loss: LossReport) -> Tree:
+    """The tree of an agent's lines."""
+    lines = _with_own_ids(records, loss)
+    places = {record.uuid: place for place, record in enumerate(lines) if record.uuid is not None}
+    if not any(record.parent in places for record in lines if record.parent is not None):
+        if any(record.type in _SPOKEN for record in lines[1:]):
+            loss.changed["lines without parents: in the order of the file"] += 1
+        return Tree(lines, [])
+    active = _chain(lines, places, loss)
+    _add_parts(lines, active)
+    branches: list[list[int]] = []
+    branch_of: dict[int, int] = {}
+    for place, record in enumerate(lines):
+        if place in active:
+            continue
+        above = places.get(record.parent or "")
+        if above in branch_of:
+            branch_of[place] = branch_of[above]
+        elif record.type in _SPOKEN and not record.is_summary:
+            branch_of[place] = len(branches)
+            branches.append([])
+        else:
+            active.add(place)
+            continue
+        branches[branch_of[place]].append(place)
+    return Tree(
+        [lines[place] for place in sorted(active)],
+        [[lines[place] for place in branch] for branch in branches],
+    )
+
+
+def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
+    """The lines, each with an id of its own: what stands there twice is left out."""
+    lines: list[Record] = []
+    earlier: dict[str, Record] = {}
+    for record in records:
+        if record.uuid is None or record.uuid not in earlier:
+            lines.append(record)
+        elif _bare(earlier[record.uuid]) == _bare(record):
+            loss.dropped["line that stands there twice"] += 1
+            continue
+        else:
+            loss.changed["line with the uuid of another one: told apart"] += 1
+            lines.append(replace(record, uuid=f"{record.uuid}~{record.number}"))
+        if record.uuid is not None:
+            earlier.setdefault(record.uuid, record)
+    return lines
+
+
+def _bare(record: Record) -> dict[str, Any]:
+    """A line without its place: compactions write lines that they keep again, behind their summary."""
+    return {name: value for name, value in record.value.items() if name != "parentUuid"}
+
+
+def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) -> set[int]:
+    """Places of the lines from the last that was said up to the first."""
+    spoken = [place for place, record in enumerate(lines) if record.type in _SPOKEN]
+    place: int | None = spoken[-1] if spoken else len(lines) - 1
+    active: set[int] = set()
+    while place is not None:
+        active.add(place)
+        record = lines[place]
+        previous = place - 1 if place > 0 and place - 1 not in active else None
+        if record.parent is None:
+            # A prompt without a parent begins a conversation; any other line must follow something.
+            begins = record.is_prompt and not record.is_summary
+            place = None if begins else previous
+        elif record.parent not in places:
+            loss.changed["line whose parent is not in the transcript: follows the line before it"] += 1
+            place = previous
+        elif places[record.parent] in active:
+            # A compaction that kept messages: they follow its summary, and it follows them.
+            loss.changed["line inside its own ancestry: follows the line before it"] += 1
+            place = previous
+        else:
+            place = places[record.parent]
+    return active
+
+
+def _add_parts(lines: Sequence[Record], active: set[int]) -> None:
+    """Add what belongs to the conversation and stands beside the chain: answers are chained part by part, and
+    results of tools that ran at once hang on their own calls.
+    """
+    answers = {_key(lines[place]) for place in active if lines[place].type == "assistant"} - {None}
+    for place, record in enumerate(lines):
+        if record.type == "assistant" and _key(record) in answers:
+            active.add(place)
+    called = {
+        part["id"]
+        for place in active
+        if lines[place].type == "assistant"
+        for part in lines[place].blocks
+        if part.get("type") == "tool_use" and isinstance(part.get("id"), str)
+    }
+    for place, record in enumerate(lines):
+        if record.type == "user" and any(
+            part.get("type") == "tool_result" and _text(part.get("tool_use_id")) in called
+            for part in record.blocks
+        ):
+            active.add(place)
+
+
+def _key(record: Record) -> str | None:
+    key = record.message.get("id")
+    return key if isinstance(key, str) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def of_messages(records: Iterable[Record]) -> int:
+    """How many messages were said: an answer in several lines is one, and results of tools are none."""
+    messages = set()
+    for record in records:
+        if record.type == "assistant":
+            messages.add(_key(record) or f"line {record.number}")
+        elif record.is_prompt:
+            messages.add(f"line {record.number}")
+    return len(messages)

@@ -1,0 +1,1 @@
+"""Views of results: the HTML page, the local viewer, terminal listings, tables, SQL and charts."""

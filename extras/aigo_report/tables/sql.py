@@ -1,0 +1,245 @@
+"""SQL over results, by DuckDB: the tables that a query names are filled in a temporary database, which is
+then opened for reading alone. The query may be a stranger's: it reaches no file, no network, no variable of
+this process, and can change no setting.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_bridge.process.extras import package
+from aigo_bridge.process.temporary import temporary_folder
+from aigo_report.tables.results import BATCH_ROWS, Results
+from aigo_report.tables.rows import Row
+from aigo_report.tables.schema import SCHEMAS, TableName
+
+_TYPES = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN"}
+_LIMITS = {"memory_limit": "1GB", "max_temp_directory_size": "20GB"}
+_LOCKED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    # Last: from then on nothing can be set.
+    "lock_configuration": "true",
+}
+
+
+SECONDS = 60.0
+"""Time limit of a query."""
+GRACE = 5.0
+"""Seconds that DuckDB has to obey an interrupt: it looks for one between its operations only."""
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """How long a query may run."""
+
+    seconds: float = SECONDS
+    give_up: Callable[[UsageError], None] | None = None
+    """Called from another thread if DuckDB does not obey the interrupt: it ends the process."""
+
+    @property
+    def error(self) -> UsageError:
+        """Error that a query which runs for too long ends with."""
+        message = f"the query: it takes longer than {self.seconds:g} s; allow more with --timeout SECONDS"
+        return UsageError(message, code=Code.WRONG_QUERY)
+
+
+DEFAULT_LIMIT = TimeLimit()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query gives."""
+
+    columns: tuple[str, ...]
+    schema: Any
+    """A `pyarrow.Schema`."""
+    batches: Iterator[Any]
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The rows, each a mapping from columns to values; they can be read once."""
+        for batch in self.batches:
+            for row in batch.to_pylist():
+                yield {name: _whole(value) for name, value in row.items()}
+
+
+def _whole(value: Any) -> Any:
+    """Whole numbers as such: sums of them come as decimals."""
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)
+    return value
+
+
+class Shown(Protocol):
+    """Tables that are read while a query runs."""
+
+    def show(self, connection: Any, names: Sequence[TableName]) -> None:
+        """Have a database of DuckDB know the tables of these names; nothing is read yet."""
+        ...
+
+
+@contextmanager
+def answered(query: str, results: Results | Shown, limit: TimeLimit = DEFAULT_LIMIT) -> Iterator[Answer]:
+    """Ask results.
+
+    Args:
+        query: one `SELECT` (also `WITH`, `FROM`, `DESCRIBE`, `SHOW`) in DuckDB's SQL.
+        results: what its tables are of, or what shows them to the database.
+        limit: time limit of the query; reading the results takes no part of it.
+
+    Raises:
+        UsageError: DuckDB is not installed, or the query is something else, or wrong, or takes too long.
+        EvidenceError: a result cannot be read, or is damaged.
+    """
+    duckdb = package("duckdb", "SQL", "sql")
+    package("pyarrow", "SQL", "sql")
+    names = tables_of(query, limit)
+    with temporary_folder("aigo-sql-") as folder:
+        file = folder / "results.duckdb"
+        limits = {**_LIMITS, "temp_directory": str(folder / "spilled")}
+        with duckdb.connect(str(file), config=limits) as connection:
+            if isinstance(results, Results):
+                for name in names:
+                    _fill(connection, name, results)
+        with duckdb.connect(str(file), read_only=True, config=limits) as connection:
+            if not isinstance(results, Results):
+                results.show(connection, names)
+            _lock(connection)
+            with _interrupted(connection, limit) as fault:
+                try:
+                    batches = _batches(connection.sql(query))
+                    columns = tuple(batches.schema.names)
+                    _check_names(columns)
+                    yield Answer(columns, batches.schema, _computed(duckdb, batches, fault))
+                except duckdb.Error as error:
+                    raise fault(error) from error
+
+
+Fault = Callable[[BaseException], UsageError]
+"""From an error of DuckDB to the user's error."""
+
+
+@contextmanager
+def _interrupted(connection: Any, limit: TimeLimit) -> Iterator[Fault]:
+    """Interrupt the query of a block when its time is over."""
+    ended, expired = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if ended.wait(limit.seconds):
+            return
+        expired.set()
+        last = time.monotonic() + GRACE
+        while not ended.wait(0.1):
+            connection.interrupt()
+            if time.monotonic() > last and limit.give_up is not None:
+                limit.give_up(limit.error)
+
+    def fault(error: BaseException) -> UsageError:
+        return limit.error if expired.is_set() else _wrong(error)
+
+    thread = threading.Thread(target=watch, name="time limit of a query", daemon=True)
+    thread.start()
+    try:
+        yield fault
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _batches(relation: Any) -> Any:
+    # Releases have called it by different names.
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(BATCH_ROWS)
+
+
+def _computed(duckdb: Any, batches: Any, fault: Fault) -> Iterator[Any]:
+    """Batches; what goes wrong while they are computed is the query's fault."""
+    try:
+        yield from batches
+    except (duckdb.Error, OSError, ValueError) as error:  # Arrow passes on its errors as one of the latter
+        raise fault(error) from error
+
+
+def _check_names(columns: tuple[str, ...]) -> None:
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"the query gives several columns {twice[0]!r}, expected one of each name (… AS …)",
+            code=Code.WRONG_QUERY,
+        )
+
+
+def tables_of(query: str, limit: TimeLimit = DEFAULT_LIMIT) -> list[TableName]:
+    """The tables of results that a query may name: its words decide, as DuckDB does not say of all queries.
+
+    Raises:
+        UsageError: DuckDB is not installed, or the query is no single `SELECT`, or wrong, or takes too long.
+    """
+    duckdb = package("duckdb", "SQL", "sql")
+    with duckdb.connect(":memory:") as connection, _interrupted(connection, limit) as fault:
+        try:
+            kinds = [statement.type.name for statement in duckdb.extract_statements(query)]
+            if kinds != ["SELECT"]:
+                what = f"{len(kinds)} statements" if len(kinds) != 1 else kinds[0]
+                raise UsageError(f"the query: found {what}, expected one SELECT", code=Code.WRONG_QUERY)
+            for name in SCHEMAS:
+                connection.execute(_definition(name))
+            _lock(connection)
+            # Faults of the query are found here, before anything is read.
+            connection.sql(query)
+        except duckdb.Error as error:
+            raise fault(error) from error
+    words = set(re.findall(r"\w+", query.lower()))
+    return [name for name in SCHEMAS if name in words]
+
+
+def _lock(connection: Any) -> None:
+    for setting, value in _LOCKED.items():
+        connection.execute(f"SET {setting} = {value}")
+
+
+def _definition(name: TableName) -> str:
+    columns = ", ".join(f'"{column.name}" {_TYPES[column.kind]}' for column in SCHEMAS[name].columns)
+    return f"CREATE TABLE {name} ({columns})"
+
+
+def _fill(connection: Any, name: TableName, results: Results) -> None:
+    connection.execute(_definition(name))
+    for batch in results.table(name).batches():
+        arrow = package("pyarrow", "SQL", "sql")
+        connection.register("incoming", arrow.Table.from_batches([batch]))
+        connection.table("incoming").insert_into(name)
+        connection.unregister("incoming")
+
+
+def _wrong(error: BaseException) -> UsageError:
+    names = ", ".join(SCHEMAS)
+    return UsageError(
+        f"the query: {str(error).strip()}\n  expected tables: {names} (columns: aigo-bridge sql --schema)",
+        code=Code.WRONG_QUERY,
+    )
+
+
+def schema_text() -> str:
+    """The tables and their columns, for people."""
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"{name}: {schema.meaning}",
+                *(f"  {column.name:<18}{column.kind:<8}{column.meaning}" for column in schema.columns),
+            ]
+        )
+        for name, schema in SCHEMAS.items()
+    )

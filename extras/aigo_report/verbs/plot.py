@@ -1,0 +1,58 @@
+"""`aigo-bridge plot`: charts of results, for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import typer
+
+from aigo_bridge.cli.looking import RESULTS_HELP
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
+
+app = typer.Typer(**VERB)
+
+
+@app.command("plot")
+def plot(
+    locations: Annotated[
+        list[str],
+        typer.Argument(metavar="RESULT…", help=RESULTS_HELP),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="The picture, .svg or .png; .csv comes beside it."),
+    ],
+    name: Annotated[
+        str, typer.Option("--chart", metavar="CHART", help="metrics, scores, stages or tokens.")
+    ] = "metrics",
+) -> None:
+    """Draw results as a chart, and write its numbers beside it as CSV.
+
+    metrics: every number with its 95 % interval; scores: how often each value is given; stages: samples that
+    failed, by stage; tokens: of all model calls.
+    Exit code: 0 done, 2 wrong use, or a result cannot be read.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.looking import note_missing
+    from aigo_bridge.cli.terminal import short_path
+    from aigo_bridge.errors import UsageError
+    from aigo_report.tables.charts import ChartName, chart, draw, format_of
+    from aigo_report.tables.files import Sheet, write_tables
+    from aigo_report.tables.results import results_at
+
+    with reported():
+        if name not in get_args(ChartName):
+            raise UsageError(
+                f"there is no chart {name!r}, expected {', '.join(get_args(ChartName))}",
+                code=Code.UNKNOWN_CHOICE,
+            )
+        format_of(out)
+        results = results_at(locations)
+        drawn = chart(cast("ChartName", name), results)
+        draw(drawn, out)
+        data = out.with_suffix(".csv")
+        write_tables(data, [Sheet(name, drawn.columns, drawn.rows, lambda: None)])
+    note_missing(results)
+    typer.echo(f"chart  {short_path(out)}\ndata   {short_path(data)}")

@@ -1,0 +1,164 @@
+"""`aigo-bridge show`: samples of a result, readable in the terminal."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aigo_bridge.cli.looking import RESULTS_HELP
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.results import LogReader
+    from aigo_bridge.results.sources import ResultSource
+    from aigo_report.verbs.samples import Selection
+
+app = typer.Typer(**VERB)
+
+
+@app.command("show")
+def show(
+    results: Annotated[
+        list[str],
+        typer.Argument(metavar="RESULT…", help=f"{RESULTS_HELP} Also one sample of `attest`."),
+    ],
+    sample: Annotated[
+        str | None, typer.Option("--sample", metavar="ID", help="The sample of this id.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only samples with a failed trial.")] = False,
+    stop_reason: Annotated[
+        str | None,
+        typer.Option(
+            "--stop-reason",
+            metavar="REASON",
+            help="Only samples with an answer that has this stop reason, e.g. content_filter or max_tokens.",
+        ),
+    ] = None,
+    worst: Annotated[
+        int | None, typer.Option("--worst", min=1, metavar="N", help="N samples, lowest score first.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            "--score",
+            metavar="SCORER.SCORE",
+            help="That says which are worst; without it the first one that is a number.",
+        ),
+    ] = None,
+    number: Annotated[
+        int,
+        typer.Option(
+            "-n", "--num-samples", "--limit", min=0, metavar="N", help="Samples at most; 0 for all."
+        ),
+    ] = 10,
+    full: Annotated[bool, typer.Option("--full", help="Texts in full length.")] = False,
+) -> None:
+    """Show samples of results: the conversation, scores, errors.
+
+    -n and --worst count the samples of each result; with --sample, results without it are left out.
+    Exit code: 0 done, 2 wrong use or no result, 3 the result could be read in part.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.looking import named_results
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_report.verbs.samples import LENGTH, Selection, with_sample
+
+    with reported():
+        if sample is not None and (failed or worst is not None or stop_reason is not None):
+            raise UsageError(
+                "--sample cannot be combined with --failed, --stop-reason or --worst, expected one of them",
+                code=Code.OPTIONS_APART,
+            )
+        if score is not None and worst is None:
+            raise UsageError(
+                "--score says which samples are worst, expected --worst N beside it", code=Code.OPTIONS_APART
+            )
+        chosen = Selection(sample, failed=failed, stop_reason=stop_reason, worst=worst, score=score)
+        limit = None if number == 0 or sample is not None else max(number, worst or 0)
+        sources = named_results(results)
+        if sample is not None and len(sources) > 1:
+            sources = with_sample(sources, sample)
+        codes = [_show_result(one, chosen, limit, length=None if full else LENGTH) for one in sources]
+    if any(codes):
+        raise typer.Exit(max(codes, key=(ExitCode.DONE, ExitCode.PARTIAL, ExitCode.WRONG_USE).index))
+
+
+def _show_result(
+    source: ResultSource, chosen: Selection, limit: int | None, *, length: int | None
+) -> ExitCode:
+    """Show the chosen samples of one result.
+
+    Raises:
+        UsageError, EvidenceError: as `Selection.samples`, or there is no such result.
+    """
+    from rich.console import Console
+
+    from aigo_bridge.cli.failing import show as show_error
+    from aigo_bridge.cli.terminal import note
+    from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_bridge.results import LogReader
+    from aigo_report.verbs.samples import show_sample
+
+    assert source.path is not None
+    if _show_disclosure(source.path):
+        return ExitCode.DONE
+    reader = LogReader(source.path, root=source.root)
+    screen = Console(highlight=False, markup=False, emoji=False)
+    parts = chosen.samples(reader)
+    shown, more = 0, False
+    try:
+        damage, num_scorers = _show_head(screen, reader, source.label)
+        for part in islice(parts, limit):
+            show_sample(screen, part, num_scorers, length=length)
+            shown += 1
+        more = limit is not None and next(parts, None) is not None
+    except EvidenceError as error:
+        damage = error
+    if damage is not None:
+        show_error(damage)
+        return ExitCode.PARTIAL if shown else ExitCode.WRONG_USE
+    if more:
+        note(f"more samples follow; -n shows more of them (now {limit}), 0 all")
+    if not shown:
+        typer.echo("no sample has failed" if chosen.failed else "the result has no samples", err=True)
+    return ExitCode.DONE
+
+
+def _show_disclosure(file: Path) -> bool:
+    """Show a disclosed sample of `attest --disclose`; `False`: the file is something else."""
+    from aigo_bridge.cli.terminal import note, printable
+    from aigo_trust.verification.disclosures import disclosed_facts, is_disclosure
+
+    if not is_disclosure(file):
+        return False
+    for label, text in disclosed_facts(file):
+        typer.echo(printable(f"{label:<10} {text}"))
+    note(f"not checked: aigo-bridge verify {file} --key FILE proves that it belongs to its result")
+    return True
+
+
+def _show_head(screen: Console, reader: LogReader, name: str) -> tuple[EvidenceError | None, int]:
+    """Show the result as a whole, or return why it cannot be read: samples before the damage can be.
+
+    Also return the number of its scorers.
+    """
+    from aigo_bridge.errors import EvidenceError
+    from aigo_bridge.results.counts import scorers_of
+    from aigo_report.verbs.samples import show_head
+
+    try:
+        frame = reader.frame()
+        show_head(screen, reader, frame, name)
+    except EvidenceError as error:
+        return error, 0
+    return None, scorers_of(frame)

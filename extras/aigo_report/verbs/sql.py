@@ -1,0 +1,96 @@
+"""`aigo-bridge sql`: a question to results, in SQL."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aigo_bridge.cli.looking import RESULTS_HELP
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
+
+if TYPE_CHECKING:
+    from aigo_bridge.errors import UsageError
+
+app = typer.Typer(**VERB)
+
+
+@app.command("sql")
+def sql(
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="One SELECT, in DuckDB's SQL.", show_default=False)
+    ] = None,
+    locations: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RESULT]…",
+            help=f"{RESULTS_HELP} [default: out]",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A file (.csv, .jsonl, .parquet, .xlsx), not the screen."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    rows: Annotated[
+        int, typer.Option("--rows", min=0, metavar="N", help="Rows on the screen at most; 0 for all.")
+    ] = 100,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Time limit of the query, e.g. 300."),
+    ] = 60,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the tables and their columns.")] = False,
+) -> None:
+    """Ask results in SQL: tables results, metrics, samples, trials, scores, events.
+
+    The query reads these tables and nothing else: no file, no network.
+    Exit code: 0 done, 2 wrong use, a wrong query, one that takes too long, or a result that cannot be read.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.looking import note_missing, plain_values, print_rows, print_written
+    from aigo_bridge.cli.storage.lakes import lake_of
+    from aigo_bridge.cli.terminal import print_json
+    from aigo_bridge.errors import UsageError
+    from aigo_report.tables.files import Sheet, format_of, write_tables
+    from aigo_report.tables.results import results_at
+    from aigo_report.tables.sql import TimeLimit, answered, schema_text
+
+    if schema:
+        typer.echo(schema_text())
+        return
+    with reported():
+        if query is None:
+            raise UsageError(
+                "no query was given, expected one SELECT, or --schema", code=Code.MISSING_ARGUMENT
+            )
+        if out is not None:
+            format_of(out)
+        asked = lake_of(locations or ["out"])
+        if asked is None:
+            asked = results_at(locations or ["out"])
+            note_missing(asked)
+        with answered(query, asked, TimeLimit(timeout, _give_up)) as answer:
+            if out is not None:
+                sheet = Sheet("query", answer.columns, answer.rows, lambda: answer.schema)
+                print_written(out, write_tables(out, [sheet]))
+            elif as_json:
+                print_json(list(plain_values(answer.rows)))
+            else:
+                print_rows(answer.columns, answer.rows, rows)
+
+
+def _give_up(error: UsageError) -> None:
+    """End the process in the middle of the query: the next one removes its temporary folder."""
+    from aigo_bridge.cli.failing import show
+    from aigo_bridge.exit_codes import ExitCode
+
+    show(error)
+    sys.stderr.flush()
+    os._exit(ExitCode.WRONG_USE)

@@ -1,0 +1,56 @@
+"""`aigo-bridge table`: results as a table, in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from aigo_bridge.cli.looking import RESULTS_HELP
+from aigo_bridge.cli.options import VERB
+from aigo_report.tables.schema import TABLE_NAMES, TableName
+
+app = typer.Typer(**VERB)
+
+
+@app.command("table")
+def table(
+    locations: Annotated[
+        list[str],
+        typer.Argument(metavar="RESULT…", help=RESULTS_HELP),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Ends in .csv, .jsonl (also .gz, .zst), .parquet or .xlsx."
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help=f"{', '.join(TABLE_NAMES)}; trials if left out, in .xlsx all but events.",
+        ),
+    ] = None,
+) -> None:
+    """Write the samples, trials, scores, metrics or events of results as a table.
+
+    In .csv and .xlsx a text that a spreadsheet would take for a formula has an apostrophe in front.
+    Exit code: 0 done, 2 wrong use, or a result cannot be read: then nothing is written.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.looking import note_missing, print_written
+    from aigo_report.tables.files import format_of, sheet_of, write_tables
+    from aigo_report.tables.results import results_at
+
+    with reported():
+        several = [known for known in TABLE_NAMES if known != "events"]
+        default = several if format_of(out) == ".xlsx" else ["trials"]
+        names = default if name is None else [name]
+        results = results_at(locations)
+        sheets = [sheet_of(results.table(cast("TableName", one))) for one in names]
+        written = write_tables(out, sheets)
+    note_missing(results)
+    print_written(out, written)

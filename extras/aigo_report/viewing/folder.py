@@ -1,0 +1,254 @@
+"""What there is to look at in a folder: results, evaluations, logs of engines, runs that go on.
+
+Names alone lead nowhere: an entry is known by a number made of its name, and only what a look into the folder
+found can be asked for. Links are followed as far as they stay in the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from aigo_bridge.access.file_kinds import LOG_SUFFIXES
+from aigo_bridge.access.opening import is_below
+from aigo_bridge.engine.engine import RunState
+from aigo_bridge.engine.registry import engine_class, engine_names, load_logs
+from aigo_bridge.errors import BridgeError, EvidenceError
+from aigo_bridge.results.reading import LogReader
+from aigo_bridge.results.sources import EVALUATION, YAML_SUFFIXES, is_result, links_results, sources_of
+from aigo_bridge.results.superseded import STATUS, superseded_by
+from aigo_bridge.results.values import Json, mappings, member, number_text
+
+MOST_FILES = 50_000
+"""Files and folders that are looked at."""
+MOST_ENTRIES = 2_000
+MOST_LINKS = 20
+"""Links out of the folder that are named."""
+
+Kind = Literal["result", "evaluation", "log"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to look at."""
+
+    id: str
+    kind: Kind
+    path: Path
+    name: str
+    """Path in the folder."""
+    stamp: str
+    """Changes with the file."""
+    size: int
+    modified: float
+    """Seconds since 1970."""
+    engine: str | None = None
+    """Whose log it is."""
+    run: RunState | None = None
+    """Of a log whose run has not ended."""
+    reference: Path | None = None
+    """Task specification of a run file that links the result: `run.yaml#quiz`."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A folder at one moment."""
+
+    entries: dict[str, Entry]
+    links: tuple[str, ...] = ()
+    """Links that lead out of the folder, and are not followed."""
+    cut: bool = False
+    """Whether there is more than is looked at."""
+
+
+@dataclass
+class Folder:
+    """A folder that changes."""
+
+    root: Path
+    """Absolute, links resolved."""
+    _logs: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """Name and stamp of a file → the engine whose log it is."""
+    _heads: dict[tuple[str, str], Json] = field(default_factory=dict)
+    _linked: dict[tuple[str, str], Mapping[Path, Path] | None] = field(default_factory=dict)
+    """Name and stamp of a YAML file → results that it links with their references; `None`: no run file."""
+
+    def listing(self) -> Listing:
+        """What there is now."""
+        entries: list[Entry] = []
+        links: list[str] = []
+        cut = False
+        references: dict[Path, Path] = {}
+        for number, (path, status) in enumerate(_files(self.root, links)):
+            if number >= MOST_FILES or len(entries) >= MOST_ENTRIES:
+                cut = True
+                break
+            entry = self._entry(path, status, references)
+            if entry is not None:
+                entries.append(entry)
+        self._logs = {key: engine for key, engine in self._logs.items() if Path(self.root, key[0]).exists()}
+        return Listing({entry.id: entry for entry in entries}, tuple(links[:MOST_LINKS]), cut)
+
+    def _entry(self, path: Path, status: os.stat_result, references: dict[Path, Path]) -> Entry | None:
+        name = path.relative_to(self.root).as_posix()
+        stamp = stamp_of(status)
+        engine = None
+        kind: Kind
+        if path.name == EVALUATION:
+            kind = "evaluation"
+        elif path.name.lower().endswith(YAML_SUFFIXES):
+            linked = self._links(path, name, stamp)
+            if linked is None:
+                return None
+            references |= {result: linked[result] for result in linked.keys() - references.keys()}
+            kind = "evaluation"
+        elif path in references or is_result(path.name):
+            kind = "result"
+        elif path.name.endswith(LOG_SUFFIXES) and (engine := self._engine(path, name, stamp)) is not None:
+            kind = "log"
+        else:
+            return None
+        digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        run = None if engine is None else _run_state(engine, path)
+        reference = references.get(path)
+        if reference is not None:
+            name = reference.relative_to(self.root).as_posix()
+        size, modified = status.st_size, status.st_mtime
+        return Entry(digest, kind, path, name, stamp, size, modified, engine, run, reference)
+
+    def _links(self, path: Path, name: str, stamp: str) -> Mapping[Path, Path] | None:
+        key = (name, stamp)
+        if key not in self._linked:
+            if len(self._linked) > 2 * MOST_ENTRIES:
+                self._linked.clear()
+            self._linked[key] = _linked_by(path, self.root)
+        return self._linked[key]
+
+    def _engine(self, path: Path, name: str, stamp: str) -> str | None:
+        key = (name, stamp)
+        if key not in self._logs:
+            self._logs[key] = _engine_of(path)
+        return self._logs[key]
+
+    def head(self, entry: Entry) -> Json:
+        """What a result says of itself, where that can be had without reading its samples; else nothing."""
+        if entry.kind != "result":
+            return {}
+        key = (entry.id, entry.stamp)
+        if key not in self._heads:
+            if len(self._heads) > 2 * MOST_ENTRIES:
+                self._heads.clear()
+            self._heads[key] = _head_of(entry.path, self.root)
+        return self._heads[key]
+
+
+def stamp_of(status: os.stat_result) -> str:
+    """Which version of which file it is."""
+    return f"{status.st_dev}.{status.st_ino}.{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
+
+
+def stamp_at(path: Path) -> str | None:
+    """The stamp of a file; `None`: there is none."""
+    try:
+        return stamp_of(path.stat())
+    except OSError:
+        return None
+
+
+def _files(root: Path, links: list[str]) -> Iterator[tuple[Path, os.stat_result]]:
+    """The regular files below a folder, by name; hidden ones left out, and folders that were seen by another
+    name.
+    """
+    seen: set[tuple[int, int]] = set()
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            status = folder.stat()
+            names = sorted(os.listdir(folder), key=_run_files_first)  # noqa: PTH208  # names, not paths
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders = []
+        for name in names:
+            if name.startswith("."):
+                continue
+            path = folder / name
+            try:
+                if path.is_symlink() and not is_below(path, root):
+                    links.append(path.relative_to(root).as_posix())
+                    continue
+                if path.is_dir():
+                    folders.append(path)
+                elif path.is_file():
+                    yield path, path.stat()
+            except OSError:
+                continue
+        waiting += reversed(folders)
+
+
+def _run_files_first(name: str) -> tuple[bool, str]:
+    """Sort key: run files name the results in their folder."""
+    return not name.lower().endswith(YAML_SUFFIXES), name
+
+
+def _linked_by(file: Path, root: Path) -> Mapping[Path, Path] | None:
+    """Return the results that a YAML file links; `None`: it links none."""
+    if not links_results(file, root):
+        return None
+    try:
+        sources = sources_of([file], root)
+    except BridgeError:
+        return {}  # the page of the run file shows the problem
+    return {
+        Path(os.path.realpath(source.path)): Path(source.label)
+        for source in sources
+        if source.path is not None
+    }
+
+
+def _engine_of(path: Path) -> str | None:
+    for name in engine_names():
+        try:
+            if load_logs(name).files(str(path)):
+                return name
+        except (BridgeError, OSError, ValueError):
+            continue
+    return None
+
+
+def _run_state(engine: str, path: Path) -> RunState | None:
+    running = engine_class(engine).capabilities.running
+    return None if running is None else running().state(path)
+
+
+def _head_of(path: Path, root: Path) -> Json:
+    try:
+        part = LogReader(path, root=root).quick_frame()
+    except EvidenceError:
+        return {}
+    if part is None:
+        return {}
+    frame = part.value
+    config = member(frame, "specification", "config")
+    return {
+        "title": _text(member(frame, "specification", "display_name")),
+        "model": _text(member(frame, "specification", "evaluated_entity", "display_name")),
+        "status": _text(frame.get("status")) if superseded_by(config or {}) is None else STATUS,
+        "metrics": [
+            [_text(metric.get("scorer_key")), str(name), number_text(value)]
+            for metric in mappings(member(frame, "evidence", "metrics"))
+            for name, value in (metric.get("values") or {}).items()
+            if isinstance(value, (int, float))
+        ][:6],
+    }
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

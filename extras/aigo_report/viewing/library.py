@@ -1,0 +1,213 @@
+"""What was prepared of the entries of a folder: kept while it is current, made anew when it is not, by a few
+processes at a time however many readers wait for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from aigo_bridge.process.pool import Worker
+from aigo_bridge.process.temporary import make_folder, remove_folder
+from aigo_report.viewing.folder import Entry, Folder, Listing, stamp_at
+from aigo_report.viewing.preparing import BLOCKS, SUMMARY, Prepared, compared, prepare
+
+PREFIX = "aigo-bridge-view-"
+PROCESSES = 2
+MOST_PREPARED = 64
+"""Entries that are kept; the one that was looked at longest ago goes first."""
+MOST_BYTES = 8 << 30
+"""Bytes on disk of what is kept."""
+LEAST_PAUSE = 1.5
+"""Seconds between two looks at a run that goes on."""
+SHARE = 4
+"""A run is looked at anew after this many times as long as the last look took."""
+RETRIED = 10.0
+"""Seconds after which what could not be read is read again."""
+_LISTED = 0.5
+"""Seconds for which a look into the folder holds."""
+_ENDED = "the process that read it was ended: the file changed under it, or memory ran out"
+
+
+class Work:
+    """Something that is being prepared, or was."""
+
+    def __init__(self, number: int, future: Future[Any]):
+        self.number = number
+        """What was prepared later has a higher one."""
+        self.future = future
+        self.began = time.monotonic()
+
+
+class Library:
+    """The entries of a folder, ready to be looked at. All methods may be called by any thread.
+
+    Raises:
+        OSError: there is no room for temporary files.
+    """
+
+    def __init__(self, root: Path):
+        self._folder = Folder(root)
+        self.root = root
+        self._lock = threading.Lock()
+        self._listing_lock = threading.Lock()
+        self._listing: tuple[float, Listing] | None = None
+        self._numbers = itertools.count(1)
+        self._latest: OrderedDict[str, Work] = OrderedDict()
+        """Entry → what was prepared of it last, or is being prepared."""
+        self._kept: OrderedDict[tuple[str, int], Prepared] = OrderedDict()
+        self._comparisons: OrderedDict[Any, Work] = OrderedDict()
+        self._workers: SimpleQueue[Worker] = SimpleQueue()
+        self._all_workers = [Worker() for _ in range(PROCESSES)]
+        for worker in self._all_workers:
+            self._workers.put(worker)
+        self._threads = ThreadPoolExecutor(PROCESSES, thread_name_prefix="preparing")
+        self.private = Path(make_folder(PREFIX))
+        """Nobody else's, and gone with this library."""
+
+    def close(self) -> None:
+        """End everything that goes on, and remove what was written."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in self._all_workers:
+            with suppress(BaseException):
+                worker.stop()
+        self._threads.shutdown(wait=True)
+        remove_folder(str(self.private))
+
+    # The folder
+
+    def listing(self) -> Listing:
+        """What there is in the folder, as of less than a second ago."""
+        with self._listing_lock:
+            if self._listing is None or time.monotonic() - self._listing[0] > _LISTED:
+                listing = self._folder.listing()
+                self._listing = (time.monotonic(), listing)
+            return self._listing[1]
+
+    def head(self, entry: Entry) -> dict[str, Any]:
+        """What an entry says of itself, where that is quickly known."""
+        with self._listing_lock:
+            return self._folder.head(entry)
+
+    # Entries
+
+    def work(self, entry: Entry) -> Work:
+        """What is prepared of an entry now, or is being prepared."""
+        with self._lock:
+            work = self._latest.get(entry.id)
+            if work is None or (work.future.done() and not self._holds(entry, work)):
+                number = next(self._numbers)
+                target = self.private / f"{entry.id}-{number}"
+                future = self._threads.submit(self._prepare, entry, number, target)
+                work = Work(number, future)
+                self._latest[entry.id] = work
+            self._latest.move_to_end(entry.id)
+            return work
+
+    def _holds(self, entry: Entry, work: Work) -> bool:
+        """Whether what was prepared may be shown still."""
+        if work.future.exception() is not None:
+            return False
+        prepared: Prepared = work.future.result()
+        if (entry.id, work.number) not in self._kept:
+            return False
+        run = None if entry.run is None else entry.run.version
+        if prepared.problem is not None and time.monotonic() - work.began > RETRIED:
+            return False
+        if run == prepared.run and prepared.is_current:
+            return True
+        pause = max(LEAST_PAUSE, SHARE * prepared.seconds)
+        return entry.run is not None and time.monotonic() - work.began < pause + prepared.seconds
+
+    def _prepare(self, entry: Entry, number: int, target: Path) -> Prepared:
+        try:
+            prepared: Prepared = self._call(prepare, entry, self.root, target)
+        except BrokenProcessPool:
+            prepared = Prepared(target, ((entry.path, stamp_at(entry.path)),), None, {}, (), 0, _ENDED)
+        with self._lock:
+            self._kept[entry.id, number] = prepared
+            dropped = self._superfluous(entry.id)
+        for each in dropped:
+            _remove(each.folder)
+        return prepared
+
+    def _superfluous(self, latest: str) -> list[Prepared]:
+        """What goes: all but the last two of an entry; beyond the bounds what was prepared longest ago."""
+        own = [key for key in self._kept if key[0] == latest]
+        going = own[:-2]
+        sizes = {key: _size(block.folder) for key, block in self._kept.items()}
+        total = sum(sizes.values())
+        for key in list(self._kept):
+            staying = len(self._kept) - len(going)
+            if key in going or key == own[-1] or (staying <= MOST_PREPARED and total <= MOST_BYTES):
+                continue
+            going.append(key)
+            total -= sizes[key]
+        return [self._kept.pop(key) for key in going]
+
+    def prepared(self, entry_id: str, number: int) -> Prepared | None:
+        """What was prepared of an entry, by its number; `None`: it is not kept any more."""
+        with self._lock:
+            prepared = self._kept.get((entry_id, number))
+            if prepared is not None:
+                self._kept.move_to_end((entry_id, number))
+            return prepared
+
+    # Two of them
+
+    def comparison(self, key: Any, base: Path, new: Path) -> Work:
+        """Two results side by side.
+
+        Args:
+            key: of the two, as they were prepared.
+            base: the first result log.
+            new: the other one.
+        """
+        with self._lock:
+            work = self._comparisons.get(key)
+            if work is None:
+                future = self._threads.submit(self._call, compared, base, new, self.root)
+                work = self._comparisons[key] = Work(next(self._numbers), future)
+            while len(self._comparisons) > MOST_PREPARED:
+                self._comparisons.popitem(last=False)
+            return work
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        worker = self._workers.get()
+        try:
+            return worker.call(function, *arguments)
+        finally:
+            self._workers.put(worker)
+
+
+def summary_file(prepared: Prepared) -> Path:
+    """The gzipped summary of what was prepared."""
+    return prepared.folder / SUMMARY
+
+
+def blocks_file(prepared: Prepared) -> Path:
+    """The file with its blocks."""
+    return prepared.folder / BLOCKS
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    with suppress(OSError):
+        for place, _, names in os.walk(folder):
+            total += sum(Path(place, name).stat().st_size for name in names)
+    return total
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,232 @@
+"""An entry of a folder → what its page needs, in another process: what a stranger wrote may end that one,
+and no other.
+
+What is written for an entry into the private folder of the server:
+
+| file | content |
+|---|---|
+| `summary` | what the first view needs, in JSON, gzipped |
+| `blocks` | samples and rows of the table, each block gzipped |
+| `logs/` | results of imported logs |
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge.access.opening import is_below, open_regular, outside
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.registry import engine_class, load_logs
+from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_bridge.redaction.secrets import learn_environment, redact, redact_json
+from aigo_bridge.results.counts import UNFINISHED_RUNS
+from aigo_bridge.results.sources import ResultSource, sources_of
+from aigo_bridge.results.values import json_line
+from aigo_report.page.packing import Blocks, read_result, summary_of
+from aigo_report.page.pages import zipped
+from aigo_report.viewing.folder import Entry, stamp_at
+
+SUMMARY = "summary"
+BLOCKS = "blocks"
+FLIPS = 25
+"""Samples that changed that a comparison lists of each number."""
+_TRIES = 3
+_ENDING = frozenset({"Ended", "Took"})
+"""Facts of a result that a run that goes on does not have yet."""
+_DEPTH = 12
+"""Folders above a log in which importers look for what belongs to it: all of them are the server's own."""
+
+
+class ChangedError(BridgeError):
+    """A file changed again and again while it was read."""
+
+    usual_code = Code.UNREADABLE_LOG
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a page needs, on disk."""
+
+    folder: Path
+    stamps: tuple[tuple[Path, str | None], ...]
+    """Files that were read → which version."""
+    run: str | None
+    """How far the run was, where it goes on."""
+    blocks: dict[str, tuple[int, int]]
+    """Name → where it stands in the file."""
+    results: tuple[Path | None, ...]
+    """Result log of each result of the page."""
+    seconds: float
+    """How long it took."""
+    problem: str | None = None
+    """Why there is nothing to show."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the files are as they were."""
+        return all(stamp_at(path) == stamp for path, stamp in self.stamps)
+
+
+def prepare(entry: Entry, root: Path, folder: Path) -> Prepared:
+    """Read an entry.
+
+    Args:
+        entry: of the folder.
+        root: the folder; nothing outside is read.
+        folder: new, for what is written.
+    """
+    learn_environment()
+    began = time.monotonic()
+    try:
+        folder.mkdir()
+        prepared = _prepared(entry, root, folder)
+    except (BridgeError, OSError) as error:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        stamps = ((entry.path, stamp_at(entry.path)),)
+        run = None if entry.run is None else entry.run.version
+        prepared = Prepared(folder, stamps, run, {}, (), 0, redact(text))
+    return replace(prepared, seconds=time.monotonic() - began)
+
+
+def _prepared(entry: Entry, root: Path, folder: Path) -> Prepared:
+    if entry.kind == "log":
+        return _of_log(entry, root, folder)
+    for _ in range(_TRIES):
+        stamps = {entry.path: stamp_at(entry.path)}
+        sources = sources_of([entry.reference or entry.path], root)
+        stamps |= {source.path: stamp_at(source.path) for source in sources if source.path is not None}
+        try:
+            blocks = _write(sources, folder, None)
+        except (BridgeError, OSError):
+            if not _changed(stamps):
+                raise
+            continue
+        if not _changed(stamps):
+            results = tuple(source.path for source in sources)
+            return Prepared(folder, tuple(stamps.items()), None, blocks, results, 0)
+    raise ChangedError("the file changes while it is read")
+
+
+def _changed(stamps: dict[Path, str | None]) -> bool:
+    return any(stamp_at(path) != stamp for path, stamp in stamps.items())
+
+
+def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
+    assert entry.engine is not None
+    logs = load_logs(entry.engine)
+    mirror = folder.joinpath("log", *"x" * _DEPTH)
+    live: Sequence[tuple[str, int]] = ()
+    running = engine_class(entry.engine).capabilities.running
+    if entry.run is not None and running is not None:
+        stamps = {entry.path: stamp_at(entry.path)}
+        log = mirror / entry.path.name
+        mirror.mkdir(parents=True)
+        live = running().snapshot(entry.path, log, root)
+    else:
+        stamps = _mirrored(logs.parts(str(entry.path)), root, mirror)
+        log = mirror / entry.path.relative_to(root)
+    reports: list[ImportReport] = []
+    # One process: this one.
+    logs.import_logs([str(log)], folder / "logs", ImportOptions(jobs=1), reports.append)
+    files = [report.output for report in reports if report.output is not None]
+    if not files:
+        reasons = "; ".join(report.reason or "nothing could be read" for report in reports)
+        raise EvidenceError(reasons.replace(f"{mirror}{os.sep}", ""), code=Code.UNREADABLE_LOG)
+    shutil.rmtree(folder / "log")
+    sources = sources_of(files)
+    state = None if entry.run is None else {"alive": entry.run.alive, "live": len(live)}
+    blocks = _write(sources, folder, state)
+    run = None if entry.run is None else entry.run.version
+    return Prepared(folder, tuple(stamps.items()), run, blocks, tuple(files), 0)
+
+
+def _mirrored(files: Sequence[str], root: Path, mirror: Path) -> dict[Path, str | None]:
+    """Copies of the files of a log, each as it was at one moment; what lies outside the folder is left out.
+
+    Returns:
+        The stamps of the files.
+
+    Raises:
+        OSError: the log itself cannot be read, or lies outside.
+    """
+    stamps: dict[Path, str | None] = {}
+    for number, name in enumerate(files):
+        path = Path(os.path.abspath(name))  # noqa: PTH100  # links stay
+        inside = path.is_relative_to(root) and is_below(path, root)
+        if not inside:
+            if number == 0:
+                raise EvidenceError([outside(repr(path.name), path, root)])
+            continue
+        copy = mirror / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        stamps[path] = _copy(path, copy, root)
+    return stamps
+
+
+def _copy(path: Path, copy: Path, root: Path) -> str | None:
+    for _ in range(_TRIES):
+        stamp = stamp_at(path)
+        with open_regular(path, root) as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+        if stamp_at(path) == stamp:
+            return stamp
+    raise ChangedError("the file changes while it is read")
+
+
+def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tuple[int, int]]:
+    problems: list[str] = []
+    with (folder / BLOCKS).open("wb") as file:
+        blocks = Blocks(file, zipped)
+        results = [read_result(source, number, blocks, problems) for number, source in enumerate(sources)]
+    if run is not None and run["alive"]:
+        for result in results:
+            # For an import a log without an end is a failure; here its end is yet to come.
+            result["status"] = "running"
+            result["errors"] = [
+                error for error in result.get("errors", ()) if error["type"] not in UNFINISHED_RUNS
+            ]
+            result["facts"] = [fact for fact in result.get("facts", ()) if fact[0] not in _ENDING]
+            # They would be of the samples that happened to end first.
+            result["metrics"] = []
+    summary = {**summary_of(sources, results), "run": run}
+    (folder / SUMMARY).write_bytes(zipped(redact_json(json_line(summary))))
+    return {block.name: (block.place, block.size) for block in (*blocks.rows, *blocks.parts)}
+
+
+def compared(base: Path, new: Path, root: Path) -> bytes:
+    """Two results side by side, as JSON.
+
+    Args:
+        base: a result log of the folder, or one that the server imported.
+        new: the other one.
+        root: the folder.
+
+    Raises:
+        BridgeError: they cannot be compared, or change meanwhile.
+    """
+    learn_environment()
+    from aigo_stats.comparison.as_json import comparison_json
+    from aigo_stats.comparison.columns import read_columns
+    from aigo_stats.comparison.comparing import compare
+    from aigo_stats.statistics.quantiles import special_functions
+
+    special_functions()
+    for _ in range(_TRIES):
+        stamps = {path: stamp_at(path) for path in (base, new)}
+        if None in stamps.values():
+            raise UsageError("a result is gone", code=Code.NOTHING_THERE)
+        comparison = compare(read_columns(base), read_columns(new))
+        content = comparison_json(comparison, FLIPS)
+        if not _changed(stamps):
+            del content["base"], content["new"]
+            return redact_json(orjson.dumps(content))
+    raise ChangedError("a result changes while it is read")

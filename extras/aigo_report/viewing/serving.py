@@ -1,0 +1,436 @@
+"""The server behind `aigo-bridge view`: it answers this machine alone, and can do nothing but read.
+
+| address below `/<session>/` | answer |
+|---|---|
+| ``, `r/<entry>`, `compare/<result>/<result>` | the page: all of them are the same file |
+| `data/folder` | what there is in the folder |
+| `data/entry/<entry>` | the first view of an entry; 202 while it is prepared |
+| `data/block/<entry>/<number>/<block>` | packed samples, or rows of the table |
+| `data/compare/<result>/<result>` | two results side by side; a result is `<entry>.<its position>` |
+
+No part of an address becomes a path. What an entry is, the last look into the folder has said.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import BridgeError, UsageError
+from aigo_bridge.redaction.secrets import redact_json
+from aigo_report.page.pages import BUNDLE, STYLE, asset, policy
+from aigo_report.viewing.folder import Entry
+from aigo_report.viewing.guarding import Guard, safe_headers
+from aigo_report.viewing.library import Library, Work, blocks_file, summary_file
+
+HOST = "127.0.0.1"
+MOST_CONNECTIONS = 200
+IDLE = 60.0
+"""Seconds after which a connection that says nothing is closed."""
+STRANGER_SECONDS = 5.0
+"""Seconds that a connection has until a request on it has shown the token or the cookie."""
+PATIENCE = 1.0
+"""Seconds for which an answer waits for what is being prepared."""
+_STEP = 1 << 20
+
+_ENTRY = r"(?P<entry>[0-9a-f]{16})"
+_RESULT = r"[0-9a-f]{16}\.[0-9]{1,6}"
+_PAGE = re.compile(rf"|r/{_ENTRY}|compare/{_RESULT}/{_RESULT}")
+_DATA_ENTRY = re.compile(rf"data/entry/{_ENTRY}")
+_DATA_BLOCK = re.compile(rf"data/block/{_ENTRY}/(?P<number>[0-9]{{1,12}})/(?P<block>r[0-9]+[pt][0-9]+)")
+_DATA_COMPARISON = re.compile(rf"data/compare/(?P<base>{_RESULT})/(?P<new>{_RESULT})")
+
+NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""The policy of what is no page."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent."""
+
+    status: HTTPStatus
+    kind: str
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    policy: str = NOTHING
+    file: tuple[Path, int, int] | None = None
+    """A range of a file instead of a body."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the body."""
+        return len(self.body) if self.file is None else self.file[2]
+
+
+def _text(status: HTTPStatus, text: str) -> Answer:
+    return Answer(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+
+
+def _json(content: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    return Answer(status, "application/json", redact_json(orjson.dumps(content)))
+
+
+class ViewServer(ThreadingHTTPServer):
+    """Serves one folder.
+
+    Args:
+        root: the folder.
+        port: 0: any that is free.
+
+    Raises:
+        UsageError: the port is taken, or there is no such folder.
+        OSError: there is no room for temporary files.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, root: Path, port: int = 0):
+        if not root.is_dir():
+            raise UsageError(f"{root}: there is no such folder", code=Code.NOTHING_THERE)
+        self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._strangers: dict[socket.socket, float] = {}
+        """Connections that have shown neither token nor cookie → when they came; the oldest first."""
+        # Before the port: where that cannot be had, `server_close` is called.
+        self.library = Library(root.resolve())
+        try:
+            super().__init__((HOST, port), _Handler)
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            hint = "--port 0 takes any that is free"
+            raise UsageError(
+                f"port {port} cannot be used: {reason} ({hint})", code=Code.PORT_IN_USE
+            ) from error
+        self.guard = Guard(self.server_address[1])
+        self.page = _page()
+
+    def server_close(self) -> None:
+        """Stop answering, end what is being read, and remove all temporary files."""
+        super().server_close()
+        self.library.close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for each connection; if there are too many, the oldest stranger makes room."""
+        if not self._connections.acquire(blocking=False):
+            self._close_strangers(most=1)
+            if not self._connections.acquire(timeout=1.0):
+                self.shutdown_request(request)
+                return
+        self._strangers[request] = time.monotonic()
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self.admit(request)
+            self._connections.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer the requests of a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.admit(request)
+            self._connections.release()
+
+    def service_actions(self) -> None:
+        """Close connections that have been strangers for too long; called twice a second."""
+        self._close_strangers(before=time.monotonic() - STRANGER_SECONDS)
+
+    def admit(self, request: socket.socket) -> None:
+        """Note that a connection is no stranger's."""
+        self._strangers.pop(request, None)
+
+    def _close_strangers(self, *, before: float = math.inf, most: int | None = None) -> None:
+        """Close the oldest strangers: their threads end, and their places are free."""
+        for request, since in list(self._strangers.items())[:most]:
+            if since < before:
+                self.admit(request)
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A reader that went away is no error; of anything else one line is enough."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            sys.stderr.write(f"error: a request failed: {type(error).__name__}: {error}\n")
+
+    # Answers
+
+    def answer(self, path: str, headers: Any) -> Answer:
+        """The answer to a request of a browser that may ask.
+
+        Args:
+            path: below the folder of the session.
+            headers: of the request.
+        """
+        if _PAGE.fullmatch(path):
+            html, page_policy = self.page
+            return Answer(HTTPStatus.OK, "text/html; charset=utf-8", html, policy=page_policy)
+        if path == "data/folder":
+            return self._folder()
+        if match := _DATA_ENTRY.fullmatch(path):
+            return self._entry(match["entry"], headers.get("If-None-Match"))
+        if match := _DATA_BLOCK.fullmatch(path):
+            return self._block(match["entry"], int(match["number"]), match["block"])
+        if match := _DATA_COMPARISON.fullmatch(path):
+            return self._comparison(match["base"], match["new"])
+        return _text(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _folder(self) -> Answer:
+        listing = self.library.listing()
+        entries = [
+            {
+                "id": entry.id,
+                "kind": entry.kind,
+                "name": _shown(entry.name),
+                "size": entry.size,
+                "modified": entry.modified,
+                "engine": entry.engine,
+                "run": None if entry.run is None else {"alive": entry.run.alive},
+                **self.library.head(entry),
+            }
+            for entry in listing.entries.values()
+        ]
+        return _json(
+            {
+                "folder": _shown(self.library.root.name or str(self.library.root)),
+                "entries": entries,
+                "links": [_shown(name) for name in listing.links],
+                "cut": listing.cut,
+            }
+        )
+
+    def _entry(self, name: str, known: str | None) -> Answer:
+        entry = self.library.listing().entries.get(name)
+        if entry is None:
+            return _gone()
+        work = self.library.work(entry)
+        answer = _ended(work)
+        if answer is not None:
+            return answer
+        prepared = work.future.result()
+        tag = f'"{work.number}"'
+        if known == tag:
+            return Answer(HTTPStatus.NOT_MODIFIED, "application/json", headers=(("ETag", tag),))
+        extra = (("ETag", tag), ("X-Number", str(work.number)))
+        if prepared.problem is not None:
+            problem = {"problem": prepared.problem.replace(f"{self.library.root}{os.sep}", "")}
+            return _json(problem, HTTPStatus.UNPROCESSABLE_ENTITY)
+        try:
+            body = summary_file(prepared).read_bytes()
+        except OSError:  # it went while we looked
+            return _busy()
+        return Answer(HTTPStatus.OK, "application/json", body, (*extra, ("Content-Encoding", "gzip")))
+
+    def _block(self, name: str, number: int, block: str) -> Answer:
+        prepared = self.library.prepared(name, number)
+        if prepared is None:
+            return _text(HTTPStatus.GONE, "there is something newer")
+        if prepared.run is None and not prepared.is_current:
+            return _text(HTTPStatus.GONE, "the file has changed")
+        place = prepared.blocks.get(block)
+        if place is None:
+            return _text(HTTPStatus.NOT_FOUND, "there is no such block")
+        return Answer(
+            HTTPStatus.OK,
+            "application/json",
+            headers=(("Content-Encoding", "gzip"),),
+            file=(blocks_file(prepared), *place),
+        )
+
+    def _comparison(self, base: str, new: str) -> Answer:
+        sides: list[tuple[Entry, int, int, Path]] = []
+        for side in (base, new):
+            name, _, digits = side.partition(".")
+            position = int(digits)
+            entry = self.library.listing().entries.get(name)
+            if entry is None:
+                return _gone()
+            work = self.library.work(entry)
+            answer = _ended(work)
+            if answer is not None:
+                return answer
+            results = work.future.result().results
+            path = results[position] if position < len(results) else None
+            if path is None:
+                return _json({"problem": f"{entry.name}: there is no such result"}, HTTPStatus.NOT_FOUND)
+            sides.append((entry, work.number, position, path))
+        key = tuple((entry.id, number, position) for entry, number, position, _ in sides)
+        work = self.library.comparison(key, sides[0][3], sides[1][3])
+        answer = _ended(work)
+        if answer is not None:
+            return answer
+        content = orjson.loads(work.future.result())
+        for label, (entry, _, position, _) in zip(("base", "new"), sides, strict=True):
+            content[label] = {
+                "entry": entry.id,
+                "name": _shown(entry.name),
+                "position": position,
+                "run": entry.run is not None,
+            }
+        return _json(content)
+
+
+@contextmanager
+def _opened(answer: Answer) -> Iterator[tuple[int | None, int]]:
+    """The file of an answer before its first byte is sent, and where to begin."""
+    if answer.file is None:
+        yield None, 0
+        return
+    path, start, _ = answer.file
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield file, start
+    finally:
+        os.close(file)
+
+
+def _ended(work: Work) -> Answer | None:
+    """The answer where something is not prepared, or cannot be; `None`: it is."""
+    try:
+        error = work.future.exception(PATIENCE)
+    except (FutureTimeoutError, CancelledError):
+        return _busy()
+    if error is None:
+        return None
+    if isinstance(error, BrokenProcessPool):
+        error = UsageError("the process that read it was ended", code=Code.FAILED_ENGINE)
+    text = str(error) if isinstance(error, (BridgeError, OSError)) else f"{type(error).__name__}: {error}"
+    return _json({"problem": text}, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+def _busy() -> Answer:
+    return _json({"state": "reading"}, HTTPStatus.ACCEPTED)
+
+
+def _gone() -> Answer:
+    return _json({"problem": "it is not in the folder any more"}, HTTPStatus.NOT_FOUND)
+
+
+def _shown(name: str) -> str:
+    """A name that JSON can hold."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _page() -> tuple[bytes, str]:
+    """The page, and its policy: its own script and style, data of this server, images that are in the log."""
+    script, style = asset(BUNDLE), asset(STYLE)
+    html = (
+        b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        b'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        b'<meta name="color-scheme" content="light dark">\n<title>Results</title>\n<style>'
+        + style
+        + b'</style>\n</head>\n<body data-view="1">\n'
+        b'<div id="app"><noscript>This page needs JavaScript.</noscript></div>\n<script>'
+        + script
+        + b"</script>\n</body>\n</html>\n"
+    )
+    rules = f"{policy(script, style)}; connect-src 'self'; frame-ancestors 'none'"
+    return html, rules
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ViewServer
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE
+    server_version = "aigo-bridge"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self._send(self._answer())
+
+    def do_HEAD(self) -> None:
+        """Answer without the body."""
+        self._send(self._answer())
+
+    def _answer(self) -> Answer:
+        guard = self.server.guard
+        if self.headers.get("Content-Length", "0").strip() != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
+            return _text(HTTPStatus.BAD_REQUEST, "a request has no body here")
+        reason = guard.refusal(self.headers)
+        if reason is not None:
+            return _text(HTTPStatus.FORBIDDEN, reason)
+        path, _, query = self.path.partition("?")
+        if path == "/" and guard.has_token(query):
+            self.server.admit(self.connection)
+            return self._welcome()
+        prefix = f"/{guard.session}/"
+        if not (path.startswith(prefix) and guard.has_cookie(self.headers)):
+            return _text(HTTPStatus.FORBIDDEN, "open the address that `aigo-bridge view` printed")
+        self.server.admit(self.connection)
+        if guard.from_elsewhere(self.headers):
+            return _text(HTTPStatus.FORBIDDEN, "this server answers its own pages alone")
+        return self.server.answer(path.removeprefix(prefix), self.headers)
+
+    def _welcome(self) -> Answer:
+        # Not a redirect: to one that another program began, a browser would not show the cookie.
+        target = f"/{self.server.guard.session}/"
+        html = f'<!doctype html><meta http-equiv="refresh" content="0;url={target}"><title>Results</title>'
+        return Answer(
+            HTTPStatus.OK,
+            "text/html; charset=utf-8",
+            html.encode(),
+            (("Set-Cookie", self.server.guard.cookie_header),),
+        )
+
+    def _send(self, answer: Answer) -> None:
+        try:
+            with _opened(answer) as (file, start):
+                self.send_response(answer.status)
+                self.send_header("Content-Type", answer.kind)
+                self.send_header("Content-Length", str(answer.length))
+                for name, value in (*safe_headers(answer.policy).items(), *answer.headers):
+                    self.send_header(name, value)
+                if self.close_connection:
+                    self.send_header("Connection", "close")
+                self.end_headers()
+                if self.command != "HEAD" and answer.status != HTTPStatus.NOT_MODIFIED:
+                    self.wfile.write(answer.body)
+                    if file is not None:
+                        self._send_range(file, start, answer.length)
+        except FileNotFoundError:
+            self._send(_text(HTTPStatus.GONE, "there is something newer"))
+
+    def _send_range(self, file: int, start: int, length: int) -> None:
+        end = start + length
+        while start < end:
+            data = os.pread(file, min(_STEP, end - start), start)
+            if not data:
+                self.close_connection = True
+                return
+            self.wfile.write(data)
+            start += len(data)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses: another method, a malformed request."""
+        self.close_connection = True
+        allow = (("Allow", "GET, HEAD"),) if code == HTTPStatus.NOT_IMPLEMENTED else ()
+        status = HTTPStatus.METHOD_NOT_ALLOWED if allow else HTTPStatus(code)
+        answer = Answer(status, "text/plain; charset=utf-8", b"this server only reads\n", allow)
+        with suppress(OSError):
+            self._send(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's name
+        """Nothing: addresses have the token in them."""

@@ -1,0 +1,1 @@
+"""Runs and archives larger than one machine: shards, Ray, object storage and the lake."""

@@ -1,0 +1,184 @@
+"""The driver: pieces of a run on a cluster, until all are complete."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.protocol import Progress, Totals
+from aigo_bridge.errors import EngineError
+from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets
+from aigo_bridge.text.plurals import plural
+from aigo_scale.cluster.coordinator import Coordinator
+from aigo_scale.cluster.handing_out import HandingOut
+from aigo_scale.cluster.pieces import Piece, Told, Work
+from aigo_scale.cluster.worker import Worker
+
+TRIES = 3
+"""Times that a piece is carried out that does not come to its end."""
+
+ANSWER_SECONDS = 5.0
+"""That the last news are waited for: they are shown, and nothing depends on them."""
+
+LOOK_SECONDS = 0.5
+"""Between two looks at how far all are."""
+
+Identity = tuple[str | None, str, int]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How a run is carried out on a cluster."""
+
+    work: Work
+    total: int
+    """Trials of the whole run."""
+    most_calls: int | None = None
+    """Calls of a model at a time, in the whole cluster."""
+    workers: int | None = None
+    """At a time; `None`: as many as there are CPUs."""
+    tolerated: Mapping[Identity, int] | None = None
+    """Failed samples that each plan may have; `None`: any number."""
+    on_progress: Callable[[Progress], None] | None = None
+    on_note: Callable[[str], None] = lambda _: None
+    """Told of workers that are lost."""
+    on_look: Callable[[], None] = lambda: None
+    """Called now and then; what it raises ends the run."""
+
+
+def run_pieces(ray: Any, wanted: Wanted) -> None:
+    """Carry out all pieces that are not complete.
+
+    Raises:
+        EngineError: some cannot be brought to their end; or more samples have failed than are tolerated.
+    """
+    _Driver(ray, wanted).run()
+
+
+@dataclass
+class _Driver:
+    ray: Any
+    wanted: Wanted
+    names: dict[Any, str] = field(default_factory=dict)
+    """Worker → its name."""
+    done: int = 0
+    failed: int = 0
+    failures: Counter[Identity] = field(default_factory=Counter)
+    tries: Counter[int] = field(default_factory=Counter)
+    ended: set[int] = field(default_factory=set)
+    problems: dict[int, str] = field(default_factory=dict)
+    coordinator: Any = None
+    next_look: float = 0.0
+    told: tuple[int, int] | None = None
+    news: Any = None
+    """What the coordinator was asked for, and has not said yet."""
+
+    def run(self) -> None:
+        ray, wanted = self.ray, self.wanted
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        kind = ray.remote(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here)(Coordinator)
+        self.coordinator = kind.remote(wanted.most_calls)
+        workers = wanted.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        handing = HandingOut(self._start, self._done, self._lost, self._look, workers)
+        try:
+            handing.run(range(1, wanted.work.pieces + 1))
+            self._look(at_last=True)
+        finally:
+            for actor in (*handing.workers, self.coordinator):
+                with suppress(Exception):
+                    ray.kill(actor)
+        if self.problems:
+            told = "; ".join(
+                f"piece {number}: {problem}" for number, problem in sorted(self.problems.items())[:3]
+            )
+            more = f" (and {len(self.problems) - 3} more)" if len(self.problems) > 3 else ""
+            raise EngineError(
+                f"{len(self.problems)} pieces are not complete: {told}{more}", code=Code.FAILED_ENGINE
+            )
+
+    def _start(self) -> Any:
+        name = f"worker-{len(self.names)}-{uuid.uuid4().hex[:8]}"
+        worker = self.ray.remote(num_cpus=1, max_restarts=0)(Worker).remote(name, self.coordinator)
+        worker.begin.remote(self.wanted.work, driver_secrets())
+        self.names[worker] = name
+        return worker
+
+    def _done(self, piece: Piece) -> bool:
+        if piece.error is not None:
+            self.tries[piece.number] += 1
+            if piece.is_hopeless:
+                raise EngineError(piece.error, code=Code.FAILED_ENGINE)
+            if self.tries[piece.number] < TRIES:
+                return True
+            self.problems[piece.number] = piece.error
+        self.ended.add(piece.number)
+        self.done += sum(count.samples for count in piece.counts)
+        for count in piece.counts:
+            self.failed += count.failed
+            self.failures[count.identity] += count.failed
+        self._refuse_failures()
+        return False
+
+    def _refuse_failures(self) -> None:
+        for identity, failed in self.failures.items():
+            if self.wanted.tolerated is not None and failed > self.wanted.tolerated[identity]:
+                raise EngineError(
+                    f"stopped: {plural(failed, 'sample')} of {identity[1]!r} failed,"
+                    " --fail-on-error tolerates"
+                    f" {self.wanted.tolerated[identity]}",
+                    code=Code.TOO_MANY_FAILURES,
+                )
+
+    def _lost(self, worker: Any, piece: int) -> None:
+        self.coordinator.forget.remote(self.names.pop(worker))
+        self.wanted.on_note(f"a worker is lost; piece {piece} goes on with another")
+
+    def _look(self, *, at_last: bool = False) -> None:
+        """Tell how far all are."""
+        self.wanted.on_look()
+        now = time.monotonic()
+        if self.wanted.on_progress is None or (now < self.next_look and not at_last):
+            return
+        # Asked now and read when it is there: nobody waits for news.
+        self.news = self.news or self.coordinator.news.remote()
+        if not self.ray.wait([self.news], timeout=ANSWER_SECONDS if at_last else 0)[0]:
+            return
+        told, events = self.ray.get(self.news)
+        self.next_look, self.news = now + LOOK_SECONDS, None
+        current = [one for one in told if one.piece not in self.ended]
+        done = self.done + sum(one.done for one in current)
+        failed = self.failed + sum(one.failed for one in current)
+        total = self.wanted.total
+        for event in events:
+            self.wanted.on_progress(
+                Progress(
+                    done, total, failed, event.sample_id, event.error, event.task, event.trials, event.trial,
+                    event.retry, _totals(told),
+                )
+            )  # fmt: skip
+        if events or self.told != (done, failed):
+            self.told = (done, failed)
+            self.wanted.on_progress(Progress(done, total, failed, totals=_totals(told)))
+
+
+def _totals(told: list[Told]) -> Totals:
+    """Retries of the pieces that the workers have now; numbers over all are those of the merge."""
+    return Totals(retries=sum(one.retries for one in told))
+
+
+def driver_secrets() -> dict[str, str]:
+    """Variables that hold secrets, for models that workers ask: all that are named so, whatever is in them
+    (some servers want `none` for a key), and those with a password in an address.
+    """
+    names = {name for name in os.environ if SECRET_NAMES.search(name)}
+    names |= set(environment_secrets(os.environ).values())
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}

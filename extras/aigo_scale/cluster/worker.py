@@ -1,0 +1,196 @@
+"""A worker of a cluster: plans the run once, then carries out one piece after the other.
+
+An actor of Ray, in a process of its own, that it shares with nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aigo_bridge.access.grants import granting
+from aigo_bridge.access.mirrored import MIRRORS
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.protocol import Progress, RunSettings
+from aigo_bridge.engine.registry import load_engine
+from aigo_bridge.errors import BridgeError, UsageError
+from aigo_bridge.evaluation.running import ReadyEvaluation, ready
+from aigo_bridge.evaluation.task import evaluations_of
+from aigo_bridge.execution.permissions import allow
+from aigo_bridge.models.gate import gated
+from aigo_bridge.plan.shards import Shard
+from aigo_bridge.planning.planning import part_of
+from aigo_bridge.redaction.secrets import learn_environment, redact
+from aigo_bridge.results.faults import explained
+from aigo_bridge.snippets.process import choose
+from aigo_scale.cluster.pieces import Count, Piece, Told, Work
+from aigo_scale.sharding.manifest import BusyError
+from aigo_scale.sharding.running import ShardOutcome, run_shard
+
+BUSY_SECONDS = 60.0
+"""How long a piece's last worker may take to be really gone."""
+
+TELL_SECONDS = 0.5
+"""Between two times that the coordinator is told."""
+
+
+class Worker:
+    """Carries out pieces.
+
+    Args:
+        name: by which the coordinator knows it.
+        coordinator: the actor.
+    """
+
+    def __init__(self, name: str, coordinator: Any) -> None:
+        self._name, self._coordinator = name, coordinator
+        self._problem: str | None = None
+
+    def begin(self, work: Work, environment: Mapping[str, str]) -> None:
+        """Plan the run; what is wrong is told of every piece.
+
+        Args:
+            work: the run.
+            environment: variables of the driver that hold secrets, for the models: arguments of this call,
+                which Ray writes nowhere.
+        """
+        os.environ.update({**work.variables, **environment})
+        learn_environment()
+        try:
+            self._plan(work)
+        except BridgeError as error:
+            self._problem = redact(str(error))
+        except Exception as error:  # noqa: BLE001  # told, as whatever else a worker cannot do
+            self._problem = redact(explained(error))
+
+    def _plan(self, work: Work) -> None:
+        if not work.folder.is_dir():
+            raise UsageError(
+                f"this worker, on {socket.gethostname()}, does not see {str(work.folder)!r}: all nodes need"
+                " the same files under the same paths, in a shared folder; for addresses in object storage,"
+                " whose copies lie in the temporary folder, start the command with TMPDIR=/a/shared/folder",
+                code=Code.NOTHING_THERE,
+            )
+        MIRRORS[:] = work.mirrors
+        os.chdir(work.cwd)
+        choose(work.snippets, lambda _: None)  # the driver has told it
+        allow(work.allow)
+        granting(work.grants).__enter__()  # for as long as the process is there
+        self._work = work
+        self._engine: Engine = load_engine(work.engine)
+        evaluations = evaluations_of(work.origin, cache=work.cache, model=work.models.model)
+        self._ready: Sequence[ReadyEvaluation] = ready(evaluations, [self._engine], work.models, resume=True)
+        digests = tuple(plan.digest for one in evaluations for entry in one.entries for plan in entry.plans)
+        if digests != work.digests:
+            self._problem = (
+                f"this worker finds another task, or other data, below {work.cwd!r} than the driver: all"
+                " nodes need the same files, in a shared folder"
+            )
+
+    def run(self, number: int) -> Piece:
+        """Carry out a piece, or go on with what another worker has left of it."""
+        if self._problem is not None:
+            return Piece(number, error=self._problem, is_hopeless=True)
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return _piece(number, self._run(number))
+            except BusyError as error:
+                if time.monotonic() > deadline:
+                    return Piece(number, error=str(error))
+                time.sleep(0.2)
+            except BridgeError as error:
+                return Piece(number, error=redact(str(error)))
+            except Exception as error:  # noqa: BLE001  # a piece that fails takes no worker with it
+                return Piece(number, error=redact(explained(error)))
+
+    def _run(self, number: int) -> ShardOutcome:
+        work, shard = self._work, Shard(number, self._work.pieces)
+        news = _News(self._name, self._coordinator, number)
+        settings = RunSettings(work.folder, **work.settings, on_progress=news.hear)
+        with gated(_Gate(self._name, self._coordinator)):
+            return run_shard(_parts(self._ready, shard), self._engine, settings, shard, resume=True)
+
+
+def _parts(evaluations: Sequence[ReadyEvaluation], shard: Shard) -> list[ReadyEvaluation]:
+    """The part of a shard of plans that are whole."""
+    return [
+        replace(
+            one,
+            entries=tuple(
+                replace(
+                    entry,
+                    jobs=tuple(replace(job, plan=part_of(job.plan, shard)) for job in entry.jobs),
+                )
+                for entry in one.entries
+            ),
+        )
+        for one in evaluations
+    ]
+
+
+def _piece(number: int, outcome: ShardOutcome) -> Piece:
+    counts = tuple(
+        Count(part.job.identity, part.job.num_samples, part.job.num_failed, part.num_reused)
+        for part in outcome.parts
+    )
+    if outcome.manifest.status == "complete":
+        return Piece(number, counts)
+    errors = [part.job.error for part in outcome.parts if part.job.error]
+    return Piece(number, counts, error=redact("; ".join(errors) or "samples of it are missing"))
+
+
+class _News:
+    """Tells the coordinator of progress, not more often than anybody would look at it."""
+
+    def __init__(self, holder: str, coordinator: Any, piece: int) -> None:
+        self._holder, self._coordinator, self._piece = holder, coordinator, piece
+        self._next = 0.0
+        self._events: list[Progress] = []
+
+    def hear(self, state: Progress) -> None:
+        """Something has happened."""
+        if state.error is not None or state.retry is not None:
+            self._events.append(state)
+        now = time.monotonic()
+        if now < self._next and state.done < state.total:
+            return
+        self._next = now + TELL_SECONDS
+        totals = state.totals
+        told = Told(
+            self._piece, state.done, state.failed, totals.retries, totals.tokens, totals.cost, totals.scores
+        )
+        events, self._events = self._events, []
+        self._coordinator.tell.remote(self._holder, told, events)
+
+
+class _Gate:
+    """The coordinator's places, for the calls of this worker."""
+
+    def __init__(self, holder: str, coordinator: Any) -> None:
+        self._holder, self._coordinator = holder, coordinator
+
+    async def enter(self, model: str, most: int | None) -> object:
+        token = uuid.uuid4().hex
+        try:
+            await self._coordinator.take.remote(self._holder, token, model, most)
+        except BaseException:
+            self.leave(model, token)  # it may be given to whoever does not wait for it any more
+            raise
+        return token
+
+    def leave(self, model: str, place: object) -> None:
+        self._coordinator.free.remote(model, place)
+
+    def pause(self, model: str, seconds: float) -> None:
+        self._coordinator.pause.remote(model, seconds)
+
+    async def reserve(self, name: str, per_minute: int) -> float:
+        seconds: float = await self._coordinator.reserve.remote(name, per_minute)
+        return seconds

@@ -1,0 +1,85 @@
+"""Compaction of a lake: few large data files for many small ones; files that are not needed are deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_scale.lake.commits import complete, file_sizes, load_state, remove_superseded
+from aigo_scale.lake.files import LakeFiles, is_plain
+from aigo_scale.lake.tables import LOGS, TABLES, open_table, use_delta
+
+TARGET_BYTES = 256 << 20
+"""Approximate size of a compacted data file."""
+KEEP_HOURS = 24
+"""Age at which a file that no table needs is deleted. A reader or an import may be using a younger one."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Outcome of a compaction."""
+
+    results: int
+    superseded: int
+    """Results that better logs have replaced."""
+    before: int
+    after: int
+    """Data files that count."""
+    removed: int
+    """Files that were deleted."""
+
+
+def compact(files: LakeFiles) -> Compacted:
+    """Compact a lake.
+
+    Raises:
+        UsageError: another compaction is at work.
+        EvidenceError: the lake is damaged; nothing was changed.
+        StorageError: it cannot be read or written.
+    """
+    from deltalake import WriterProperties
+    from deltalake.exceptions import CommitFailedError
+
+    complete(files)
+    state = load_state(files)
+    remove_superseded(files, state)
+    before, after, removed = 0, 0, 0
+    for table in (*TABLES, LOGS):
+        before += len(file_sizes(state.tables[table]))
+        delta = open_table(files, table)
+        options = {"target_size": TARGET_BYTES, "writer_properties": WriterProperties(compression="ZSTD")}
+        try:
+            use_delta(files, table, lambda: delta.optimize.compact(**options))  # noqa: B023  # called in this turn
+        except CommitFailedError as error:
+            raise UsageError(
+                f"{files}: another process has changed the table {table!r} during the compaction; nothing is"
+                " lost: compact again when it has ended",
+                code=Code.PLACE_IN_USE,
+            ) from error
+        delta = open_table(files, table)
+        after += len(file_sizes(delta))
+        removed += sum(_remove(files, table, name) for name in unneeded(files, table, delta, KEEP_HOURS))
+    return Compacted(len(state.counting), len(state.superseded), before, after, removed)
+
+
+def unneeded(files: LakeFiles, table: str, delta: Any, hours: int = 0) -> list[str]:
+    """Return the names of Parquet files that a table has not needed for some hours.
+
+    Raises:
+        EvidenceError: the table is damaged.
+        StorageError: the storage cannot be listed.
+    """
+    # Only listed: the library would also delete what links lead to.
+    options = {"dry_run": True, "enforce_retention_duration": False, "full": True}
+    names = use_delta(files, table, lambda: delta.vacuum(hours, **options))
+    return [name for name in names if is_plain(name) and name.endswith(".parquet")]
+
+
+def _remove(files: LakeFiles, table: str, name: str) -> bool:
+    try:
+        files.remove(f"{table}/{name}")
+    except EvidenceError:  # behind a link
+        return False
+    return True

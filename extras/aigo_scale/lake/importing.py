@@ -1,0 +1,176 @@
+"""The import of logs into a lake by any number of processes.
+
+Processes write data files; the driver commits them, some logs at a time, and opens no log itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_scale.lake.commits import commit_logs, complete, load_state, remove_superseded
+from aigo_scale.lake.files import LakeFiles
+from aigo_scale.lake.pieces import Piece, not_known, together
+from aigo_scale.lake.ranges import Part, Split, import_or_split, import_range, join_ranges, sizes
+from aigo_scale.lake.single_logs import KNOWN, NO_LOG, UNFINISHED, LakeTarget, LogImport, failed_piece
+from aigo_scale.lake.tables import make_lake, require_packages
+
+HandOut = Callable[[Callable[..., Any], Sequence[tuple[object, ...]], int], Iterator[Any]]
+"""Carries out calls in several processes and returns their results in order, `MemoryError` for one whose
+process was ended: `process.pool.each_in_processes`, or a cluster.
+"""
+COMMIT_SECONDS, COMMIT_LOGS = 10.0, 1000
+"""Logs are committed after so many seconds, or when there are so many of them."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Totals of an import."""
+
+    imported: int = 0
+    """Logs that are now in the lake, salvaged ones included."""
+    known: int = 0
+    unfinished: int = 0
+    no_logs: int = 0
+    failed: int = 0
+    """Logs of which nothing could be read."""
+    worst: ExitCode = ExitCode.DONE
+
+    def with_import(self, one: LogImport) -> Tally:
+        """Return the totals after one more log."""
+        tally = replace(self, worst=max(self.worst, one.report.exit_code))
+        match one.report.status:
+            case _ if one.entry is not None:
+                return replace(tally, imported=self.imported + 1)
+            case s if s == KNOWN:
+                return replace(tally, known=self.known + 1)
+            case s if s == UNFINISHED:
+                return replace(tally, unfinished=self.unfinished + 1)
+            case s if s == NO_LOG:
+                return replace(tally, no_logs=self.no_logs + 1)
+            case _:
+                return replace(tally, failed=self.failed + 1)
+
+
+class _Commits:
+    """Outcomes of logs in their order, committed some at a time and then reported."""
+
+    def __init__(self, files: LakeFiles, tell: Callable[[ImportReport], None], known: int):
+        self._files, self._tell = files, tell
+        self._waiting: list[LogImport] = []
+        self._begun = time.monotonic()
+        self.tally = Tally(known=known)
+
+    def add(self, one: LogImport) -> None:
+        """Take the outcome of a log."""
+        self._waiting.append(one)
+        if len(self._waiting) >= COMMIT_LOGS or time.monotonic() - self._begun >= COMMIT_SECONDS:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit and report the logs that wait."""
+        entries = [one.entry for one in self._waiting if one.entry is not None]
+        added = commit_logs(self._files, entries) if entries else set()
+        for one in self._waiting:
+            if one.entry is not None and one.entry.digest not in added:
+                # A copy of it was first, here or in another import.
+                one = LogImport(ImportReport(one.report.log, status=KNOWN))  # noqa: PLW2901
+            elif one.entry is not None:
+                added.remove(one.entry.digest)
+            self._tell(one.report)
+            self.tally = self.tally.with_import(one)
+        self._waiting, self._begun = [], time.monotonic()
+
+
+def import_into(
+    lake: str,
+    pieces: Sequence[Piece],
+    options: ImportOptions,
+    tell: Callable[[ImportReport], None],
+    *,
+    finished_only: bool = False,
+    hand_out: HandOut | None = None,
+) -> Tally:
+    """Import files into a lake, which is created if necessary.
+
+    Args:
+        lake: a folder, or an address.
+        pieces: the files.
+        options: how they are imported; `jobs` processes.
+        tell: called with the report of each, in their order; large logs are last.
+        finished_only: leave logs of runs in progress for later.
+        hand_out: carries out the calls; `None`: processes of this machine.
+
+    Raises:
+        UsageError: the lake is not one, or is of another release; an option is wrong; a package is missing.
+        EvidenceError: the lake is damaged.
+        StorageError: it cannot be reached.
+    """
+    require_packages()
+    options.redaction()
+    files = make_lake(lake)
+    complete(files)
+    state = load_state(files)
+    remove_superseded(files, state)  # what an import did not come to that was killed
+    marks = {(entry.location, entry.mark) for entry in state.entries.values() if entry.mark}
+    fresh = not_known(pieces, marks)
+    jobs = options.jobs or os.cpu_count() or 1
+    limits = sizes()
+    if not any(piece.size >= limits.large for piece in fresh):
+        jobs = max(1, min(jobs, len(fresh)))
+    one = replace(options, jobs=1, output_format="json")
+    target = LakeTarget(lake, state.log_files, finished_only)
+    groups = together(fresh, jobs)
+    calls = [(target, group, one, limits) for group in groups]
+    commits = _Commits(files, tell, len(pieces) - len(fresh))
+    splits: list[Split] = []
+    for group, outcomes in zip(groups, _carried_out(import_or_split, calls, jobs, hand_out), strict=True):
+        for outcome in [_ended(piece) for piece in group] if isinstance(outcomes, MemoryError) else outcomes:
+            if isinstance(outcome, Split):
+                splits.append(outcome)
+            else:
+                commits.add(outcome)
+    for outcome in _by_ranges(target, splits, one, jobs, hand_out):
+        commits.add(outcome)
+    commits.commit()
+    if commits.tally.imported:
+        remove_superseded(files, load_state(files))
+    return commits.tally
+
+
+def _by_ranges(
+    lake: LakeTarget, splits: Sequence[Split], options: ImportOptions, jobs: int, hand_out: HandOut | None
+) -> Iterator[LogImport]:
+    """Import all ranges of all large logs, then join those of each."""
+    if not splits:
+        return
+    calls = [(lake, split, number, options) for split in splits for number in range(len(split.ends))]
+    results = _carried_out(import_range, calls, jobs, hand_out)
+    parts = iter([None if isinstance(part, MemoryError) else part for part in results])
+    joins = []
+    for split in splits:
+        of_split: list[Part | None] = [next(parts) for _ in split.ends]
+        joins.append((lake, split, of_split, options))
+    for split, outcome in zip(splits, _carried_out(join_ranges, joins, jobs, hand_out), strict=True):
+        yield _ended(split.piece) if isinstance(outcome, MemoryError) else outcome
+
+
+def _ended(piece: Piece) -> LogImport:
+    return failed_piece(piece, "memory ran out (fewer processes need less: --jobs)")
+
+
+def _carried_out(
+    work: Callable[..., Any], calls: Sequence[tuple[object, ...]], jobs: int, hand_out: HandOut | None
+) -> Iterator[Any]:
+    if hand_out is None and jobs < 2:
+        return (work(*call) for call in calls)
+    if hand_out is None:
+        from aigo_bridge.process.pool import each_in_processes
+
+        return each_in_processes(work, calls, jobs)
+    return hand_out(work, calls, jobs)

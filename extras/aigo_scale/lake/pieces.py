@@ -1,0 +1,200 @@
+"""Logs for the processes of an import, known by their names and sizes alone, and logs that arrive later."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aigo_bridge.access.file_kinds import BESIDE_RESULTS, LOG_SUFFIXES, expanded
+from aigo_bridge.access.object_addresses import is_address, parse
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_bridge.results.sources import (
+    is_result,
+    linked_sources,
+    names_results,
+    require_result,
+    sources_of,
+)
+
+MOST_TOGETHER, MOST_BYTES = 16, 4 << 20
+"""Small logs that are handed out together; a larger one is alone."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file that may be a log."""
+
+    location: str
+    """A path or an address, as it is told."""
+    size: int
+    mark: str
+    """Of its content, where the storage has one."""
+    modified: float
+    named: bool
+    """Whether the user has named the file itself: then it has to be a log."""
+    result: str | None = None
+    """Name of a result that a run file links, e.g. `export/run.yaml#quiz`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the log in the lake."""
+        return self.location if self.result is None else self.result
+
+
+def pieces_at(locations: Iterable[str]) -> list[Piece]:
+    """The files at some places that are called as logs are, each once.
+
+    Raises:
+        UsageError: there is nothing at one of the places.
+        StorageError: a storage cannot be listed.
+    """
+    pieces: dict[str, Piece] = {}
+    for location in locations:
+        found = list(_remote(location) if is_address(location) else _local(location))
+        if not found:
+            raise UsageError(
+                f"no logs at {location!r} (expected files *.eval, *.json, *.tasklog.jsonl; of the last two"
+                " .gz and .zst, too)",
+                code=Code.NO_LOGS,
+            )
+        for piece in found:
+            pieces.setdefault(piece.location, piece)
+    return list(pieces.values())
+
+
+def _local(location: str) -> Iterator[Piece]:
+    if names_results(location):
+        for source in sources_of([location]):
+            if source.path is not None:
+                require_result(source)
+                yield _file(str(source.path), named=True, result=source.label)
+        return
+    for place in expanded(location):
+        if not os.path.isdir(place):  # noqa: PTH112  # names as the user writes them
+            if Path(place).is_file() and (place == location or _may_be_log(Path(place).name)):
+                yield _file(place, named=place == location)
+            continue
+        linked: dict[str, str] = {}
+        for folder, folders, names in os.walk(place):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for source in linked_sources(Path(folder)):
+                linked.setdefault(os.path.realpath(str(source.path)), source.label)
+            for path in (os.path.join(folder, name) for name in sorted(names)):  # noqa: PTH118  # as above
+                result = linked.get(os.path.realpath(path)) if linked else None
+                if result is not None or _may_be_log(os.path.basename(path)):  # noqa: PTH119  # as above
+                    yield _file(path, result=result)
+
+
+def _file(path: str, *, named: bool = False, result: str | None = None) -> Piece:
+    status = os.stat(path)  # noqa: PTH116  # as above
+    return Piece(path, status.st_size, "", status.st_mtime, named, result)
+
+
+def _remote(location: str) -> Iterator[Piece]:
+    from aigo_scale.storage.objects import find, look
+
+    address = parse(location)
+    one = None if address.is_pattern else look(address)
+    for stored in find(address) if one is None else [one]:
+        if one is not None or _may_be_log(stored.key.rpartition("/")[2]):
+            place = f"{address.scheme.name}://{stored.key}"
+            yield Piece(place, stored.size, stored.mark, stored.modified, one is not None)
+
+
+def _may_be_log(name: str) -> bool:
+    if name.startswith(".") or name.endswith(BESIDE_RESULTS):
+        return False
+    return name.endswith(LOG_SUFFIXES) or is_result(name)
+
+
+def together(pieces: Sequence[Piece], jobs: int) -> list[tuple[Piece, ...]]:
+    """Pieces as they are handed out: small ones a few at a time, so that handing out costs little, but never
+    so many that a process is without work.
+    """
+    most = max(1, min(MOST_TOGETHER, len(pieces) // (8 * jobs)))
+    groups: list[tuple[Piece, ...]] = []
+    group: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        if group and (len(group) >= most or size + piece.size > MOST_BYTES):
+            groups.append(tuple(group))
+            group, size = [], 0
+        group.append(piece)
+        size += piece.size
+    return [*groups, tuple(group)] if group else groups
+
+
+def not_known(pieces: Iterable[Piece], known: Collection[tuple[str, str]]) -> list[Piece]:
+    """Pieces without those of which the storage says that they are as they were.
+
+    Args:
+        pieces: all.
+        known: location and mark of what a lake has.
+    """
+    return [piece for piece in pieces if not piece.mark or (piece.location, piece.mark) not in known]
+
+
+# Arrivals
+
+
+@dataclass
+class Arrivals:
+    """Files that are new or have changed."""
+
+    locations: Sequence[str]
+    _given: dict[str, tuple[int, float, str]] = field(default_factory=dict)
+    _growing: dict[str, tuple[int, float, str]] = field(default_factory=dict)
+
+    def look(self) -> list[Piece]:
+        """Return complete files: any object in a storage, and a file of this machine that has not changed
+        since the last look.
+
+        Raises:
+            StorageError: a storage cannot be listed.
+        """
+        arrived: list[Piece] = []
+        for piece in self._pieces():
+            now = (piece.size, piece.modified, piece.mark)
+            if self._given.get(piece.location) == now:
+                continue
+            if not is_address(piece.location) and self._growing.get(piece.location) != now:
+                self._growing[piece.location] = now
+                continue
+            self._growing.pop(piece.location, None)
+            self._given[piece.location] = now
+            arrived.append(piece)
+        return arrived
+
+    def _pieces(self) -> Iterator[Piece]:
+        for location in self.locations:
+            try:
+                yield from pieces_at([location])
+            except UsageError:  # nothing is there yet
+                continue
+
+
+def watch(
+    locations: Sequence[str],
+    every: float,
+    take: Callable[[list[Piece]], None],
+    *,
+    rest: Callable[[float], None] = time.sleep,
+) -> None:
+    """Pass on files that arrive, until the process is stopped.
+
+    Args:
+        locations: paths and addresses, which may be empty at first.
+        every: seconds between two looks.
+        take: called with files that have arrived.
+        rest: waits.
+    """
+    arrivals = Arrivals(locations)
+    while True:
+        arrived = arrivals.look()
+        if arrived:
+            take(arrived)
+        rest(every)

@@ -1,0 +1,237 @@
+"""Data files of a result: its tables and the result log itself, from one reading with bounded memory."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from aigo_bridge.process.extras import package
+from aigo_bridge.redaction.secrets import redact_value
+from aigo_bridge.results import LogReader
+from aigo_bridge.results.log_files import AFTER_SAMPLES, open_for_reading
+from aigo_report.tables.rows import Row, SampleCounts, rows_of_all
+from aigo_scale.lake.commits import DataFile, Result
+from aigo_scale.lake.files import LakeFiles
+from aigo_scale.lake.tables import COMPRESSION, EVIDENCE, EXTRA, TABLES, arrow_schema
+
+_ROWS, _CHARACTERS = 20_000, 32 << 20
+"""Limits of the rows that are written together."""
+_OF_ALL = ("results", "metrics")
+"""Tables with rows for a result as a whole."""
+
+
+class Writer:
+    """A Parquet file of a table, in the lake's folder and not yet part of the lake."""
+
+    def __init__(self, files: LakeFiles, table: str, key: str, stack: ExitStack):
+        self.table, self.name = table, f"{key}-{uuid.uuid4().hex}.parquet"
+        self.rows = 0
+        self._arrow = package("pyarrow", EXTRA, "lake")
+        self._schema = arrow_schema(table)
+        parquet = package("pyarrow.parquet", EXTRA, "lake")
+        self._file: BinaryIO = stack.enter_context(files.new(f"{table}/{self.name}"))
+        self._writer: Any = stack.enter_context(
+            parquet.ParquetWriter(self._file, self._schema, **COMPRESSION)
+        )
+        self._waiting: list[Row] = []
+        self._characters = 0
+
+    def add(self, row: Row) -> None:
+        """Write a row, now or with later ones."""
+        self._waiting.append(row)
+        self._characters += sum(len(value) for value in row.values() if isinstance(value, str))
+        if len(self._waiting) >= _ROWS or self._characters >= _CHARACTERS:
+            self._flush()
+
+    def end(self) -> DataFile:
+        """Write the remaining rows."""
+        self._flush()
+        self._writer.close()
+        return DataFile(self.table, self.name, self.rows, self._file.tell())
+
+    def _flush(self) -> None:
+        if self._waiting:
+            batch = self._arrow.Table.from_pylist(self._waiting, schema=self._schema)
+            self._writer.write_table(batch)
+            self.rows += len(self._waiting)
+            self._waiting, self._characters = [], 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the rows of a result go, and what they say about it."""
+
+    files: LakeFiles
+    name: str
+    """Name of the result in its rows."""
+    key: str
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """Data files that have been written."""
+
+    files: tuple[DataFile, ...]
+    size: int
+    """Bytes of the result log in them."""
+    facts: Row
+    """Row of the table `results`, if it is among them."""
+
+
+def write_result(target: Target, log: Path) -> Result:
+    """Write the data files of a result; they belong to the lake after a commit that names them.
+
+    Args:
+        target: lake and names.
+        log: the result log, on this machine.
+
+    Raises:
+        EvidenceError: it cannot be read, or is damaged.
+        StorageError: a file cannot be written.
+    """
+    reader = LogReader(log)
+    rows = itertools.chain(rows_of_all(reader, target.name), _evidence(_lines(log)))
+    written = _write(target, reader, rows)
+    return _result(target, log, written.facts, written.files, (written.size,))
+
+
+def write_samples(
+    target: Target,
+    log: Path,
+    number: int,
+    *,
+    first: int,
+    is_last: bool,
+    counts: dict[int | None, SampleCounts],
+) -> Written:
+    """Write the data files of a range of samples, without rows for the result as a whole.
+
+    Args:
+        target: lake and names.
+        log: a plain `.json` result log of these samples.
+        number: number of the range, from 0.
+        first: position of the first sample in the result; range 0 also has the first line of the result log.
+        is_last: whether no sample follows.
+        counts: counts for the metrics, to which those of these samples are added.
+
+    Raises:
+        EvidenceError: it cannot be read, or is damaged.
+        StorageError: a file cannot be written.
+    """
+    reader = LogReader(log)
+    rows = (
+        (table, row)
+        for table, row in rows_of_all(reader, target.name, first=first, counts=counts)
+        if table not in _OF_ALL
+    )
+    lines = _evidence(_lines_of_samples(log, number, is_last=is_last), number)
+    return _write(target, reader, itertools.chain(rows, lines), f"{target.key}.{number:04d}")
+
+
+def write_frame(
+    target: Target,
+    log: Path,
+    *,
+    ranges: Sequence[Written],
+    counts: dict[int | None, SampleCounts],
+) -> Result:
+    """Write the data files for a result as a whole, whose ranges of samples are written.
+
+    Args:
+        target: lake and names.
+        log: a plain `.json` result log without samples.
+        ranges: data files of the samples, in their order.
+        counts: counts for the metrics over all samples.
+
+    Raises:
+        EvidenceError: it cannot be read, or is damaged.
+        StorageError: a file cannot be written.
+    """
+    reader = LogReader(log)
+    last = log.read_bytes().splitlines(keepends=True)[-1]
+    rows = itertools.chain(
+        rows_of_all(reader, target.name, counts=counts), _evidence(iter((last,)), len(ranges))
+    )
+    frame = _write(target, reader, rows)
+    files = tuple(file for one in (*ranges, frame) for file in one.files)
+    return _result(target, log, frame.facts, files, tuple(one.size for one in (*ranges, frame)))
+
+
+def _write(
+    target: Target, reader: LogReader, rows: Iterable[tuple[str, Row]], file_key: str | None = None
+) -> Written:
+    """Write rows, each to the file of its table."""
+    specification = reader.frame().specification
+    entity = specification.evaluated_entity
+    head = redact_value(
+        {"task": specification.task.key, "model": None if entity is None else entity.display_name}
+    )
+    of_lake = redact_value({"run_id": target.run_id, "log": target.key})
+    writers: dict[str, Writer] = {}
+    facts: Row = {}
+    size = 0
+    with ExitStack() as stack:
+        for table, row in rows:
+            if table not in writers:
+                writers[table] = Writer(target.files, table, file_key or target.key, stack)
+            if table == EVIDENCE:
+                # The result log has no secrets since it was written, and has to stay as it is.
+                size = row["position"] + len(row["line"].encode())
+                whole = {**head, **row, **of_lake}
+            else:
+                whole = redact_value({**row, **of_lake})
+            if table == "results":
+                facts = whole
+            writers[table].add(whole)
+        files = tuple(writers[table].end() for table in TABLES if table in writers)
+    return Written(files, size, facts)
+
+
+def _result(
+    target: Target, log: Path, facts: Row, files: tuple[DataFile, ...], parts: tuple[int, ...]
+) -> Result:
+    return Result(
+        key=target.key,
+        run_id=facts["run_id"],
+        task=facts["task"],
+        model=facts["model"],
+        status=facts["status"] or "",
+        samples=facts["samples"] or 0,
+        failed=facts["failed"] or 0,
+        started_at=facts["started_at"],
+        ended_at=facts["ended_at"],
+        is_superseded=facts["superseded_by"] is not None,
+        suffix=".tasklog.jsonl" if ".jsonl" in log.name else ".tasklog.json",
+        parts=parts,
+        files=files,
+    )
+
+
+def _evidence(lines: Iterable[bytes], part: int = 0) -> Iterator[tuple[str, Row]]:
+    """Return rows with the lines of a result log and the places that they have in it."""
+    position = 0
+    for line in lines:
+        yield EVIDENCE, {"part": part, "position": position, "line": line.decode()}
+        position += len(line)
+
+
+def _lines(log: Path) -> Iterator[bytes]:
+    with open_for_reading(log) as lines:
+        yield from lines
+
+
+def _lines_of_samples(log: Path, number: int, *, is_last: bool) -> Iterator[bytes]:
+    """Return the lines of samples as they are in the whole result log, for range 0 after its first line."""
+    with open_for_reading(log) as lines:
+        beginning = next(lines)
+        if number == 0:
+            yield beginning
+        for line, following in itertools.pairwise(lines):
+            is_end = following.startswith(AFTER_SAMPLES[1:])
+            yield line[:-1] + b",\n" if is_end and not is_last else line

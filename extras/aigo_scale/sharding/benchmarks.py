@@ -1,0 +1,224 @@
+"""An engine's own benchmarks in shards. Their metrics are the engine's, computed over one run: a shard leaves
+what was answered, and a merge lets the engine make one run of that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.benchmarks import (
+    BenchmarkPart,
+    BenchmarkRun,
+    BenchmarkShards,
+    PartLog,
+    PartLogs,
+    PartRun,
+)
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.execution.jobs import make_folder
+from aigo_bridge.plan.shards import Shard
+from aigo_bridge.text.plurals import plural
+from aigo_scale.sharding.belonging import FoundShard, Shards, named
+from aigo_scale.sharding.manifest import (
+    LOCK,
+    Manifest,
+    ShardJob,
+    sole,
+    write_manifest,
+)
+from aigo_scale.sharding.merging import LOCK as MERGE_LOCK
+from aigo_scale.sharding.running import (
+    PartOutcome,
+    ShardOutcome,
+    begun_shard,
+    complete_already,
+    earlier_shard,
+    ended_shard,
+)
+
+
+def run_benchmark_shard(
+    engine: Engine, shards: BenchmarkShards, request: BenchmarkRun, shard: Shard
+) -> ShardOutcome:
+    """Run one shard of benchmarks, in its folder below `request.out`.
+
+    Raises:
+        UsageError: they cannot be run in shards; the folder has a shard already, or another run of it is
+            under way.
+        EngineError: the engine failed before anything ran.
+        EvidenceError: the folder has something else.
+    """
+    if request.more_tasks:
+        raise UsageError(
+            "--shard: one benchmark at a time, each with an --out of its own", code=Code.OPTIONS_APART
+        )
+    folder = request.out / shard.folder
+    begun: Manifest | None = None
+    complete: Manifest | None = None
+
+    def begin(parts: Sequence[BenchmarkPart]) -> bool:
+        nonlocal begun, complete
+        begun = begun_shard(
+            engine,
+            request,
+            shard,
+            [_job(part, number) for part, number in _numbered(parts)],
+            benchmark=f"{engine.name}:{request.task}",
+        )
+        earlier = earlier_shard(folder, begun, resume=request.resume)
+        if earlier is not None and earlier.status == "complete":
+            complete = earlier
+            return False
+        write_manifest(folder, begun)
+        return True
+
+    make_folder(folder)
+    with sole(folder / LOCK, f"shard {shard} is being run in {str(folder)!r} already"):
+        runs = shards.run(replace(request, out=folder), shard, begin)
+        if complete is not None:
+            return complete_already(folder, complete)
+        assert begun is not None  # nothing is run before it was told
+        return ended_shard(folder, begun, _parts(begun, runs))
+
+
+def _numbered(parts: Sequence[BenchmarkPart]) -> list[tuple[BenchmarkPart, int]]:
+    """Parts, those of one name numbered from 0."""
+    counts: Counter[str] = Counter()
+    numbered = []
+    for part in parts:
+        numbered.append((part, counts[part.name]))
+        counts[part.name] += 1
+    return numbered
+
+
+def _job(part: BenchmarkPart, number: int) -> ShardJob:
+    return ShardJob(
+        evaluation=None,
+        key=part.name,
+        run=number,
+        digest=part.digest,
+        total=part.total,
+        trials=part.num_trials,
+        models=part.models,
+        fingerprints={},
+    )
+
+
+def _parts(begun: Manifest, runs: Sequence[PartRun]) -> list[PartOutcome]:
+    outcomes = []
+    for job, run in zip(begun.jobs, runs, strict=True):
+        ended = replace(
+            job,
+            log=None if run.log is None else run.log.name,
+            num_samples=run.num_samples,
+            num_failed=run.num_failed,
+            error=run.error if run.status != "success" else None,
+        )
+        rows = begun.shard.bounds(job.total)
+        outcomes.append(PartOutcome(ended, rows, run.status, run.num_reused, run.first_errors))
+    return outcomes
+
+
+def merge_benchmarks(shards: Shards, runner: BenchmarkShards, request: BenchmarkRun) -> list[Outcome]:
+    """Write the results of shards that belong together to `request.out`.
+
+    Args:
+        shards: from `find_shards`.
+        runner: of the engine that they were run on.
+        request: the user's own benchmarks, with the options that the shards were run with.
+
+    Raises:
+        UsageError: somebody merges into the same folder, or there is no such benchmark.
+        EvidenceError: a log cannot be read, or the benchmark, its data or its options are others than those
+            of the shards.
+    """
+    make_folder(request.out)
+    with sole(request.out / MERGE_LOCK, f"another merge writes to {str(request.out)!r}"):
+        return runner.merge(request, lambda parts: _logs(shards, parts))
+
+
+def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
+    """What the shards have of the parts, which are the shards' own."""
+    jobs = {job.identity: job for job in shards.first.jobs}
+    problems: list[Issue] = []
+    for part, number in _numbered(parts):
+        job = jobs.pop((None, part.name, number), None)
+        if job is None:
+            problems.append(Issue(f"the shards have nothing of {part.name!r}", code=Code.SHARDS_APART))
+        elif (job.total, job.trials) != (part.total, part.num_trials):
+            problems.append(
+                Issue(
+                    f"{part.name!r}: {plural(part.total, 'sample')} and"
+                    f" {plural(part.num_trials, 'trial was', 'trials were')} asked for, the"
+                    f" shards have {job.total} and {job.trials}: give the options that they were run with",
+                    code=Code.SHARDS_APART,
+                )
+            )
+        elif job.digest != part.digest:
+            problems.append(
+                Issue(
+                    f"{part.name!r}: its data or arguments are others than those of the shards: its digest"
+                    f" is {part.digest:.12}, theirs is {job.digest:.12}",
+                    code=Code.SHARDS_APART,
+                )
+            )
+    problems += [
+        Issue(f"nothing was asked for of {job.key!r}, which the shards have", code=Code.SHARDS_APART)
+        for job in jobs.values()
+    ]
+    if problems:
+        raise EvidenceError(problems)
+    missing = _missing(shards)
+    return [
+        PartLogs(tuple(_log(one, part, number) for one in shards.found if _has(one, part, number)), missing)
+        for part, number in _numbered(parts)
+    ]
+
+
+def _has(shard: FoundShard, part: BenchmarkPart, number: int) -> bool:
+    return shard.job((None, part.name, number)).log is not None
+
+
+def _log(shard: FoundShard, part: BenchmarkPart, number: int) -> PartLog:
+    log = shard.job((None, part.name, number)).log
+    assert log is not None  # as asked before
+    return PartLog(shard.shard, shard.folder / log, shard.shard.bounds(part.total))
+
+
+def _missing(shards: Shards) -> str | None:
+    of = shards.first.of
+    texts = [f"{named(shards.missing)} of {of} not there"] if shards.missing else []
+    texts += [f"{named(shards.stopped)} of {of} not complete"] if shards.stopped else []
+    return "; ".join(texts) or None
+
+
+def refuse_other_kind(shards: Shards, benchmark: str | None) -> None:
+    """Make sure that shards are named as what they are.
+
+    Args:
+        shards: from `find_shards`.
+        benchmark: the engine's own benchmark that the user names; `None`: none.
+
+    Raises:
+        UsageError: they are of something else.
+    """
+    theirs = shards.first.benchmark
+    if benchmark is None and theirs is not None:
+        raise UsageError(
+            f"these are shards of the benchmark {theirs}, whose own code computes its metrics, and no code is"
+            f" run because a shard names it: give --task {theirs}, with the options that its shards were run"
+            " with",
+            code=Code.MISSING_ARGUMENT,
+        )
+    if benchmark is not None and theirs is None:
+        raise UsageError(
+            f"--task {benchmark}: these are shards of AI GO tasks, and not of a benchmark",
+            code=Code.SHARDS_APART,
+        )
+    if benchmark is not None and theirs is not None and not benchmark.startswith(f"{shards.first.engine}:"):
+        raise UsageError(f"--task {benchmark}: these are shards of {theirs}", code=Code.SHARDS_APART)

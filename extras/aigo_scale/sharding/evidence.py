@@ -1,0 +1,253 @@
+"""The evidence of shards as that of one run: their trials one after the other, in the order of the rows.
+
+Nothing of a shard is taken but its trials. They are read as a stream, from one log at a time, so that memory
+does not grow with the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import anyio
+
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.engine import Capabilities, Engine
+from aigo_bridge.engine.protocol import Evidence, Execution, Gap, Job, LogRef, RunSettings
+from aigo_bridge.errors import EngineError, EvidenceError, Issue
+from aigo_bridge.execution.codec import dump_result, load_result
+from aigo_bridge.execution.permissions import snippet_host
+from aigo_bridge.execution.program import Failure, contained
+from aigo_bridge.plan.logged_plan import LoggedPlan
+from aigo_bridge.plan.plan import SNIPPET_LEVELS, Sample, TaskPlan
+from aigo_bridge.plan.shards import ShardRows
+from aigo_bridge.results.assembling import scores_data
+from aigo_bridge.results.records import TrialRecord
+from aigo_bridge.scoring import CompiledScorer, compile_scorers
+from aigo_bridge.text.plurals import plural
+from aigo_scale.sharding.belonging import FoundShard, Shards, named
+from aigo_scale.sharding.manifest import ShardJob
+
+Identity = tuple[str | None, str, int]
+"""Evaluation, name of the result, number of the run."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The log of one shard, and what its head says."""
+
+    shard: FoundShard
+    job: ShardJob
+    log: Path
+    execution: Execution
+
+
+def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple[LogRef, Evidence]:
+    """One job of all shards: what its logs say together, and the first of them.
+
+    Raises:
+        EvidenceError: a log cannot be read, is not what the manifest says it is, or there is none.
+    """
+    parts: list[_Part] = []
+    plans: list[LoggedPlan] = []
+    models: Mapping[str, str] = {}
+    problems: list[Issue] = []
+    for one in shards.found:
+        job = one.job(identity)
+        if job.log is None:
+            continue
+        log = one.folder / job.log
+        try:
+            evidence = engine.read(log)
+            _check(one, job, evidence)
+        except EvidenceError as error:
+            problems += error.issues or (Issue(str(error), file=str(log), code=Code.DAMAGED_LOG),)
+            continue
+        parts.append(_Part(one, job, log, evidence.execution))
+        plans, models = plans or [evidence.plan], models or evidence.models
+        levels = [plan.snippets for plan in (plans[0], evidence.plan) if plan.snippets is not None]
+        # Of machines that confine code differently, what can be said of all of them.
+        plans = [replace(plans[0], snippets=max(levels, key=SNIPPET_LEVELS.index, default=None))]
+    if problems:
+        raise EvidenceError(problems)
+    if not parts:
+        raise EvidenceError(
+            f"no shard has a log of {identity[1]!r}, so there is nothing to merge", code=Code.SHARDS_MISSING
+        )
+    # A log is opened when it is its turn: what an engine holds of one is not held of all.
+    evidence = Evidence(
+        replace(plans[0], shard=None), _execution(shards, parts), models, lambda: _trials(parts, engine)
+    )
+    return LogRef(engine.name, parts[0].log), evidence
+
+
+def _check(shard: FoundShard, job: ShardJob, evidence: Evidence) -> None:
+    """A log is that of the plan and of the rows that its shard says."""
+    plan = evidence.plan
+    if plan.damage:
+        raise EvidenceError("; ".join(plan.damage), code=Code.DAMAGED_LOG)
+    if plan.digest != job.digest:
+        raise EvidenceError(
+            f"the log is of another plan ({plan.digest:.12}) than its shard ({job.digest:.12})",
+            code=Code.SHARDS_APART,
+        )
+    if plan.shard != ShardRows(shard.shard, job.total):
+        rows = (
+            "all rows"
+            if plan.shard is None
+            else f"shard {plan.shard.shard} of {plural(plan.shard.total, 'row')}"
+        )
+        raise EvidenceError(
+            f"the log is of {rows}, and not of shard {shard.shard} of {job.total}", code=Code.SHARDS_APART
+        )
+    models = {key: name for key, name in evidence.models.items() if key in job.models}
+    if set(models) != set(job.models):
+        raise EvidenceError("the log is of other models than its shard", code=Code.SHARDS_APART)
+
+
+def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
+    for part in parts:
+        count, latest = 0, None
+        for record in engine.read(part.log).trials():
+            if (type(record.planned_id), record.planned_id) != latest:
+                latest = (type(record.planned_id), record.planned_id)
+                count += 1
+            yield record
+        if count != part.job.num_samples:
+            message = (
+                f"shard {part.shard.shard} has {plural(count, 'sample')}, and had"
+                f" {part.job.num_samples} when it ended"
+            )
+            raise EvidenceError([Issue(message, file=str(part.log), code=Code.SHARDS_APART)])
+
+
+def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:
+    """How the run went: from the beginning of the first shard to the end of the last."""
+    executions = [part.execution for part in parts]
+    usage: dict[str, dict[str, int]] = {}
+    for execution in executions:
+        for model, tokens in execution.model_usage.items():
+            total = usage.setdefault(model, {})
+            for name, number in tokens.items():
+                total[name] = total.get(name, 0) + number
+    status, error = "success", None
+    for part in parts:
+        if part.execution.status != "success":
+            status = part.execution.status
+            error = f"shard {part.shard.shard}: {part.execution.error or status}"
+            break
+    if shards.missing:
+        missing = f"{named(shards.missing)} of {shards.first.of} not among them"
+        status, error = "partial", missing if error is None else f"{missing}; {error}"
+    return Execution(
+        status=status,
+        started_at=min(execution.started_at for execution in executions),
+        ended_at=max(execution.ended_at for execution in executions),
+        error=error,
+        model_usage=usage,
+    )
+
+
+def shard_logs(shards: Shards, identity: Identity, engine: Engine) -> list[Path]:
+    """Return the files of all native logs that one job has in its shards."""
+    logs = [one.folder / log for one in shards.found if (log := one.job(identity).log) is not None]
+    return [file for log in logs for file in engine.capabilities.log_files(log)]
+
+
+class MergedEngine:
+    """An engine as results are written with: it reads what was merged, and has no logs of its own."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def __init__(self, engine: Engine, merged: Mapping[Path, Evidence]):
+        """Keep the evidence of merged shards, by the first of their logs."""
+        self.name = engine.name
+        self._merged = merged
+
+    def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
+        """The shards have run: there was none."""
+        return ()
+
+    def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
+        """Nothing is run at a merge."""
+        return [EngineError("a merge runs nothing", code=Code.FAILED_ENGINE) for _ in jobs]
+
+    def read(self, log: Path) -> Evidence:
+        """What was merged, by the first of its logs."""
+        return self._merged[log]
+
+
+def merged_engine(
+    engine: Engine, merged: Mapping[Path, Evidence], files: Mapping[Path, Sequence[Path]]
+) -> MergedEngine:
+    """Return an engine that reads merged evidence, and knows the files of all its logs, by the first log."""
+
+    class OfShards(MergedEngine):
+        capabilities: ClassVar[Capabilities] = Capabilities(log_files=lambda log: files[log])
+
+    return OfShards(engine, merged)
+
+
+# Scorers that see all samples: the code is given all rows in every shard, and gave parts of what it gives
+
+
+def check_seen_together(evidence: Evidence, plan: TaskPlan) -> None:
+    """Hold the scores of scorers that see all samples against those of one call over all rows.
+
+    Each shard has called the code with all rows of the plan. Where it gives the same at every call, the parts
+    make one whole; where it does not, they do not.
+
+    Raises:
+        EvidenceError: they are others.
+    """
+    together = (
+        [scorer for scorer in plan.benchmark.scorers if scorer.sees_all_samples]
+        if plan.entity != "system"
+        else []
+    )
+    if not together:
+        return
+    host = snippet_host(plan)
+    try:
+        compiled = [
+            scorer
+            for scorer in compile_scorers(
+                plan.benchmark.scorers,
+                samples=plan.samples,
+                host=host,
+                snippet_place=lambda number: plan.snippet_place("scorers", number, "compute_scores_snippet"),
+            )
+            if scorer.spec.sees_all_samples
+        ]
+        anyio.run(_compare, compiled, evidence)
+    finally:
+        host.close()
+
+
+async def _compare(scorers: Sequence[CompiledScorer], evidence: Evidence) -> None:
+    for record in evidence.trials():
+        if any(error.stage is not None and error.stage.value == "solver" for error in record.errors):
+            continue
+        for scorer in scorers:
+            sample = Sample(record.sample_id, record.data)
+            result = await contained(scorer.score(sample, record.solver, cast("Any", None)), "score")
+            expected = load_result(dump_result(result))
+            score = next((score for score in record.scores if score.scorer_key == scorer.key), None)
+            if isinstance(expected, Failure):
+                is_same = score is None
+            else:
+                data = scores_data(scorer.key, scorer.purpose, None, expected.values, expected.metadata)
+                is_same = score is not None and _equal(dict(score.values), dict(data.values))
+            if not is_same:
+                raise EvidenceError(
+                    f"scorer {scorer.key!r} sees all samples, and gave sample {record.sample_id!r} other"
+                    " scores in its shard than now over the same rows: its code gives something else every"
+                    " time (chance, time), so that its shards are no whole; fix its seed, or run it in one",
+                    code=Code.SHARDS_APART,
+                )
+
+
+def _equal(left: object, right: object) -> bool:
+    return repr(left) == repr(right) or left == right

@@ -1,0 +1,279 @@
+"""Shards merged: the results that one run would have written, from the shards' trials alone.
+
+Without the task, everything is taken from the logs, and no code and no template of them is run. Where numbers
+depend on the author's code over all samples (metrics in Python, action rules, scorers that see all samples),
+and for run files, whose policies judge all results, the user names the task; it must be the very plan of the
+shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.engine import Engine
+from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.protocol import Evidence, Job, LogRef
+from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
+from aigo_bridge.evaluation.own_logs import own_plan
+from aigo_bridge.evaluation.planning import Evaluation
+from aigo_bridge.evaluation.provenance import keep_provenance
+from aigo_bridge.evaluation.run_files import names_run_file
+from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEntry, entry_outcome, judged_outcome
+from aigo_bridge.evaluation.task import evaluations_of
+from aigo_bridge.evaluation.task import plan as plan_of
+from aigo_bridge.evaluation.writing import outcome_of, total_usage, uncomputed, write_result
+from aigo_bridge.execution.jobs import make_folder
+from aigo_bridge.execution.permissions import confined
+from aigo_bridge.plan.logged_plan import LoggedPlan
+from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
+from aigo_bridge.results.result_files import identity_of, result_file, with_logs
+from aigo_bridge.results.specification import specification_of
+from aigo_bridge.spec.scorer import SCORERS
+from aigo_scale.sharding.belonging import Shards
+from aigo_scale.sharding.evidence import (
+    Identity,
+    check_seen_together,
+    merged_engine,
+    merged_evidence,
+    shard_logs,
+)
+from aigo_scale.sharding.manifest import sole
+
+LOCK = ".merge.lock"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge has come to."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    """Of a task by itself, one."""
+    evaluations: tuple[EvaluationOutcome, ...] = ()
+    """Of a run file."""
+
+
+def merge(
+    shards: Shards,
+    engine: Engine,
+    out: Path,
+    origin: PlanOrigin | None = None,
+    *,
+    fail_on_error: str | None = None,
+) -> Merged:
+    """Write the results of shards that belong together to `out`.
+
+    Args:
+        shards: from `find_shards`.
+        engine: the one they were run on.
+        out: folder of the results.
+        origin: the user's own task or run file, with the options that the shards were run with; `None`: the
+            logs alone are enough.
+        fail_on_error: failed samples that each specification may have.
+
+    Raises:
+        UsageError: the task is needed; or somebody merges into the same folder.
+        EvidenceError: a log cannot be read, or the task is another one than the shards'.
+    """
+    make_folder(out)
+    with sole(out / LOCK, f"another merge writes to {str(out)!r}"):
+        if origin is None:
+            return Merged((_by_logs(shards, engine, out),))
+        if shards.first.is_task:
+            return Merged((_by_task(shards, engine, out, origin),))
+        return Merged(evaluations=_by_run_file(shards, engine, out, origin, fail_on_error))
+
+
+# From the logs alone
+
+
+def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
+    if not shards.first.is_task:
+        raise UsageError(
+            "these are shards of a run file, whose policies judge all results: name it with --task RUN_FILE,"
+            " and with the options that its shards were run with",
+            code=Code.OPTIONS_APART,
+        )
+    (job,) = shards.first.jobs
+    log, evidence = merged_evidence(shards, job.identity, engine)
+    plan = evidence.plan
+    if why := _needs_task(plan):
+        raise UsageError(
+            f"the numbers of {plan.name!r} depend on code over all samples ({why}), and no code of a log is"
+            " run: name the task with --task TASK (--config is taken from the logs; files of --dataset are"
+            " given again)",
+            code=Code.OPTIONS_APART,
+        )
+    specification = specification_of(plan, model=evidence.models.get(""), engine=engine.name)
+    served = {key: name for key, name in evidence.models.items() if key}
+    path = result_file(out, plan.name, identity_of(specification, served, None), with_logs(list))
+    run = write_result(evidence, path, engine=engine.name, planned=job.total)
+    merged = merged_engine(engine, {}, {log.path: shard_logs(shards, job.identity, engine)})
+    keep_provenance(plan, path, merged, [log], evidence.models, datasets=_given_datasets(log, engine))
+    execution, tally = evidence.execution, run.tally
+    return Outcome(
+        task=str(plan.document["key"]),
+        status=execution.status,
+        error=execution.error,
+        key=plan.name,
+        display_name=plan.display_name,
+        result=path,
+        logs=(log,),
+        models=evidence.models,
+        num_planned=job.total,
+        counts=tally.counts,
+        stop_reasons=tally.stop_reasons,
+        metrics=run.metrics.rows,
+        uncomputed=uncomputed(run.metrics, tally),
+        data=run.metrics.data,
+        first_errors=tuple(tally.first_errors),
+        faults=tuple(fault.message for fault in run.faults.errors),
+        usage=total_usage([execution]),
+        started_at=execution.started_at,
+        ended_at=execution.ended_at,
+        is_sample_data=plan.dataset is not None and plan.dataset.is_sample,
+    )
+
+
+def _given_datasets(log: LogRef, engine: Engine) -> Mapping[str, str]:
+    """The dataset files that a shard was given, by the key of their dataset."""
+    runs = engine.capabilities.logged_runs(log.path.parent)
+    return next((run.datasets for run in runs if run.log.resolve() == log.path.resolve()), {})
+
+
+def _needs_task(plan: LoggedPlan) -> str | None:
+    """What of a plan the logs alone do not tell."""
+    outline = plan.outline
+    if outline.rules:
+        return "action rules"
+    if outline.needs_code:
+        return "metrics in Python"
+    together = [scorer.type for scorer in outline.scorers if _sees_all(scorer.type)]
+    return f"scorer {together[0]}" if together else None
+
+
+def _sees_all(scorer: str) -> bool:
+    spec = SCORERS.get(scorer)
+    return spec is None or spec.sees_all_samples
+
+
+# With the user's own task
+
+
+def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> Outcome:
+    (job,) = shards.first.jobs
+    log, evidence = merged_evidence(shards, job.identity, engine)
+    if names_run_file(origin.task):
+        raise UsageError(
+            "--task: these are shards of a task by itself; give the task's own file", code=Code.OPTIONS_APART
+        )
+    # What was not given again is taken from the log, as data.
+    given = (origin.config, origin.num_samples, origin.num_trials, origin.allow_bad_tasks or None)
+    if any(value is not None and value != {} for value in given):
+        plan = plan_of(origin)
+        _check_digest(plan, job.digest)
+    else:
+        plan = own_plan(origin.task, evidence.plan, datasets=origin.datasets, root=origin.root)
+    plan = confined(plan)
+    check_seen_together(evidence, plan)
+    files = {log.path: shard_logs(shards, job.identity, engine)}
+    merged = merged_engine(engine, {log.path: evidence}, files)
+    return outcome_of(plan, log, merged, out)
+
+
+def _by_run_file(
+    shards: Shards, engine: Engine, out: Path, origin: PlanOrigin, fail_on_error: str | None
+) -> tuple[EvaluationOutcome, ...]:
+    evaluations = evaluations_of(origin, cache=None)
+    _check_jobs(shards, evaluations)
+    outcomes: list[EvaluationOutcome] = []
+    for evaluation in evaluations:
+        folder = out if len(evaluations) == 1 else out / evaluation.key
+        make_folder(folder)
+        outcomes.append(_evaluation(shards, engine, folder, evaluation, fail_on_error))
+    return tuple(outcomes)
+
+
+def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
+    """The run file has the very plans of the shards, and no others.
+
+    Raises:
+        EvidenceError: it has not; all differences are named.
+    """
+    jobs = {job.identity: job for job in shards.first.jobs}
+    problems: list[Issue] = []
+    for evaluation in evaluations:
+        for plan in (plan for entry in evaluation.entries for plan in entry.plans):
+            job = jobs.pop(_identity(evaluation, plan), None)
+            if job is None:
+                problems.append(
+                    Issue(
+                        f"the shards have nothing of {plan.name!r} of {evaluation.key!r}",
+                        code=Code.SHARDS_APART,
+                    )
+                )
+                continue
+            try:
+                _check_digest(plan, job.digest)
+            except EvidenceError as error:
+                problems.append(Issue(str(error), code=Code.SHARDS_APART))
+    problems += [
+        Issue(f"the run file has no {job.key!r}, and the shards have", code=Code.SHARDS_APART)
+        for job in jobs.values()
+    ]
+    if problems:
+        raise EvidenceError(list(dict.fromkeys(problems)))
+
+
+def _identity(evaluation: Evaluation, plan: TaskPlan) -> Identity:
+    run = 0 if plan.specification is None else plan.specification.run
+    return None if evaluation.run_file is None else evaluation.key, plan.name, run
+
+
+def _check_digest(plan: TaskPlan, digest: str) -> None:
+    if plan.digest != digest:
+        raise EvidenceError(
+            f"{plan.name!r}: the task, its data or its options are others than those of the shards: its plan"
+            f" has the digest {plan.digest:.12}, theirs has {digest:.12}",
+            code=Code.SHARDS_APART,
+        )
+
+
+def _evaluation(
+    shards: Shards, engine: Engine, out: Path, evaluation: Evaluation, fail_on_error: str | None
+) -> EvaluationOutcome:
+    results: list[Outcome] = []
+    for entry in evaluation.entries:
+        plans = tuple(confined(plan) for plan in entry.plans)
+        merged: dict[Path, Evidence] = {}
+        files: dict[Path, list[Path]] = {}
+        logs: list[LogRef | EngineError] = []
+        models: list[dict[str, str]] = []
+        for plan in plans:
+            try:
+                log, evidence = merged_evidence(shards, _identity(evaluation, plan), engine)
+            except EvidenceError as error:
+                # What came to nothing in every shard is without a result, and touches no other.
+                logs.append(EngineError(str(error), code=Code.FAILED_ENGINE))
+                continue
+            check_seen_together(evidence, plan)
+            merged[log.path] = evidence
+            files[log.path] = shard_logs(shards, _identity(evaluation, plan), engine)
+            models.append(dict(evidence.models))
+            logs.append(log)
+        ready = ReadyEntry(
+            replace(entry, plans=plans),
+            tuple(Job(plan, model=_evaluated(models), model_map=_others(models)) for plan in plans),
+        )
+        results.append(entry_outcome(ready, logs, merged_engine(engine, merged, files), out))
+    return judged_outcome(evaluation, results, out, fail_on_error)
+
+
+def _evaluated(models: Sequence[dict[str, str]]) -> str | None:
+    return models[0].get("") if models else None
+
+
+def _others(models: Sequence[dict[str, str]]) -> dict[str, str]:
+    return {key: name for key, name in (models[0] if models else {}).items() if key}

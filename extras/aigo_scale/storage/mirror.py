@@ -1,0 +1,249 @@
+"""Places in object storage as folders of this machine, for as long as a command runs.
+
+Below one temporary folder every address has one path, `…/s3/bucket/key`. What is read is copied there; what
+is written there, below a place that was opened for that, is put to the storage: files in the order in which
+they were written, so that what tells of others appears after them.
+
+What lies in a storage is strangers': a key that is no path below its folder is refused, and no object
+becomes a link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aigo_bridge.access.mirrored import MIRRORS
+from aigo_bridge.access.object_addresses import SCHEMES, Address
+from aigo_bridge.access.opening import Bound, in_words
+from aigo_bridge.process.temporary import make_folder, remove_folder
+from aigo_scale.storage.leases import LEASE, is_lease
+from aigo_scale.storage.objects import StorageError, Stored, find, look, put, remove, take
+
+PREFIX = ".aigo-bridge-storage-"
+"""Hidden, so that no project is looked for above it."""
+
+MOST_OBJECTS = 10_000
+"""In one folder that is taken as a whole."""
+
+LARGEST = Bound("AIGO_BRIDGE_MAX_STORAGE_MIB", 64 * 1024)
+"""Bytes that a command copies from a storage."""
+
+_OURS_ALONE = re.compile(r"\..+\.[0-9a-f]{12}\.draft|.*\.lock|.*\.moved")
+"""Names of drafts and locks, which are of this machine."""
+
+_GROWING = (".jsonl",)
+"""Ends the names of files that only grow: their beginning is a file, too."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A file as it is in the storage, too."""
+
+    size: int
+    modified: int
+    inode: int
+
+    @staticmethod
+    def of(path: Path) -> _Seen:
+        """As it is now."""
+        status = path.stat()
+        return _Seen(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+class Mirror:
+    """The places of one command; closed, it is gone."""
+
+    def __init__(self) -> None:
+        self.folder = Path(os.path.realpath(make_folder(PREFIX)))
+        MIRRORS.append(str(self.folder))
+        self._seen: dict[Path, _Seen] = {}
+        self._targets: list[Path] = []
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Remove what is on this machine."""
+        remove_folder(str(self.folder))
+        if str(self.folder) in MIRRORS:
+            MIRRORS.remove(str(self.folder))
+
+    def path(self, address: Address) -> Path:
+        """Where an address is on this machine, whether or not something is there."""
+        return self.folder / address.scheme.name / address.key
+
+    def address(self, path: Path) -> Address:
+        """The other way round."""
+        scheme, *parts = path.relative_to(self.folder).parts
+        return Address(SCHEMES[scheme], "/".join(parts))
+
+    def take_file(self, address: Address) -> bool:
+        """Copy one object; whether there is one.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        stored = look(address)
+        if stored is not None:
+            self._take(stored, address)
+        return stored is not None
+
+    def take_folder(
+        self,
+        address: Address,
+        *,
+        wanted: Callable[[str], bool] | None = None,
+        besides: tuple[str, ...] = (),
+        depth: int | None = None,
+    ) -> int:
+        """Copy the objects below a folder, or those that match a pattern; the folder is there afterwards.
+
+        Args:
+            address: of the folder.
+            wanted: says of a key below it whether it is copied; `None`: all are.
+            besides: keys (with bucket) below which nothing is taken.
+            depth: of folders that are listed; `None`: all.
+
+        Returns:
+            Number of the objects.
+
+        Raises:
+            StorageError: one cannot be read or has no path here; there are too many, or too much.
+        """
+        objects = [
+            one
+            for one in find(address, depth=depth)
+            if not is_lease(one.key)
+            and not any(one.key.startswith(f"{place}/") for place in besides)
+            and (wanted is None or wanted(one.key))
+        ]
+        if len(objects) > MOST_OBJECTS:
+            raise StorageError(
+                f"{address} has more than {MOST_OBJECTS:,} objects, and no more are taken at a time;"
+                " name a folder further down"
+            )
+        if not address.is_pattern:
+            self.path(address).mkdir(parents=True, exist_ok=True)
+        for one in objects:
+            self._take(one, Address(address.scheme, one.key))
+        return len(objects)
+
+    def _take(self, stored: Stored, address: Address) -> None:
+        self._taken += stored.size
+        if self._taken > LARGEST.bytes:
+            raise StorageError(
+                f"{address}: with it, more than {in_words(LARGEST.bytes)} would be copied to this machine;"
+                f" {LARGEST.hint}"
+            )
+        if any(part in ("", ".", "..") or "\0" in part for part in address.key.split("/")):
+            raise StorageError(f"{address} is no path below its folder, and is not taken: rename the object")
+        target = self.path(address)
+        try:
+            stored = take(address, target)
+        except FileNotFoundError:
+            return  # removed since it was listed
+        except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+            raise StorageError(f"{address} is an object and a folder at once: {error.strerror}") from error
+        if stored.modified:
+            # What is newest is told by this; whole folders are copied in any order.
+            os.utime(target, (stored.modified, stored.modified))
+        self._seen[target] = _Seen.of(target)
+
+    def open_target(self, path: Path) -> None:
+        """What is written at or below a path from now on is put to the storage by `publish`."""
+        self._targets.append(path)
+
+    def publish(self, *, growing: bool = False) -> list[Address]:
+        """Put what is new or has changed, and remove what was here and is gone; the addresses that were put.
+
+        Args:
+            growing: something may be writing: what changes while it is copied waits for the next time.
+
+        Raises:
+            StorageError: an object cannot be put.
+        """
+        with self._lock:
+            done: list[Address] = []
+            for path, seen in self._changed():
+                address = self.address(path)
+                if growing:
+                    copied = self._copied(path, seen)
+                    if copied is None:
+                        continue
+                    try:
+                        put(address, copied)
+                    finally:
+                        copied.unlink()
+                else:
+                    put(address, path)
+                self._seen[path] = seen
+                done.append(address)
+            for path in self._gone():
+                remove(self.address(path))
+                del self._seen[path]
+            return done
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something is here that the storage does not have, or the other way round."""
+        return bool(self._changed() or self._gone())
+
+    def _gone(self) -> list[Path]:
+        return [path for path in self._seen if self._is_target(path) and not path.exists()]
+
+    def _changed(self) -> list[tuple[Path, _Seen]]:
+        files: dict[Path, _Seen] = {}
+        for path in dict.fromkeys(file for target in self._targets for file in _files(target)):
+            try:
+                files[path] = _Seen.of(path)
+            except FileNotFoundError:
+                continue
+        changed = [(path, seen) for path, seen in files.items() if self._seen.get(path) != seen]
+        return sorted(changed, key=lambda one: one[1].modified)
+
+    def _is_target(self, path: Path) -> bool:
+        return any(path == target or path.is_relative_to(target) for target in self._targets)
+
+    def _copied(self, path: Path, seen: _Seen) -> Path | None:
+        """A file as it was at one moment; `None`: it was being written."""
+        descriptor, name = tempfile.mkstemp(dir=self.folder)
+        copy = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as target, path.open("rb") as source:
+                shutil.copyfileobj(source, target, 1 << 20)
+            is_whole = path.name.endswith(_GROWING) or _Seen.of(path) == seen
+        except FileNotFoundError:
+            is_whole = False
+        if not is_whole:
+            copy.unlink(missing_ok=True)
+            return None
+        return copy
+
+    def keep(self) -> Path | None:
+        """Move what the storage does not have to a folder that stays; `None`: there is nothing."""
+        changed = [path for path, _ in self._changed()]
+        if not changed:
+            return None
+        rescue = Path(tempfile.mkdtemp(prefix="aigo-bridge-unsent-"))
+        for path in changed:
+            target = rescue / path.relative_to(self.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, target)
+        return rescue
+
+
+def _files(target: Path) -> Iterator[Path]:
+    if target.is_file():
+        yield target
+    for place, folders, names in os.walk(target):
+        folders[:] = [name for name in folders if not _OURS_ALONE.fullmatch(name)]
+        for name in names:
+            path = Path(place, name)
+            if not (_OURS_ALONE.fullmatch(name) or path.is_symlink() or name.startswith(LEASE)):
+                yield path

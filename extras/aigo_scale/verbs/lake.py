@@ -1,0 +1,152 @@
+"""`aigo-bridge lake`: what is in a lake, whether it is whole, and few large files for many small ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from aigo_scale.lake.commits import State
+    from aigo_scale.lake.files import LakeFiles
+
+app = typer.Typer(**VERB)
+
+ACTIONS = ("list", "show", "compact", "verify")
+
+
+@app.command("lake")
+def lake(
+    action: Annotated[str, typer.Argument(metavar="list|show|compact|verify", help="What is done.")],
+    location: Annotated[
+        str,
+        typer.Argument(
+            metavar="LAKE", help="Folder, or s3://…; for list also LAKE/by_task=…/by_model=…/by_run=…"
+        ),
+    ],
+    files: Annotated[
+        str | None,
+        typer.Option("--files", metavar="TABLE", help="With list: the files of a table, one a line."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Look after a lake that `import … --lake` has made.
+
+    list names its results, show counts what is in it, compact makes few large files of many, verify reads all
+    of it and says what is missing, doubled or damaged.
+    Exit code: 0 done, 1 verify has found something, 2 wrong use, or no lake.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+    from aigo_scale.lake.tables import TABLES
+
+    with reported():
+        if action not in ACTIONS:
+            raise UsageError(
+                f"found {action!r}, expected one of {', '.join(ACTIONS)}", code=Code.UNKNOWN_CHOICE
+            )
+        if files is not None and (action != "list" or files not in TABLES):
+            raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
+        code = _DO[action](location, files, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _list(location: str, files: str | None, as_json: bool) -> int:
+    from aigo_bridge.cli.looking import print_rows
+    from aigo_bridge.cli.terminal import print_json, printable
+    from aigo_scale.lake.reading import LakeReader, split
+
+    reader = LakeReader(*split(location))
+    if files is not None:
+        for fragment in reader.dataset(files).get_fragments():
+            typer.echo(printable(f"{reader.files}/{files}/{fragment.path}"))
+        return 0
+    columns = ("task", "model", "run_id", "status", "samples", "failed", "ended_at")
+    rows = [
+        {name: getattr(result, name) for name in columns} for result in reader.state.results(reader.selection)
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(columns, rows, 0)
+    return 0
+
+
+def _show(location: str, _: str | None, as_json: bool) -> int:
+    from aigo_bridge.cli.terminal import print_json, printable
+    from aigo_scale.lake.commits import load_state
+    from aigo_scale.lake.tables import open_lake
+
+    files = open_lake(location)
+    facts = _facts(files, load_state(files))
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            text = f"{value:,}" if isinstance(value, int) else printable(value)
+            typer.echo(f"{name:<22}{text}")
+    return 0
+
+
+def _facts(files: LakeFiles, state: State) -> dict[str, Any]:
+    from aigo_scale.lake.commits import file_sizes
+    from aigo_scale.lake.compacting import unneeded
+
+    results = list(state.counting.values())
+    sizes = [size for delta in state.tables.values() for size in file_sizes(delta).values()]
+    return {
+        "lake": str(files),
+        "logs": len(state.entries),
+        "damaged logs": sum(bool(entry.damage) for entry in state.entries.values()),
+        "results": len(results),
+        "replaced by better": len(state.superseded),
+        "tasks": len({result.task for result in results}),
+        "models": len({result.model for result in results}),
+        "samples": sum(result.samples for result in results),
+        "data files": len(sizes),
+        "bytes": sum(sizes),
+        "files not needed": sum(len(unneeded(files, name, delta)) for name, delta in state.tables.items()),
+    }
+
+
+def _compact(location: str, _: str | None, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from aigo_bridge.cli.terminal import print_json, printable
+    from aigo_scale.lake.compacting import compact
+    from aigo_scale.lake.tables import open_lake
+
+    done = compact(open_lake(location))
+    if as_json:
+        print_json(asdict(done))
+        return 0
+    numbers = f"{plural(done.results, 'result', form=',')}, {plural(done.before, 'file', form=',')}"
+    typer.echo(printable(f"{location}: {numbers} -> {done.after:,}"))
+    if done.removed:
+        typer.echo(f"  deleted: {plural(done.removed, 'file', form=',')} not needed for a day")
+    return 0
+
+
+def _verify(location: str, _: str | None, as_json: bool) -> int:
+    from aigo_bridge.cli.terminal import print_json, printable
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_scale.lake.tables import open_lake
+    from aigo_scale.lake.verifying import problems_of
+
+    problems = list(problems_of(open_lake(location)))
+    if as_json:
+        print_json(problems)
+    else:
+        for problem in problems:
+            typer.echo(printable(problem))
+        found = plural(len(problems), "problem") if problems else "whole"
+        typer.echo(printable(f"{location}: {found}"))
+    return ExitCode.FAILED if problems else ExitCode.DONE
+
+
+_DO = {"list": _list, "show": _show, "compact": _compact, "verify": _verify}

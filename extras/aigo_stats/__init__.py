@@ -1,0 +1,1 @@
+"""Statistics of results: confidence intervals, comparisons, rules for CI and power analysis."""

@@ -1,0 +1,168 @@
+"""What else differs between two results than their numbers: to be read before any of them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aigo_bridge.errors import dotted
+from aigo_bridge.metrics.metric import short
+from aigo_stats.comparison.columns import Columns
+
+_UNIMPORTANT = frozenset({"id", "created_at", "updated_at"})
+
+_KINDS = (
+    (("task", "definition", "solver"), "prompt and solver"),
+    (("task", "definition", "scorers"), "scorers"),
+    (("task", "definition", "actions"), "action rules"),
+    (("task", "definition", "dataset"), "data"),
+    (("task", "definition"), "task"),
+    (("task",), "task"),
+    (("config",), "config"),
+    (("evaluated_entity", "adapter_id"), "engine"),
+    (("evaluated_entity",), "model"),
+    (("run_config",), "how much was run"),
+    (("repeatability_config",), "how much was run"),
+)
+"""Beginning of a path in the specification → what it is about."""
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """One thing that differs."""
+
+    kind: str
+    """Subject, for example `scorers`."""
+    place: str
+    base: str
+    new: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"kind": self.kind, "place": self.place, "base": self.base, "new": self.new}
+
+
+def divergences(base: Columns, new: Columns) -> list[Divergence]:
+    """Return the differences between two evaluations: one for each, also if several fields show it."""
+    entities = base.specification.get("evaluated_entity"), new.specification.get("evaluated_entity")
+    engines = _adapter(entities[0]), _adapter(entities[1])
+    differing = [*_of_entity(*entities), *_of_engine(*engines)]
+    other_trials = base.num_trials != new.num_trials
+    differences = list(_different(base.specification, new.specification, ()))
+    explained = {path: (one, other) for path, one, other in differences if path[0] == "config"}
+    for path, one, other in differences:
+        follows = _follows(path, {place for place, _, _ in differences}, other_trials=other_trials)
+        # A parameter that names the data also changes the task.
+        of_config = path[:3] == ("task", "definition", "dataset") and (one, other) in explained.values()
+        if path[0] != "evaluated_entity" and not follows and not of_config:
+            differing.append(Divergence(_kind(path), dotted(path), _shown(one), _shown(other)))
+    versions = [frame.app_version.partition(" (")[0] for frame in (base.frame, new.frame)]
+    if engines[0] == engines[1]:
+        versions = [base.frame.app_version, new.frame.app_version]
+    if versions[0] != versions[1]:
+        differing.append(Divergence("bridge version", "app_version", *versions))
+    if other_trials:
+        differing.append(Divergence("how much was run", "trials", str(base.num_trials), str(new.num_trials)))
+    return differing
+
+
+def _follows(path: tuple[str | int, ...], paths: set[tuple[str | int, ...]], *, other_trials: bool) -> bool:
+    """Whether another difference explains this one."""
+    match path:
+        case ("run_config", "trials_config", *_) | ("task", "definition", "trials", *_):
+            return other_trials
+        case ("run_config", "subsampling"):
+            return ("run_config", "num_samples") in paths
+        case ("display_name",):
+            return ("task", "display_name") in paths or ("task", "key") in paths
+        case ("task", "display_name"):
+            return ("task", "key") in paths
+    return False
+
+
+def _adapter(entity: Any) -> str | None:
+    value = entity.get("adapter_id") if isinstance(entity, Mapping) else None
+    return value if isinstance(value, str) else None
+
+
+def _of_engine(base: str | None, new: str | None) -> Iterator[Divergence]:
+    if base != new and base is not None and new is not None:
+        yield Divergence("engine", "evaluated_entity.adapter_id", base, new)
+
+
+def _of_entity(base: Any, new: Any) -> Iterator[Divergence]:
+    """The model or dataset that was evaluated: its name, or the fields that differ under one name."""
+    kind = "model" if any(isinstance(one, Mapping) and "config" in one for one in (base, new)) else "data"
+    names = _entity_name(base), _entity_name(new)
+    if names[0] != names[1]:
+        yield Divergence(kind, "evaluated_entity", *names)
+        return
+    differences = [
+        (path, one, other)
+        for path, one, other in _different(base, new, ("evaluated_entity",))
+        if path[-1] not in ("adapter_id", "url", "connection_type")
+    ]
+    if differences:
+        path, one, other = differences[0]
+        yield Divergence(kind, dotted(path), _shown(one), _shown(other))
+
+
+def _entity_name(entity: Any) -> str:
+    if not isinstance(entity, Mapping):
+        return "none"
+    return str(entity.get("display_name") or entity.get("key"))
+
+
+def _kind(path: tuple[str | int, ...]) -> str:
+    return next((kind for start, kind in _KINDS if path[: len(start)] == start), "evaluation")
+
+
+class _Absent:
+    """Stands for a field that is not there."""
+
+
+_ABSENT = _Absent()
+
+
+def _shown(value: Any) -> str:
+    return "not there" if isinstance(value, _Absent) else short(value)
+
+
+def _different(
+    base: Any, new: Any, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    if isinstance(base, Mapping) and isinstance(new, Mapping):
+        if "type" in base and "type" in new and base["type"] != new["type"]:
+            yield (*path, "type"), base["type"], new["type"]
+            return  # its fields follow from the type
+        for name in dict.fromkeys([*base, *new]):
+            if name not in _UNIMPORTANT:
+                yield from _different(base.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
+    elif isinstance(base, list) and isinstance(new, list):
+        yield from _different_items(base, new, path)
+    elif type(base) is not type(new) or base != new:
+        yield path, base, new
+
+
+def _different_items(
+    base: list[Any], new: list[Any], path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    """The differences of lists: an inserted or removed item does not change the items after it."""
+    base_texts = [json.dumps(item, sort_keys=True, default=str) for item in base]
+    new_texts = [json.dumps(item, sort_keys=True, default=str) for item in new]
+    matcher = difflib.SequenceMatcher(None, base_texts, new_texts, autojunk=False)
+    for kind, start, stop, new_start, new_stop in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        for number in range(max(stop - start, new_stop - new_start)):
+            one = _item(base[start:stop], number)
+            other = _item(new[new_start:new_stop], number)
+            place = start + number if number < stop - start else new_start + number
+            yield from _different(one, other, (*path, place))
+
+
+def _item(values: list[Any], number: int) -> Any:
+    return values[number] if number < len(values) else _ABSENT

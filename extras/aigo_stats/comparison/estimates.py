@@ -1,0 +1,296 @@
+"""The numbers of one result, each with its interval, its denominator, and its bounds if every sample without
+a score had scored worst or best.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aigo_bridge.metrics.grades import score_number
+from aigo_bridge.metrics.names import MetricIdentity, metric_labels
+from aigo_bridge.results.counts import State
+from aigo_bridge.text.plurals import plural
+from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.numbers import Quantity, identity_of, quantities
+from aigo_stats.statistics.intervals import Estimate, NoInterval
+from aigo_stats.statistics.quantiles import LEVEL, MissingScipyError
+from aigo_stats.statistics.ratios import Ratio, f1_of, ratio_interval
+from aigo_stats.statistics.smooth import Smooth, smooth_interval
+
+
+@dataclass(frozen=True)
+class Denominator:
+    """Samples of a result by their part in one number; the first six counts add up to all of them."""
+
+    scored: int
+    """In the number."""
+    failed: int
+    excluded: int
+    unfinished: int
+    no_aggregate: int
+    """Scored in trials, but their scores have no aggregate (labels)."""
+    no_value: int
+    """Without this score, although the scorer did not fail: null, NaN, or a label that the metric does not
+    know."""
+    unscored: int
+    """Samples that should be in the number and are not: all but those that are scored or excluded."""
+    trials: int
+    """Trials of the samples in the number."""
+    missing_trials: int
+    """Those of them that gave no value for it."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether samples or trials are missing in the number."""
+        return bool(self.unscored or self.missing_trials)
+
+
+@dataclass(frozen=True)
+class MetricEstimate:
+    """One number of a result."""
+
+    identity: MetricIdentity
+    label: str
+    """Its name, unique in the result."""
+    value: float | int
+    estimate: Estimate
+    denominator: Denominator | None
+    """`None`: it is not known which samples are in the number."""
+    bounds: tuple[float, float] | None
+    """The number if every missing sample and trial had scored worst, and best; `None`: not known."""
+    reported_error: tuple[str, float] | None = None
+    """Name and value of the standard error that another tool reports with it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the number."""
+        return self.identity.name
+
+    @property
+    def scorer(self) -> str | None:
+        """Key of the scorer."""
+        return self.identity.scorer
+
+    @property
+    def metric(self) -> str:
+        """Key of the metric."""
+        return self.identity.metric
+
+    @property
+    def shown_error(self) -> float | None:
+        """The standard error to show: the reported one, otherwise the interval's."""
+        if self.reported_error is not None:
+            return self.reported_error[1]
+        return None if isinstance(self.estimate, NoInterval) else self.estimate.standard_error
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        name, error = self.reported_error or (None, None)
+        return {
+            **self.identity.to_json(),
+            "label": self.label,
+            "value": self.value,
+            **estimate_json(self.estimate),
+            "reported_standard_error": error,
+            "reported_as": name,
+            **missing_json(self),
+        }
+
+
+def missing_json(metric: MetricEstimate) -> dict[str, Any]:
+    """Return the samples in a number, and its bounds if those that are missing had scored worst and best."""
+    return {
+        "samples": None if metric.denominator is None else asdict(metric.denominator),
+        "bounds": None if metric.bounds is None else list(metric.bounds),
+    }
+
+
+def estimate_json(estimate: Estimate) -> dict[str, Any]:
+    """An interval for programs, or its reason."""
+    if isinstance(estimate, NoInterval):
+        return {"interval": None, "standard_error": None, "method": None, "reason": estimate.reason}
+    return {
+        "interval": [estimate.low, estimate.high],
+        "standard_error": estimate.standard_error,
+        "method": estimate.method,
+        "reason": None,
+    }
+
+
+@dataclass(frozen=True)
+class MissingNumber:
+    """A metric of a result that has no value at all."""
+
+    scorer: str | None
+    metric: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"scorer": self.scorer, "metric": self.metric, "reason": self.reason}
+
+
+def missing_numbers(columns: Columns) -> list[MissingNumber]:
+    """The metrics without a value, with what the result says of them, and with how many samples failed."""
+    evidence = columns.frame.evidence
+    counts = outcome_text(columns)
+    return [
+        MissingNumber(
+            metric.scorer_key,
+            metric.metric_key,
+            counts if metric.reason is None else f"{metric.reason} ({counts})",
+        )
+        for metric in (evidence.metrics if evidence is not None else None) or ()
+        if not metric.values
+    ]
+
+
+def outcome_text(columns: Columns) -> str:
+    """Return the outcome of a result's samples in words."""
+    counts = columns.counts
+    text = (
+        f"of {plural(counts.samples, 'sample')} {counts.failed} failed, {counts.excluded} are"
+        " excluded by a rule"
+    )
+    return f"{text}, {counts.unfinished} are not finished" if counts.unfinished else text
+
+
+def estimates(columns: Columns, *, cluster: str | None = None, level: float = LEVEL) -> list[MetricEstimate]:
+    """Every number of a result with its interval; without scipy those alone that are shares of samples.
+
+    Args:
+        columns: the result.
+        cluster: column of the data set, read with it, whose equal values make samples a group; `None`: rows
+            of one sample are a group.
+        level: of confidence.
+    """
+    groups = columns.groups(cluster)
+    numbers = quantities(columns)
+    labels = metric_labels([identity_of(quantity) for quantity in numbers])
+    return [
+        _metric_estimate(columns, quantity, _interval(quantity, groups, level), label)
+        for quantity, label in zip(numbers, labels, strict=True)
+    ]
+
+
+def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate, label: str) -> MetricEstimate:
+    """A number with its interval, its denominator and its bounds."""
+    denominator = denominator_of(columns, quantity) if len(quantity.positions) else None
+    return MetricEstimate(
+        identity_of(quantity),
+        label,
+        quantity.value,
+        estimate,
+        denominator,
+        None if denominator is None else _bounds(columns, quantity, denominator),
+        quantity.reported_error,
+    )
+
+
+def _interval(quantity: Quantity, groups: NDArray[np.int64] | None, level: float) -> Estimate:
+    try:
+        return interval_of(quantity, groups, level)
+    except MissingScipyError as error:
+        return NoInterval(str(error))
+
+
+def interval_of(
+    quantity: Quantity, groups: NDArray[np.int64] | None = None, level: float = LEVEL
+) -> Estimate:
+    """The interval of a number; `groups` has a number for every sample of the result."""
+    numbers = None if groups is None else _renumbered(groups[quantity.positions])
+    match quantity.content:
+        case Ratio():
+            return ratio_interval(quantity.content, numbers, level)
+        case Smooth():
+            return smooth_interval(quantity.content, numbers, level)
+        case NoInterval():
+            return quantity.content
+
+
+def _renumbered(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
+    """Return the part of all samples in a number."""
+    others = np.ones(len(columns), dtype=bool)
+    others[quantity.positions] = False
+    state = {state: int((others & (columns.states == state)).sum()) for state in State}
+    without = others & np.isin(columns.states, [State.SCORED, State.UNSCORED])
+    in_trials = np.zeros(len(columns), dtype=bool)
+    for field in quantity.fields:
+        column = columns.scores.get((quantity.scorer or "", field))
+        if column is not None and column.trials:
+            in_trials[np.array(list(column.trials), dtype=np.int64)] = True
+            in_trials[np.array(column.positions, dtype=np.int64)] = False
+    return Denominator(
+        scored=len(quantity.positions),
+        failed=state[State.FAILED],
+        excluded=state[State.EXCLUDED],
+        unfinished=state[State.UNFINISHED],
+        no_aggregate=int((without & in_trials).sum()),
+        no_value=int((without & ~in_trials).sum()),
+        unscored=int((others & ~columns.excluded).sum()),
+        trials=int(columns.trials[quantity.positions].sum()),
+        missing_trials=int(_missing_trials(columns, quantity).sum()),
+    )
+
+
+def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
+    """Return how many trials of each sample in a number gave no value for it."""
+    positions = quantity.positions
+    missing = (columns.failed_trials + columns.unfinished_trials)[positions]
+    if columns.num_trials == 1:
+        return np.zeros_like(missing)
+    for field in quantity.fields:
+        column = columns.scores.get((quantity.scorer or "", field))
+        if column is None or not any(column.trials.values()):
+            continue  # an aggregate over trials, or an engine that scores all trials of a sample together
+        values = np.array([len(column.trials.get(position, ())) for position in positions.tolist()])
+        missing = np.where(values > 0, np.maximum(missing, columns.trials[positions] - values), missing)
+    return missing
+
+
+def _bounds(columns: Columns, quantity: Quantity, denominator: Denominator) -> tuple[float, float] | None:
+    """Return a number if every missing sample and trial had scored worst, and best; `None` if unknown.
+
+    Known for means on a scale with ends, for proportions, and for ratios to which a sample adds at most one.
+    With missing trials it is known for means of scores that are the mean of the sample's trials.
+    """
+    if not denominator.is_partial:
+        return float(quantity.value), float(quantity.value)
+    content = quantity.content
+    if not isinstance(content, Ratio) or not (content.is_mean or content.is_share):
+        return None
+    limits = content.bounds()
+    if limits is None:
+        return None
+    missing = _missing_trials(columns, quantity) / columns.trials[quantity.positions]
+    if denominator.missing_trials and not _are_means_of_trials(columns, quantity, content):
+        return None
+    unscored = denominator.unscored
+    present = float((content.numerator * (1 - missing)).sum())
+    count = float(content.denominator.sum()) + unscored
+    worst, best = ((present + (unscored + float(missing.sum())) * limit) / count for limit in limits)
+    return (f1_of(worst), f1_of(best)) if content.transformed else (worst, best)
+
+
+def _are_means_of_trials(columns: Columns, quantity: Quantity, content: Ratio) -> bool:
+    """Return whether each sample's part in a number is the mean of the numbers that its trials gave."""
+    if not content.is_mean or len(quantity.fields) != 1:
+        return False
+    column = columns.scores[quantity.scorer or "", quantity.fields[0]]
+    for position, value in zip(quantity.positions.tolist(), content.numerator.tolist(), strict=True):
+        scores = (score_number(score, graded=columns.graded) for score in column.trials.get(position, ()))
+        numbers = [number for number in scores if number is not None]
+        if columns.trials[position] == 1:
+            continue
+        if not numbers or not math.isclose(math.fsum(numbers) / len(numbers), value, abs_tol=1e-9):
+            return False
+    return True

@@ -1,0 +1,155 @@
+"""Which sample of one result is which of another: by id where the rows are the same, else by the content of
+the row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aigo_stats.comparison.columns import Columns, SampleId
+
+MAX_EXAMPLES = 5
+"""Ids that a reason names."""
+
+_Key = tuple[type, SampleId]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Samples that have no partner, for one reason."""
+
+    reason: str
+    count: int
+    examples: tuple[SampleId, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"reason": self.reason, "count": self.count, "examples": list(self.examples)}
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The samples that two results have in common."""
+
+    base: NDArray[np.int64]
+    """Positions in the first result."""
+    new: NDArray[np.int64]
+    """Positions of their partners in the second."""
+    num_renumbered: int
+    """Pairs that were found by their rows, under other ids."""
+    lost: tuple[Lost, ...]
+    num_changed: int = 0
+    """Samples that are not paired because their rows differ although their ids are equal."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "paired": len(self.base),
+            "renumbered": self.num_renumbered,
+            "same_id_other_row": self.num_changed,
+            "lost": [reason.to_json() for reason in self.lost],
+        }
+
+
+def pair(base: Columns, new: Columns, *, by_id: bool = False) -> Pairing:
+    """Pair the samples of two results.
+
+    Args:
+        base: the first result.
+        new: the second.
+        by_id: whether rows may differ: ids alone decide.
+    """
+    simple = base.ids == new.ids and (by_id or bool((base.digests == new.digests).all()))
+    if simple and len(set(_keys(base))) == len(base):
+        everything = np.arange(len(base))
+        return Pairing(everything, everything, 0, ())
+    return _paired(_Side(base, by_id), _Side(new, by_id))
+
+
+def _keys(columns: Columns) -> list[_Key]:
+    return [(type(sample), sample) for sample in columns.ids]
+
+
+class _Side:
+    """The samples of a result that are looked for."""
+
+    def __init__(self, columns: Columns, by_id: bool):
+        self.columns = columns
+        self.digests: list[int] = [0] * len(columns) if by_id else columns.digests.tolist()
+        keys = _keys(columns)
+        counts = Counter(keys)
+        self.repeated = {position for position, key in enumerate(keys) if counts[key] > 1}
+        self.by_key = {key: position for position, key in enumerate(keys) if counts[key] == 1}
+        contents = Counter(self.digests)
+        self.by_digest = {
+            digest: position
+            for position, digest in enumerate(self.digests)
+            if digest and contents[digest] == 1
+        }
+        self.ambiguous = {
+            position for position, digest in enumerate(self.digests) if digest and contents[digest] > 1
+        }
+
+
+def _paired(base: _Side, new: _Side) -> Pairing:
+    partners: dict[int, int] = {}
+    changed: set[int] = set()
+    for key, position in base.by_key.items():
+        partner = new.by_key.get(key)
+        if partner is None:
+            continue
+        digests = (base.digests[position], new.digests[partner])
+        if digests[0] == digests[1] or 0 in digests:
+            partners[position] = partner
+        else:
+            changed.add(position)
+    taken = set(partners.values())
+    renumbered = 0
+    for digest, position in base.by_digest.items():
+        partner = new.by_digest.get(digest)
+        if position not in partners and partner is not None and partner not in taken:
+            partners[position] = partner
+            taken.add(partner)
+            renumbered += 1
+    ordered = sorted(partners.items())
+    lost = (
+        *_lost(base, set(partners), "base", changed),
+        *_lost(new, taken, "new", _changed_in(new, base, changed)),
+    )
+    return Pairing(
+        np.array([position for position, _ in ordered], dtype=np.int64),
+        np.array([partner for _, partner in ordered], dtype=np.int64),
+        renumbered,
+        lost,
+        len(changed - set(partners)),
+    )
+
+
+def _changed_in(new: _Side, base: _Side, changed: set[int]) -> set[int]:
+    keys = _keys(base.columns)
+    return {new.by_key[keys[position]] for position in changed}
+
+
+def _lost(side: _Side, paired: set[int], name: str, changed: set[int]) -> Iterator[Lost]:
+    """The samples of one result without a partner, by reason."""
+    reasons: dict[str, list[SampleId]] = {}
+    for position, sample in enumerate(side.columns.ids):
+        if position in paired:
+            continue
+        if position in side.repeated:
+            reason = f"in {name}: the id is there more than once"
+        elif position in changed:
+            reason = f"in {name}: the row of this id is another one in the other result"
+        elif position in side.ambiguous:
+            reason = f"only in {name}, and its row is there more than once"
+        else:
+            reason = f"only in {name}"
+        reasons.setdefault(reason, []).append(sample)
+    for reason, samples in reasons.items():
+        yield Lost(reason, len(samples), tuple(samples[:MAX_EXAMPLES]))

@@ -1,0 +1,103 @@
+"""Several results of a task: every one against every other, and the ranks that each may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from aigo_bridge.metrics.names import MetricIdentity, metric_labels
+from aigo_stats.comparison.comparing import Comparison, MetricComparison, adjusted
+from aigo_stats.statistics.intervals import NoInterval
+from aigo_stats.statistics.multiplicity import rank_bounds
+from aigo_stats.statistics.paired import Difference
+
+ALPHA = 0.05
+"""P-value, corrected for all pairs, up to which one is surely better than another."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One number of all results; higher is taken to be better."""
+
+    identity: MetricIdentity
+    label: str
+    """Its name, unique among the rankings."""
+    values: Mapping[str, float | None]
+    """Result → its number over all its samples."""
+    ranks: Mapping[str, tuple[int, int]]
+    """Result → best and worst rank that it may have, jointly with 95 % confidence."""
+    cells: Mapping[tuple[str, str], MetricComparison]
+    """Pair of results → the second minus the first; p-values corrected for all pairs of this number."""
+    reason: str | None = None
+    """Why there are no ranks; `None`: there are."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            **self.identity.to_json(),
+            "label": self.label,
+            "reason": self.reason,
+            "values": dict(self.values),
+            "ranks": {name: list(bounds) for name, bounds in self.ranks.items()},
+            "pairs": [
+                {"base_result": pair[0], "new_result": pair[1], **cell.to_json()}
+                for pair, cell in self.cells.items()
+            ],
+        }
+
+
+def rankings(names: Sequence[str], comparisons: Mapping[tuple[str, str], Comparison]) -> list[Ranking]:
+    """The numbers of several results; those that are not compared in every pair have a reason for ranks.
+
+    Args:
+        names: of the results.
+        comparisons: every pair of names, in their order, and its comparison.
+    """
+    by_identity: dict[MetricIdentity, dict[tuple[str, str], MetricComparison]] = {}
+    for pair in combinations(names, 2):
+        for metric in comparisons[pair].metrics:
+            by_identity.setdefault(metric.identity, {})[pair] = metric
+    labels = metric_labels(list(by_identity))
+    return [
+        _ranking(names, identity, label, cells)
+        for (identity, cells), label in zip(by_identity.items(), labels, strict=True)
+    ]
+
+
+def _ranking(
+    names: Sequence[str],
+    identity: MetricIdentity,
+    label: str,
+    cells: Mapping[tuple[str, str], MetricComparison],
+) -> Ranking:
+    values: dict[str, float | None] = dict.fromkeys(names)
+    for (base, new), cell in cells.items():
+        values |= {
+            name: value
+            for name, value in ((base, cell.values[0]), (new, cell.values[1]))
+            if value is not None
+        }
+    reason = _reason(names, cells)
+    if reason is not None:
+        return Ranking(identity, label, values, {}, {}, reason)
+    cells = dict(zip(cells, adjusted([tuple(cells.values())])[0], strict=True))
+    better: dict[tuple[str, str], bool] = {}
+    for (base, new), cell in cells.items():
+        assert isinstance(cell.difference, Difference)
+        sure = cell.adjusted_p is not None and cell.adjusted_p <= ALPHA
+        better[new, base] = sure and cell.difference.value > 0
+        better[base, new] = sure and cell.difference.value < 0
+    return Ranking(identity, label, values, rank_bounds(names, better), cells)
+
+
+def _reason(names: Sequence[str], cells: Mapping[tuple[str, str], MetricComparison]) -> str | None:
+    """Why there is no rank: a pair of results that is not compared."""
+    for base, new in combinations(names, 2):
+        cell = cells.get((base, new))
+        if cell is None:
+            return f"{base} and {new} have no such number"
+        if isinstance(cell.difference, NoInterval):
+            return f"{base} and {new}: {cell.difference.reason}"
+    return None

@@ -1,0 +1,314 @@
+"""Rules that a result has to hold, each decided by an interval: held, not held, or not to be decided with
+this many samples.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.comparing import Comparison, MetricComparison
+from aigo_stats.comparison.estimates import MetricEstimate, estimates, outcome_text
+from aigo_stats.statistics.intervals import WILSON, Estimate, Interval, NoInterval, wilson
+from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.quantiles import LEVEL, two_sided
+from aigo_stats.statistics.ratios import Ratio, ratio_interval
+
+_NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?|[-+]?\.\d+)\s*(?P<percent>%?)"
+_AT = r"(?:\s+at\s+(?P<level>\d+(?:\.\d+)?)\s*%)?"
+_THRESHOLD = re.compile(rf"(?P<name>.+?)\s*(?P<operator>>=|<=|>|<)\s*{_NUMBER}{_AT}")
+_REGRESSION = re.compile(rf"no regression(?:\s+of\s+(?P<name>.+?))?\s+beyond\s+{_NUMBER}{_AT}")
+_COUNTS = {
+    **{name: name for name in ("scored_samples", "unscored_samples", "failed_samples", "unfinished_samples")},
+    **{name: name for name in ("scored_trials", "unscored_trials", "failed_trials", "unfinished_trials")},
+    **{name: f"{name}_trials" for name in ("scored", "unscored", "failed", "unfinished")},
+    "excluded_samples": "excluded_samples",
+    "excluded": "excluded_samples",
+}
+"""Names of counts in rules → count; names without an ending count trials if samples have several."""
+
+FORMS = (
+    "`accuracy >= 0.8`, `accuracy >= 0.8 at 95%`, `failed <= 1%`, "
+    "`no regression of accuracy beyond 0.02 at 95%`"
+)
+
+
+Number = TypeVar("Number", MetricEstimate, MetricComparison)
+
+
+class Decision(Enum):
+    """What became of a rule."""
+
+    HELD = "held"
+    NOT_HELD = "not held"
+    UNDECIDED = "undecided"
+    """The interval reaches over the limit: more samples would tell."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule."""
+
+    text: str
+    """As it was written."""
+    name: str | None
+    """The number that it reads, or a proportion of trials or samples such as `failed`, `failed_samples` and
+    `excluded`; `None`: every number of the result.
+    """
+    operator: str
+    """`>=`, `<=`, `>`, `<`, or `no regression`."""
+    limit: float
+    """For `no regression` the margin, positive."""
+    level: float | None
+    """Confidence with which it has to hold; `None`: the number itself is compared."""
+    is_whole: bool = False
+    """Whether the limit is written as a whole number; for samples and trials it is then a count."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule says of one number."""
+
+    rule: Rule
+    subject: str
+    """The number, with its scorer."""
+    decision: Decision
+    reason: str
+    samples_needed: int | None = None
+    """About how many samples would decide, if the number stays as it is; `None`: decided, or not to be said.
+    """
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "rule": self.rule.text,
+            "number": self.subject,
+            "decision": self.decision.value,
+            "reason": self.reason,
+            "samples_needed": self.samples_needed,
+        }
+
+
+def parse_rule(text: str) -> Rule:
+    """Read a rule.
+
+    Raises:
+        UsageError: it has none of the forms.
+    """
+    content = " ".join(text.split())
+    match = _REGRESSION.fullmatch(content)
+    if match is not None:
+        level = _level(match, text) or LEVEL
+        return Rule(text, match["name"], "no regression", abs(_number(match)), level)
+    if content.startswith("no regression"):
+        raise UsageError(
+            f"the rule {text!r} has no margin: with any number of samples a regression of next to nothing "
+            "cannot be ruled out; expected e.g. `no regression beyond 0.02`",
+            code=Code.WRONG_RULE,
+        )
+    match = _THRESHOLD.fullmatch(content)
+    if match is None:
+        raise UsageError(f"cannot read the rule {text!r}; expected one like {FORMS}", code=Code.WRONG_RULE)
+    is_whole = match["number"].isdecimal() and not match["percent"]
+    return Rule(text, match["name"], match["operator"], _number(match), _level(match, text), is_whole)
+
+
+def _number(match: re.Match[str]) -> float:
+    return float(match["number"]) / (100 if match["percent"] else 1)
+
+
+def _level(match: re.Match[str], text: str) -> float | None:
+    if match["level"] is None:
+        return None
+    level = float(match["level"]) / 100
+    if not 0.5 <= level < 1:
+        raise UsageError(
+            f"the rule {text!r} asks for {match['level']} % confidence, expected 50 to 99.9",
+            code=Code.WRONG_RULE,
+        )
+    return level
+
+
+def check_rule(
+    rule: Rule, columns: Columns, comparison: Comparison | None, cluster: str | None = None
+) -> list[Verdict]:
+    """What a rule says of a result.
+
+    Args:
+        rule: the rule.
+        columns: the result.
+        comparison: with the baseline, at the rule's level; `None` without one.
+        cluster: as in `estimates`.
+
+    Raises:
+        UsageError: the result has no such number, or the rule needs a baseline.
+    """
+    if rule.operator == "no regression":
+        if comparison is None:
+            raise UsageError(
+                f"the rule {rule.text!r} needs a result to compare with; give it with --baseline",
+                code=Code.WRONG_RULE,
+            )
+        if not comparison.metrics:
+            reason = f"neither result has a number: {outcome_text(columns)}"
+            return [Verdict(rule, rule.name or "all numbers", Decision.UNDECIDED, reason)]
+        return [_regression(rule, metric) for metric in _named(rule, comparison.metrics)]
+    name = (rule.name or "").casefold()
+    if name in _COUNTS and not any(_is(rule.name, stored) for stored in _stored(columns)):
+        return [_of_counts(rule, _COUNTS[name], columns)]
+    metrics = estimates(columns, cluster=cluster, level=rule.level or LEVEL)
+    if not metrics:
+        reason = f"the result has no number: {outcome_text(columns)}"
+        return [Verdict(rule, str(rule.name), Decision.UNDECIDED, reason)]
+    return [_threshold(rule, metric) for metric in _named(rule, metrics)]
+
+
+def _stored(columns: Columns) -> list[str]:
+    evidence = columns.frame.evidence
+    return [name for metric in (evidence and evidence.metrics) or () for name in metric.values]
+
+
+def _is(name: str | None, shown: str) -> bool:
+    return name is not None and name.casefold() == shown.casefold()
+
+
+def _named(rule: Rule, numbers: Sequence[Number]) -> list[Number]:
+    """Return the number that a rule reads, by its label, its name, or `scorer.name`; case does not matter.
+
+    Raises:
+        UsageError: The result does not have such a number, or has several of this name.
+    """
+    if rule.name is None:
+        return list(numbers)
+    matches = [number for number in numbers if _is(rule.name, number.label)] or [
+        number
+        for number in numbers
+        if _is(rule.name, number.name) or _is(rule.name, f"{number.scorer}.{number.name}")
+    ]
+    if len(matches) == 1:
+        return matches
+    if matches:
+        names = ", ".join(repr(number.label) for number in matches)
+        raise UsageError(
+            f"the rule {rule.text!r} reads {rule.name!r}, but the result has {len(matches)} metrics of this"
+            f" name; expected one of: {names}",
+            code=Code.WRONG_RULE,
+        )
+    names = ", ".join(dict.fromkeys(number.label for number in numbers)) or "none"
+    raise UsageError(
+        f"the rule {rule.text!r} reads {rule.name!r}, which is not a metric of the result; it has: {names}",
+        code=Code.WRONG_RULE,
+    )
+
+
+def _of_counts(rule: Rule, name: str, columns: Columns) -> Verdict:
+    """Check a number or a proportion of all samples, or of all trials if samples have several."""
+    counts, subject = columns.counts, str(rule.name)
+    state, _, unit = name.rpartition("_")
+    over_trials = unit == "trials" and counts.has_trials
+    total = counts.trials if over_trials else counts.samples
+    if not total:
+        return Verdict(rule, subject, Decision.UNDECIDED, "the result has no samples")
+    count: int = getattr(counts, f"{state}_trials" if over_trials else state)
+    shown = f"{count} of {total} {'trials' if over_trials else 'samples'} ({100 * count / total:.4g} %)"
+    if rule.is_whole:
+        rule = replace(rule, limit=rule.limit / total)
+    if rule.level is None:
+        decision = Decision.HELD if _holds(rule, count / total) else Decision.NOT_HELD
+        return Verdict(rule, subject, decision, shown)
+    estimate = _interval_of_count(count, total, rule.level, columns, over_trials=over_trials, state=state)
+    verdict = _decided(rule, subject, count / total, estimate, total)
+    return replace(verdict, reason=f"{shown}; {verdict.reason}")
+
+
+def _interval_of_count(
+    count: int, total: int, level: float, columns: Columns, *, over_trials: bool, state: str
+) -> Estimate:
+    """Return the interval of a proportion; trials of one sample are a group."""
+    if not over_trials:
+        return wilson(count, total, level)
+    number = {"failed": columns.failed_trials, "unfinished": columns.unfinished_trials}.get(state)
+    if number is None or len(columns) == 0:
+        return NoInterval("it is only known for failed and unfinished trials")
+    return ratio_interval(Ratio(number.astype(float), columns.trials.astype(float)), level=level)
+
+
+def _threshold(rule: Rule, metric: MetricEstimate) -> Verdict:
+    scored = None if metric.denominator is None else metric.denominator.scored
+    return _decided(rule, metric.label, metric.value, metric.estimate, scored)
+
+
+def _decided(rule: Rule, subject: str, value: float, estimate: Estimate, samples: int | None) -> Verdict:
+    if rule.level is None:
+        decision = Decision.HELD if _holds(rule, value) else Decision.NOT_HELD
+        return Verdict(rule, subject, decision, f"it is {value:.6g}")
+    if isinstance(estimate, NoInterval):
+        return Verdict(
+            rule, subject, Decision.UNDECIDED, f"it is {value:.6g}, no interval: {estimate.reason}"
+        )
+    reason = f"it is {value:.6g}, {_percent(rule)} interval {estimate.low:.6g} to {estimate.high:.6g}"
+    ends = _holds(rule, estimate.low), _holds(rule, estimate.high)
+    if all(ends):
+        return Verdict(rule, subject, Decision.HELD, reason)
+    if not any(ends):
+        return Verdict(rule, subject, Decision.NOT_HELD, reason)
+    return Verdict(
+        rule, subject, Decision.UNDECIDED, reason, _needed(rule, value, rule.limit, estimate, samples)
+    )
+
+
+def _percent(rule: Rule) -> str:
+    return f"{(rule.level or LEVEL) * 100:.4g} %"
+
+
+def _holds(rule: Rule, value: float) -> bool:
+    comparisons: Mapping[str, bool] = {
+        ">=": value >= rule.limit,
+        "<=": value <= rule.limit,
+        ">": value > rule.limit,
+        "<": value < rule.limit,
+    }
+    return comparisons[rule.operator]
+
+
+def _needed(rule: Rule, value: float, limit: float, estimate: Interval, samples: int | None) -> int | None:
+    """Samples with which the interval would end at the limit: its reach falls with their square root.
+
+    Wilson's ends where the limit's own standard error says; of others the wider of two readings is taken.
+    """
+    distance, z = abs(value - limit), two_sided(rule.level or LEVEL)
+    if samples is None or not distance:
+        return None
+    if estimate.method == WILSON and 0 < limit < 1:
+        return max(samples + 1, math.ceil(z**2 * limit * (1 - limit) / distance**2))
+    reach = max((estimate.high - estimate.low) / 2, z * estimate.standard_error)
+    return max(samples + 1, math.ceil(samples * (reach / distance) ** 2))
+
+
+def _regression(rule: Rule, metric: MetricComparison) -> Verdict:
+    """Whether the new number is no further below the old one than the margin (non-inferiority); higher is
+    taken to be better.
+    """
+    subject, difference = metric.label, metric.difference
+    if not isinstance(difference, Difference):
+        return Verdict(rule, subject, Decision.UNDECIDED, f"not compared: {difference.reason}")
+    if isinstance(difference.estimate, NoInterval):
+        if difference.p_value == 1.0 and difference.value == 0:
+            return Verdict(rule, subject, Decision.HELD, "no sample has another score")
+        return Verdict(rule, subject, Decision.UNDECIDED, f"no interval: {difference.estimate.reason}")
+    estimate = difference.estimate
+    ends = f"{estimate.low:+.6g} to {estimate.high:+.6g}"
+    reason = f"it moved by {difference.value:+.6g}, {_percent(rule)} interval {ends}"
+    if estimate.low >= -rule.limit:
+        return Verdict(rule, subject, Decision.HELD, reason)
+    if estimate.high < -rule.limit:
+        return Verdict(rule, subject, Decision.NOT_HELD, reason)
+    needed = _needed(rule, difference.value, -rule.limit, estimate, difference.num_pairs)
+    return Verdict(rule, subject, Decision.UNDECIDED, reason, needed)

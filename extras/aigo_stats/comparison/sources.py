@@ -1,0 +1,83 @@
+"""Sources of the numbers of a result: samples, their scores, and the formula over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aigo_bridge.metrics.metric import is_missing, short
+from aigo_stats.comparison.columns import Column, Columns
+from aigo_stats.statistics.intervals import NoInterval, Numbers
+from aigo_stats.statistics.ratios import Ratio
+from aigo_stats.statistics.smooth import Smooth
+
+FEWEST_FOR_STD_DEV = 100
+"""Samples that a standard deviation needs for an interval."""
+
+
+@dataclass(frozen=True)
+class Recomputed(NoInterval):
+    """A number without an interval that the samples' scores give again."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Contradicted(NoInterval):
+    """A number whose formula is known, and that the samples' scores do not give."""
+
+    value: float | None
+    """The number that they give."""
+
+
+Source = tuple[NDArray[np.int64], Ratio | Smooth | NoInterval, tuple[str, ...]] | NoInterval
+"""Samples, the number as a function of them, and the scores that are read; or why it is not known."""
+
+
+def not_known(kind: str) -> NoInterval:
+    """Return the reason of a number whose formula is not known."""
+    return NoInterval(f"how {kind!r} is computed is not known here")
+
+
+def present(columns: Columns, column: Column | None) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return positions and values of the samples that count and have a value."""
+    if column is None:
+        return np.array([], dtype=np.int64), []
+    counted = columns.counted
+    positions = np.array(column.positions, dtype=np.int64)
+    takes_part = counted[positions] & np.array([not is_missing(value) for value in column.values], dtype=bool)
+    if takes_part.all():
+        return positions, column.values
+    return positions[takes_part], list(compress(column.values, takes_part.tolist()))
+
+
+def as_floats(values: list[Any]) -> Numbers | NoInterval:
+    """Return scores as numbers; text among them is a reason."""
+    kinds = set(map(type, values))
+    if not kinds <= {bool, int, float}:
+        wrong = next(value for value in values if type(value) not in (bool, int, float))
+        return NoInterval(f"the score {short(wrong)} is not a number")
+    try:
+        numbers = np.array(values, dtype=float)
+    except OverflowError:
+        return NoInterval("a score is larger than any floating-point number")
+    return numbers if np.isfinite(numbers).all() else NoInterval("a score is not finite")
+
+
+def std_dev_of(values: Numbers) -> Smooth | NoInterval:
+    """Return the standard deviation (n - 1) as a function of sums."""
+    if len(values) < 2:
+        return NoInterval("the spread of one sample is not defined")
+    # Around the mean, so that squares do not lose digits.
+    centred = values - values.mean()
+    table = np.stack([centred, centred**2, np.ones(len(values))], axis=1)
+
+    def function(sums: Numbers) -> Numbers:
+        squares = sums[:, 1] - sums[:, 0] ** 2 / sums[:, 2]
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (sums[:, 2] - 1)))
+
+    return Smooth(table, np.arange(len(values)), function, None, FEWEST_FOR_STD_DEV)

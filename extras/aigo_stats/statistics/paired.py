@@ -1,0 +1,224 @@
+"""Differences between two models on the same samples.
+
+Sources: McNemar, Q. (1947), Note on the sampling error of the difference between correlated proportions,
+Psychometrika 12, as the exact binomial test of the samples on which the two differ; Tango, T. (1998),
+Equivalence test and confidence interval for the difference in proportions for the paired-sample design,
+Statistics in Medicine 17, for its interval; Student's t over differences with clustered errors (Miller 2024,
+arXiv:2411.00640, section 4.2); permutation by flipping signs (Fisher 1935; Good, P. 2005, Permutation,
+parametric and bootstrap tests of hypotheses).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aigo_stats.statistics.intervals import (
+    FEWEST,
+    FEWEST_GROUPS,
+    Estimate,
+    Interval,
+    NoInterval,
+    Numbers,
+    same,
+    t_interval,
+)
+from aigo_stats.statistics.quantiles import LEVEL, binomial_tail, t_two_tails, two_sided
+from aigo_stats.statistics.ratios import sums_of
+
+MOST_PERMUTED = 1000
+"""Units that differ, up to which signs are flipped; with more, Student's t says the same."""
+
+DRAWS = 9999
+_EXACT = 13
+"""Units that differ, up to which all flips are looked at."""
+_SAME = 1e-12
+"""Share of the differences' size up to which a sum of them is rounding."""
+_SEED = 20241101
+_STEPS = 60
+"""Halvings of an interval in search of its end."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far the second of two is from the first, on the samples of both."""
+
+    value: float
+    """The second minus the first."""
+    estimate: Estimate
+    p_value: float | None
+    """How often a difference as large, or larger, comes up between equal ones; `None`: not known."""
+    test: str | None
+    effect: float | None
+    """`None`: not known."""
+    effect_name: str | None
+    num_pairs: int
+
+
+def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> Difference:
+    """Of two that are right or wrong on each sample; the effect is the odds ratio of the samples on which
+    they differ.
+    """
+    gained = int(((new == 1) & (base == 0)).sum())
+    lost = int(((new == 0) & (base == 1)).sum())
+    count = len(base)
+    odds = gained / lost if lost else (math.inf if gained else 1.0)
+    return Difference(
+        (gained - lost) / count,
+        tango(gained, lost, count, level),
+        mcnemar(gained, lost),
+        "McNemar, exact",
+        odds if math.isfinite(odds) else None,
+        "odds ratio",
+        count,
+    )
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """Two-sided exact p-value: whether gains and losses are as heads and tails."""
+    total = gained + lost
+    return 1.0 if not total else min(1.0, 2 * binomial_tail(min(gained, lost), total, 0.5))
+
+
+def tango(gained: int, lost: int, count: int, level: float = LEVEL) -> Estimate:
+    """The score interval of a difference of two paired shares: all differences whose score test does not
+    reject.
+    """
+    z = two_sided(level)
+    value = (gained - lost) / count
+    low = _crossing(gained, lost, count, -1.0, value, z)
+    high = _crossing(gained, lost, count, value, 1.0, -z)
+    error = math.sqrt((gained + lost - (gained - lost) ** 2 / count) / count**2)
+    return Interval(low, high, error, "Tango")
+
+
+def _crossing(gained: int, lost: int, count: int, low: float, high: float, target: float) -> float:
+    """Where the score statistic, which falls with the supposed difference, is `target`."""
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if _score(gained, lost, count, middle) > target:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _score(gained: int, lost: int, count: int, supposed: float) -> float:
+    """Tango's statistic; the share of losses is the likeliest one under the supposed difference."""
+    square, linear = 2 * count, -gained - lost + (2 * count - gained + lost) * supposed
+    constant = -lost * supposed * (1 - supposed)
+    losses = (math.sqrt(max(linear**2 - 4 * square * constant, 0.0)) - linear) / (2 * square)
+    variance = count * (2 * losses + supposed * (1 - supposed))
+    distance = gained - lost - count * supposed
+    if variance <= 0:
+        return math.copysign(math.inf, distance) if distance else 0.0
+    return distance / math.sqrt(variance)
+
+
+def of_scores(
+    base: Numbers, new: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
+) -> Difference:
+    """Of two scores of each sample; the effect is the mean difference over its standard deviation (Cohen's d
+    of paired samples).
+    """
+    differences = new - base
+    value = float(differences.mean())
+    if abs(value) <= _SAME * float(np.abs(differences).mean()):
+        value = 0.0  # but for rounding
+    estimate = mean_difference(differences, groups, level)
+    units = differences - value if groups is None else sums_of(groups, differences - value)
+    sums = differences if groups is None else sums_of(groups, differences)
+    p_value, test = _p_value(sums, units, len(differences))
+    return Difference(
+        value,
+        estimate,
+        p_value,
+        test,
+        None if _is_flat(differences) else value / float(differences.std(ddof=1)),
+        "Cohen's d, paired",
+        len(differences),
+    )
+
+
+def mean_difference(
+    differences: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
+) -> Estimate:
+    """The interval of a mean of differences alone; arguments as in `of_scores`."""
+    value = float(differences.mean())
+    units = differences - value if groups is None else sums_of(groups, differences - value)
+    return _interval(value, units, len(differences), _is_flat(differences), groups is not None, level)
+
+
+def _is_flat(differences: Numbers) -> bool:
+    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
+    return same(spread, float(np.abs(differences).max()))
+
+
+def linearised(
+    value: float, influences: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
+) -> Difference:
+    """Of two numbers that are no means of samples (precision, macro F1).
+
+    Args:
+        value: the difference.
+        influences: how much of it each sample makes, their mean being 0 or nearly so, in the measure of a
+            mean.
+        groups: as in `ratio_interval`.
+        level: of confidence.
+    """
+    count = len(influences)
+    centred = influences - influences.mean()
+    units = centred if groups is None else sums_of(groups, centred)
+    flat = same(float(np.abs(centred).max()), 1.0)
+    estimate = _interval(value, units, count, flat, groups is not None, level)
+    if isinstance(estimate, NoInterval) or not estimate.standard_error:
+        return Difference(value, estimate, None, None, None, None, count)
+    p_value = t_two_tails(value / estimate.standard_error, len(units) - 1)
+    return Difference(value, estimate, p_value, "t", None, None, count)
+
+
+def _interval(
+    value: float, units: Numbers, count: int, flat: bool, clustered: bool, level: float
+) -> Estimate:
+    fewest = FEWEST_GROUPS if clustered else FEWEST
+    if len(units) < fewest:
+        what = "groups" if clustered else "pairs"
+        return NoInterval(
+            f"{len(units)} {what} are too few for the interval of a difference; {fewest} are needed"
+        )
+    if flat:
+        return NoInterval("the difference is the same in every pair, so its spread is not known")
+    error = math.sqrt(len(units) / (len(units) - 1) * float((units**2).sum())) / count
+    return t_interval(value, error, len(units), level)
+
+
+def _p_value(sums: Numbers, units: Numbers, count: int) -> tuple[float | None, str | None]:
+    """Of the differences' sums per unit, around 0 and around their mean."""
+    moved = sums[sums != 0]
+    if not len(moved):
+        return 1.0, "no pair differs"
+    if len(moved) <= MOST_PERMUTED:
+        return _flipped(moved)
+    error = math.sqrt(len(units) / (len(units) - 1) * float((units**2).sum())) / count
+    return t_two_tails(float(sums.sum()) / count / error, len(units) - 1), "t"
+
+
+def _flipped(sums: Numbers) -> tuple[float, str]:
+    """The share of the ways to flip signs that give a sum as far from 0: all of them, or many that are drawn
+    (Phipson and Smyth 2010).
+    """
+    # What is as far but for rounding is as far: flips of equal scores give equal sums in other orders.
+    observed = max(0.0, abs(float(sums.sum())) - _SAME * float(np.abs(sums).sum()))
+    if len(sums) <= _EXACT:
+        numbers = np.arange(2 ** len(sums))
+        every = 1.0 - 2.0 * ((numbers[:, None] >> np.arange(len(sums))) & 1)
+        return float((np.abs(every @ sums) >= observed).mean()), "permutation, exact"
+    random = np.random.default_rng(_SEED)
+    extreme = 0
+    for start in range(0, DRAWS, 1000):
+        drawn = random.choice((-1.0, 1.0), (min(1000, DRAWS - start), len(sums)))
+        extreme += int((np.abs(drawn @ sums) >= observed).sum())
+    return (extreme + 1) / (DRAWS + 1), "permutation"

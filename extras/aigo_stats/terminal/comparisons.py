@@ -1,0 +1,344 @@
+"""Comparisons of results, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.sources import ResultSource, names_several, one_result
+from aigo_bridge.text.plurals import plural
+from aigo_report.page.comparisons import comparison_page
+from aigo_stats.comparison.as_json import comparison_json
+from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
+from aigo_stats.comparison.flipped import flipped_samples
+from aigo_stats.comparison.ranking import Ranking
+from aigo_stats.comparison.texts import (
+    interval_text,
+    level_text,
+    metric_notes,
+    number_text,
+    p_text,
+    signed_text,
+)
+from aigo_stats.statistics.intervals import NoInterval
+from aigo_stats.statistics.paired import Difference
+from aigo_stats.terminal.statistics import chosen, console
+from aigo_stats.terminal.tables import print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MAX_DIVERGENCES = 20
+
+
+def result_sets(locations: Sequence[Path]) -> list[tuple[ResultSource, ...]]:
+    """Return the results that are compared with each other: single ones as they are named, or of folders and
+    run files those with one name.
+
+    Raises:
+        UsageError: folders and files are mixed, or folders have no name in common.
+    """
+    folders = [names_several(location) for location in locations]
+    if not any(folders):
+        if len(set(locations)) < len(locations):
+            raise UsageError("one result is named twice; name different ones", code=Code.INCOMPARABLE_RESULTS)
+        return [tuple(map(one_result, locations))]
+    if not all(folders):
+        raise UsageError(
+            "found both single results and folders, expected one kind; name one result of a run file as"
+            " run.yaml#KEY",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
+    sets = [{source.key: source for source in chosen([location])} for location in locations]
+    common = sorted(set.intersection(*map(set, sets)))
+    if not common:
+        names = ", ".join(sorted(set.union(*map(set, sets)))[:5]) or "none"
+        raise UsageError(
+            f"no result has the same name in all folders (found: {names}); name the files one by one",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
+    for location, results in zip(locations, sets, strict=True):
+        if alone := sorted(results.keys() - set(common)):
+            note(
+                f"note: {short_path(location)}: not compared, because not in all folders: {', '.join(alone)}"
+            )
+    return [tuple(results[name] for results in sets) for name in common]
+
+
+LEVEL = 0.95
+"""Of intervals, unless something else is asked for."""
+FLIPS = 10
+"""Samples that changed which are listed, unless another number is asked for."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Results that were compared, all with the first; with several others, each with each, and ranked."""
+
+    comparisons: list[Comparison]
+    """With p-values that are corrected for all of them."""
+    rankings: list[Ranking]
+
+
+def compare_results(
+    locations: Sequence[Path],
+    *,
+    cluster: str | None = None,
+    by: str | None = None,
+    by_id: bool = False,
+    level: float = LEVEL,
+) -> Compared:
+    """Compare results.
+
+    Args:
+        locations: result logs, or folders or run files with several; the others are compared with the first.
+        cluster: column whose values are clusters of samples.
+        by: column for each of whose values there are differences, too.
+        by_id: samples are paired by their ids alone.
+        level: of intervals.
+
+    Raises:
+        BridgeError: they cannot be read, or not be compared.
+    """
+    from aigo_stats.comparison.comparing import adjusted_together, compare
+    from aigo_stats.comparison.ranking import rankings
+    from aigo_stats.terminal.statistics import read_result
+
+    names = [column for column in (cluster, by) if column]
+    comparisons: list[Comparison] = []
+    ranks: list[Ranking] = []
+    several = len(locations) > 2  # one and another
+    for sources in result_sets(locations):
+        columns = {source.label: read_result(source, names) for source in sources}
+        first = sources[0].label
+        pairs = list(combinations(columns, 2)) if several else [(first, sources[1].label)]
+        by_pair = {
+            pair: compare(
+                columns[pair[0]], columns[pair[1]], by_id=by_id, cluster=cluster, by=by, level=level
+            )
+            for pair in pairs
+        }
+        comparisons += [by_pair[pair] for pair in pairs if pair[0] == first]
+        if several:
+            ranks += rankings(list(columns), by_pair)
+    return Compared(adjusted_together(comparisons), ranks)
+
+
+def comparisons_json(compared: Compared, level: float = LEVEL, flips: int = FLIPS) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "level": level,
+        "comparisons": [comparison_json(comparison, flips) for comparison in compared.comparisons],
+        "rankings": [ranking.to_json() for ranking in compared.rankings],
+    }
+
+
+def show_comparisons(compared: Compared, flips: int = FLIPS) -> None:
+    """For people."""
+    for comparison in compared.comparisons:
+        show_comparison(comparison, flips)
+    show_rankings(compared.rankings)
+
+
+def refuse_other_reports(path: Path) -> None:
+    """A comparison is written as JSON or as a page.
+
+    Raises:
+        UsageError: the file's name has another suffix.
+    """
+    if path.suffix not in (".json", ".html"):
+        raise UsageError(
+            f"--report: found {str(path)!r}, expected a name that ends in .json or .html",
+            code=Code.WRONG_OPTION,
+        )
+
+
+def write_comparison(
+    path: Path,
+    comparisons: Sequence[Comparison],
+    rankings: Sequence[Ranking],
+    content: dict[str, Any],
+    num_flips: int,
+) -> None:
+    """The comparison as a page, or for programs; the name says which."""
+    if path.suffix == ".html":
+        data = comparison_page(comparisons, rankings, num_flips=num_flips)
+    else:
+        data = orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_for_replacing(path) as file:
+        file.write(data)
+
+
+def show_comparison(comparison: Comparison, num_flips: int) -> None:
+    """For people, on standard output."""
+    from rich.text import Text
+
+    screen = console()
+    screen.print(Text(f"\n{name_of(comparison.base.frame.specification.display_name)}", style="bold"))
+    sides = {"base": comparison.base, "new": comparison.new}
+    for side, columns in sides.items():
+        counted = "" if columns.counts.is_plain else f": {columns.counts.text()}"
+        screen.print(f"{side:5} {short_path(columns.label)}{counted}", markup=False)
+    _show_divergences(comparison, screen)
+    _show_pairing(comparison, screen)
+    _show_metrics(comparison.metrics, screen, comparison.level)
+    for name, difference in comparison.usage:
+        unit = "tokens" if name == "total_tokens" else "seconds"
+        text = f"{unit} per sample: {signed_text(difference.value)} {interval_text(difference.estimate)}"
+        screen.print(text, markup=False)
+    for metric in comparison.metrics:
+        if metric.flips is not None:
+            _show_flips(comparison, metric, metric.flips, num_flips, screen)
+
+
+def _show_divergences(comparison: Comparison, screen: Console) -> None:
+    from rich.text import Text
+
+    if not comparison.divergences:
+        screen.print(
+            "nothing else differs: task, prompt, scorers, config, model, engine and version are the same"
+        )
+        return
+    screen.print(Text("what else differs", style="bold"))
+    for divergence in comparison.divergences[:_MAX_DIVERGENCES]:
+        text = f"  {divergence.kind}: {divergence.place}: {divergence.base} → {divergence.new}"
+        screen.print(Text(printable(text), style="yellow"))
+    more = len(comparison.divergences) - _MAX_DIVERGENCES
+    if more > 0:
+        screen.print(Text(f"  … and {more} more; --json has all", style="dim"))
+
+
+def _show_pairing(comparison: Comparison, screen: Console) -> None:
+    from rich.text import Text
+
+    pairing = comparison.pairing
+    renumbered = (
+        f", {pairing.num_renumbered} of them by their rows (other ids)" if pairing.num_renumbered else ""
+    )
+    screen.print(f"{plural(len(pairing.base), 'sample is', 'samples are')} in both{renumbered}")
+    for lost in pairing.lost:
+        examples = ", ".join(map(str, lost.examples)) + (", …" if lost.count > len(lost.examples) else "")
+        screen.print(Text(f"  {lost.count} {lost.reason}: {name_of(examples)}", style="yellow"))
+    if pairing.num_changed:
+        samples = "sample has" if pairing.num_changed == 1 else "samples have"
+        hint = f"  {pairing.num_changed} {samples} the same id and another row; --by-id pairs them by id"
+        screen.print(Text(hint, style="yellow"))
+
+
+def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: float) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    names = (
+        "metric",
+        "base",
+        "new",
+        "difference",
+        f"{level_text(level)} interval",
+        "p",
+        "p (Holm)",
+        "effect",
+        "pairs",
+    )
+    for name in names:
+        table.add_column(name, no_wrap=True, justify="left" if name == "metric" else "right")
+    for metric in metrics:
+        table.add_row(
+            Text(name_of(metric.label)), *_cells(metric.values, metric.difference, metric.adjusted_p)
+        )
+        for (value, part), numbers in zip(metric.parts, metric.part_values, strict=True):
+            table.add_row(Text(f"  {name_of(str(value))}"), *_cells(numbers, part, None))
+    print_table(screen, table)
+    for metric in metrics:
+        for reason in metric_notes(metric):
+            screen.print(Text(f"  {name_of(metric.label)}: {reason}", style="yellow"))
+
+
+def _cells(
+    values: tuple[float | None, float | None], difference: Difference | NoInterval, adjusted: float | None
+) -> Iterator[str]:
+    yield from map(number_text, values)
+    if isinstance(difference, NoInterval):
+        yield from ("–",) * 6
+        return
+    yield signed_text(difference.value)
+    yield interval_text(difference.estimate)
+    yield p_text(difference.p_value)
+    yield p_text(adjusted)
+    yield number_text(difference.effect)
+    yield str(difference.num_pairs)
+
+
+def _show_flips(
+    comparison: Comparison, metric: MetricComparison, flips: Flips, count: int, screen: Console
+) -> None:
+    from rich.text import Text
+
+    kappa = "" if flips.kappa is None else f" (Cohen's kappa {flips.kappa:.3g})"
+    text = (
+        f"{name_of(metric.label)}: {len(flips.lost)} right → wrong, {len(flips.gained)} wrong → right; "
+        f"the same verdict in {flips.agreement:.1%}{kappa}"
+    )
+    screen.print(Text(text, style="bold"))
+    for sample in flipped_samples(comparison, flips, count):
+        arrow = "wrong → right" if sample.is_gain else "right → wrong"
+        screen.print(f"  {arrow}  {name_of(str(sample.base_id))}", markup=False)
+        for side, answer in (("base", sample.base_answer), ("new", sample.new_answer)):
+            screen.print(
+                f"    {side:5}{'no answer to show' if answer is None else one_line(answer, 100)}",
+                markup=False,
+            )
+    more = len(flips.lost) + len(flips.gained) - count
+    if more > 0:
+        screen.print(Text(f"  … and {more} more; --flips lists more", style="dim"))
+
+
+def show_rankings(rankings: Sequence[Ranking]) -> None:
+    """The matrix of several results: value, ranks that each may have, and the difference to every other."""
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    for ranking in rankings:
+        screen.print(Text(f"\n{name_of(ranking.label)}: ranks, 1 is the highest number", style="bold"))
+        if ranking.reason is not None:
+            screen.print(Text(f"  not ranked: {name_of(ranking.reason)}", style="yellow"))
+            continue
+        names = sorted(ranking.values, key=lambda name: -(ranking.values[name] or 0.0))
+        table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+        for heading in (
+            "",
+            "result",
+            "value",
+            "rank",
+            *(chr(ord("A") + place % 26) for place in range(len(names))),
+        ):
+            table.add_column(heading, no_wrap=True, justify="left" if heading == "result" else "right")
+        for place, name in enumerate(names):
+            low, high = ranking.ranks[name]
+            rank = str(low) if low == high else f"{low}–{high}"
+            cells = [_cell(ranking, base, name) for base in names]
+            letter = chr(ord("A") + place % 26)
+            table.add_row(letter, Text(short_path(name)), number_text(ranking.values[name]), rank, *cells)
+        print_table(screen, table)
+
+
+def _cell(ranking: Ranking, base: str, new: str) -> str:
+    """`+0.05*`: how far a result is above another; the star where that is sure."""
+    sign = 1 if (base, new) in ranking.cells else -1
+    cell = ranking.cells.get((base, new) if sign == 1 else (new, base))
+    if cell is None or isinstance(cell.difference, NoInterval):
+        return ""
+    sure = "*" if cell.adjusted_p is not None and cell.adjusted_p <= 0.05 else ""
+    return f"{signed_text(sign * cell.difference.value)}{sure}"

@@ -1,0 +1,135 @@
+"""Judges beside people's labels, and repetitions of a task, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from aigo_bridge.cli.terminal import name_of, printable
+from aigo_bridge.text.plurals import plural
+from aigo_stats.comparison.judges import Agreement, JudgeQuality
+from aigo_stats.comparison.repetitions import Repeatability
+from aigo_stats.comparison.texts import interval_text, level_text, number_text
+from aigo_stats.statistics.intervals import NoInterval
+from aigo_stats.terminal.statistics import console
+from aigo_stats.terminal.tables import print_table
+
+_MAX_SCORES = 12
+"""Scores of a flaky sample that are shown."""
+
+
+def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) -> None:
+    """Every score beside the labels: agreement, corrected mean, confusion."""
+    screen = console()
+    screen.print(Text(f"\nscores beside the labels in {name_of(labels)}", style="bold"))
+    interval = f"{level_text(level)} interval"
+    names = ("score", "labelled", "same", "kappa", "alpha", "mean", "labels' mean", "corrected", interval)
+    table = _table(*names)
+    for quality in qualities:
+        table.add_row(Text(_name(quality)), *_cells(quality))
+    print_table(screen, table)
+    for quality in qualities:
+        for note in _notes(quality):
+            screen.print(Text(f"  {_name(quality)}: {printable(note)}", style="yellow"))
+    for quality in qualities:
+        if isinstance(quality.agreement, Agreement) and quality.agreement.confusion:
+            _show_confusion(screen, quality, quality.agreement)
+
+
+def _table(*names: str) -> Table:
+    """Names to the left, numbers to the right."""
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for number, name in enumerate(names):
+        table.add_column(name, no_wrap=True, justify="right" if number else "left")
+    return table
+
+
+def _name(number: JudgeQuality | Repeatability) -> str:
+    return name_of(f"{number.scorer}.{number.name}")
+
+
+def _cells(quality: JudgeQuality) -> tuple[str, ...]:
+    agreement = quality.agreement
+    values = (
+        (None, None, None)
+        if isinstance(agreement, NoInterval)
+        else (agreement.same, agreement.kappa, agreement.alpha)
+    )
+    means = (quality.judged_mean, quality.labelled_mean, quality.corrected_mean)
+    numbers = map(number_text, (*values, *means))
+    return (str(quality.num_labelled), *numbers, interval_text(quality.estimate))
+
+
+def _notes(quality: JudgeQuality) -> list[str]:
+    notes = []
+    if isinstance(quality.agreement, NoInterval):
+        notes.append(f"no agreement: {quality.agreement.reason}")
+    elif isinstance(quality.estimate, NoInterval):
+        notes.append(f"no interval: {quality.estimate.reason}")
+    if quality.num_unscored:
+        notes.append(
+            f"{plural(quality.num_unscored, 'sample has', 'samples have')} a label and no score: left out"
+        )
+    return notes
+
+
+def _show_confusion(screen: Console, quality: JudgeQuality, agreement: Agreement) -> None:
+    screen.print(Text(f"\n{_name(quality)}: labels in rows, scores in columns", style="bold"))
+    table = _table("", *map(name_of, agreement.classes))
+    for label, row in zip(agreement.classes, agreement.confusion, strict=True):
+        table.add_row(Text(name_of(label)), *map(str, row))
+    print_table(screen, table)
+
+
+def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) -> None:
+    """Where the spread of each score comes from, and the samples whose scores change."""
+    screen = console()
+    for number in numbers:
+        means = ", ".join(map(number_text, number.means))
+        screen.print(
+            Text(f"\n{_name(number)}: {plural(len(number.means), 'time')}, means {means}", style="bold")
+        )
+        if number.components is None:
+            screen.print(Text(f"  no split of its variance: {number.reason}", style="yellow"))
+            continue
+        _show_components(screen, number)
+        screen.print(
+            f"{len(number.flaky)} of {plural(number.num_samples, 'sample')} have not the same"
+            " score every time"
+        )
+        for sample in number.flaky[:most]:
+            scores = " ".join(f"{score:g}" for score in sample.scores[:_MAX_SCORES])
+            more = " …" if len(sample.scores) > _MAX_SCORES else ""
+            screen.print(f"  {name_of(str(sample.sample_id))}  {scores}{more}", markup=False)
+        if len(number.flaky) > most:
+            screen.print(Text(f"  … and {len(number.flaky) - most} more; --flaky lists more", style="dim"))
+    if num_odd:
+        text = f"{plural(num_odd, 'sample is', 'samples are')} left out: their ids stand for several samples"
+        screen.print(Text(text, style="yellow"))
+
+
+def _show_components(screen: Console, number: Repeatability) -> None:
+    parts = number.components
+    assert parts is not None
+    total = parts.sampling + parts.within
+    rows = [("which samples there are", parts.sampling)]
+    if parts.judge is None:
+        rows.append(("model and judge", parts.within))
+    else:
+        rows += [("judge", parts.judge)]
+        if parts.model is not None:
+            rows.insert(1, ("model", parts.model))
+    table = _table("spread from", "variance", "share")
+    for name, variance in rows:
+        table.add_row(name, number_text(variance), f"{variance / total:.1%}" if total else "–")
+    print_table(screen, table)
+    if parts.judge is None:
+        note = "no answer was scored twice: what the judge adds is not known (aigo-bridge score tells)"
+        screen.print(Text(f"  {note}", style="yellow"))
+    elif parts.model is None:
+        note = "the answers are the same every time: what the model adds is not known"
+        screen.print(Text(f"  {note}", style="yellow"))
+    screen.print(f"standard error of the mean of one time: {number_text(number.standard_error)}")

@@ -1,0 +1,234 @@
+"""`aigo-bridge power`: how many samples and trials a difference needs, and what so many can find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.terminal import name_of, print_json
+from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
+from aigo_stats.terminal.tables import print_table
+
+if TYPE_CHECKING:
+    from aigo_stats.statistics.intervals import NoInterval
+    from aigo_stats.statistics.planning import Spread
+
+app = typer.Typer(**VERB)
+
+_TRIALS = (1, 2, 3, 5, 10)
+
+
+@app.command("power")
+def power(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RESULT [NEW]]", help="A past result, or two of the same task; none with --rates."
+        ),
+    ] = None,
+    rates: Annotated[
+        str | None,
+        typer.Option("--rates", metavar="BASE,NEW", help="Assumed shares of right samples, e.g. 0.80,0.83."),
+    ] = None,
+    correlation: Annotated[
+        float,
+        typer.Option(
+            "--correlation", min=-1.0, max=1.0, help="With --rates: of both models' verdicts on a sample."
+        ),
+    ] = 0.0,
+    difference: Annotated[
+        float, typer.Option("--difference", "-d", min=1e-9, help="The difference that is to be found.")
+    ] = 0.02,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=2, help="With --rates: the samples at hand.")
+    ] = None,
+    chance: Annotated[
+        float, typer.Option("--power", min=0.05, max=0.999, help="How often it is to be found.")
+    ] = 0.8,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            "--alpha", min=0.0001, max=0.5, help="How often a difference may be found where there is none."
+        ),
+    ] = 0.05,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a machine-readable plan instead of lines.")
+    ] = False,
+) -> None:
+    """Say how many samples a paired comparison of two models needs, the smallest difference that those at
+    hand can find, and what trials buy.
+
+    From two results the spread of their difference is taken; from one that of its score, as if a second model
+    were as good and answered independently. Exit code: 0; 2 wrong use.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+
+    with reported():
+        if bool(results) == (rates is not None):
+            raise UsageError(
+                "expected past results or --rates BASE,NEW, one of the two", code=Code.MISSING_ARGUMENT
+            )
+        spreads = (
+            _from_rates(str(rates), correlation, samples)
+            if rates is not None
+            else _from_results(results or [])
+        )
+        plans = [
+            _plan(name, spread, difference, chance, alpha, from_trials)
+            for name, spread, from_trials in spreads
+        ]
+    if as_json:
+        print_json(plans)
+        return
+    for plan in plans:
+        _show(plan, difference, chance, alpha)
+
+
+_Known = tuple["Spread", int | None]
+"""A spread, and the samples at hand."""
+
+_Spreads = list[tuple[str, "_Known | NoInterval", bool]]
+"""Name of a number, its spread or why that is unknown, and whether trials tell how much they differ."""
+
+
+def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
+    from aigo_bridge.errors import UsageError
+    from aigo_stats.statistics.planning import spread_of_shares
+    from aigo_stats.statistics.quantiles import special_functions
+
+    special_functions()
+    try:
+        base, new = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"--rates: found {text!r}, expected two shares, e.g. 0.80,0.83", code=Code.WRONG_OPTION
+        ) from error
+    if not (0 <= base <= 1 and 0 <= new <= 1):
+        raise UsageError(f"--rates: found {text!r}, expected shares between 0 and 1", code=Code.WRONG_OPTION)
+    try:
+        spread = spread_of_shares(base, new, correlation)
+    except ValueError as error:
+        raise UsageError(
+            f"--correlation: with shares of {base:g} and {new:g}: {error}", code=Code.WRONG_OPTION
+        ) from error
+    if not spread.total(1):
+        raise UsageError(
+            f"--rates: with {text!r} the difference is the same in every sample;"
+            " a plan needs one that varies",
+            code=Code.WRONG_OPTION,
+        )
+    return [("assumed shares", (spread, samples), False)]
+
+
+def _from_results(results: list[Path]) -> _Spreads:
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.metrics.names import metric_labels
+    from aigo_stats.comparison.numbers import identity_of
+    from aigo_stats.comparison.spreads import means, spread_of_one, spread_of_two
+    from aigo_stats.terminal.statistics import chosen, read_result
+
+    sources = chosen(results)
+    if not 0 < len(sources) <= 2:
+        raise UsageError(
+            f"found {plural(len(sources), 'result')}, expected one, or two of the same task",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
+    read = [read_result(source) for source in sources]
+    quantities = means(read[0])
+    if not quantities:
+        raise UsageError(
+            f"{sources[0].label}: no number is a mean over samples; power is known for these alone",
+            code=Code.INCOMPARABLE_RESULTS,
+        )
+    labels = metric_labels([identity_of(mean) for mean in quantities])
+    from_trials = all(columns.num_trials > 1 for columns in read)
+    if len(read) == 1:
+        return [
+            (label, spread_of_one(read[0], mean), from_trials)
+            for label, mean in zip(labels, quantities, strict=True)
+        ]
+    return [
+        (label, spread_of_two(read[0], read[1], mean.key), from_trials)
+        for label, mean in zip(labels, quantities, strict=True)
+    ]
+
+
+def _plan(
+    name: str,
+    known: _Known | NoInterval,
+    difference: float,
+    chance: float,
+    alpha: float,
+    from_trials: bool,
+) -> dict[str, Any]:
+    from aigo_bridge.errors import UsageError
+    from aigo_stats.statistics.intervals import NoInterval
+    from aigo_stats.statistics.planning import power_of, samples_needed, smallest_difference
+
+    if isinstance(known, NoInterval):
+        return {"metric": name, "difference": difference, "reason": known.reason, "plan": []}
+    spread, count = known
+    if spread.is_share and difference > 1:
+        raise UsageError(
+            f"--difference: found {difference:g}, but {name_of(name)} is a proportion; expected a difference"
+            " between 0 and 1, e.g. 0.05",
+            code=Code.WRONG_OPTION,
+        )
+    rows = [
+        {
+            "trials": trials,
+            "samples_needed": samples_needed(difference, spread, trials, alpha, chance),
+            "smallest_difference": count and smallest_difference(count, spread, trials, alpha, chance),
+            "power": count and power_of(difference, count, spread, trials, alpha),
+        }
+        for trials in (_TRIALS if from_trials else (1,))
+    ]
+    return {
+        "metric": name,
+        "samples": count,
+        "difference": difference,
+        "variance_between_samples": spread.between,
+        "variance_between_trials": spread.within,
+        "reason": None,
+        "plan": rows,
+    }
+
+
+def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from aigo_stats.comparison.texts import number_text
+    from aigo_stats.terminal.statistics import console
+
+    screen = console()
+    if plan["reason"] is not None:
+        screen.print(Text(f"\n{name_of(plan['metric'])}", style="bold"))
+        screen.print(Text(f"  no plan: {name_of(plan['reason'])}", style="yellow"))
+        return
+    at_hand = "" if plan["samples"] is None else f", {plan['samples']} samples at hand"
+    screen.print(Text(f"\n{name_of(plan['metric'])}{at_hand}", style="bold"))
+    screen.print(
+        f"to find a difference of {difference:g} in {chance:.0%} of comparisons, with p <= {alpha:g}",
+        markup=False,
+    )
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for heading in ("trials", "samples needed", "smallest difference at hand", "found at hand"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    for row in plan["plan"]:
+        power = "–" if row["power"] is None else f"{row['power']:.0%}"
+        table.add_row(
+            str(row["trials"]), _count(row["samples_needed"]), number_text(row["smallest_difference"]), power
+        )
+    print_table(screen, table)
+    if len(plan["plan"]) == 1:
+        screen.print("what further trials buy only results with several trials tell", style="dim")
+
+
+def _count(samples: int | None) -> str:
+    return "more than 1e9" if samples is None else str(samples)

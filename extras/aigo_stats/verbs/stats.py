@@ -1,0 +1,190 @@
+"""`aigo-bridge stats`: the numbers of results with their intervals and honest denominators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aigo_bridge.cli.looking import RESULTS_HELP
+from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.terminal import name_of, print_json, printable
+from aigo_stats.terminal.tables import print_table
+
+if TYPE_CHECKING:
+    from aigo_stats.comparison.columns import Columns
+    from aigo_stats.comparison.estimates import MetricEstimate, MissingNumber
+
+app = typer.Typer(**VERB)
+
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="COLUMN",
+        help="Column of the data set; samples with the same value in it belong together and count as one.",
+    ),
+]
+LevelOption = Annotated[
+    float, typer.Option("--level", min=0.5, max=0.999, metavar="0.x", help="Confidence of the intervals.")
+]
+
+
+@app.command("stats")
+def stats(
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULT…", help=RESULTS_HELP),
+    ],
+    cluster: ClusterOption = None,
+    level: LevelOption = 0.95,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="COLUMN",
+            help="Column of the data set with people's labels of some samples: how well scores agree with "
+            "them, and the mean of each score corrected by them.",
+        ),
+    ] = None,
+    repeatability: Annotated[
+        bool,
+        typer.Option(
+            "--repeatability",
+            help="Take the results, their runs and trials as repetitions of one task: where the spread of "
+            "scores comes from, and the samples whose scores change.",
+        ),
+    ] = False,
+    flaky: Annotated[
+        int, typer.Option("--flaky", min=0, metavar="N", help="Samples whose scores change to list.")
+    ] = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a machine-readable summary instead of tables.")
+    ] = False,
+) -> None:
+    """Show every number of a result with its standard error and interval, or why there is none, and which
+    samples are in it.
+
+    The interval answers: where would the number lie if the task had been made of other samples of the same
+    kind? With --labels it is also shown how far scores can be trusted, with --repeatability how far they come
+    again. Exit code: 0, also where a number has no interval; 2 wrong use.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_stats.comparison.estimates import estimates, missing_numbers
+    from aigo_stats.terminal.statistics import chosen, read_result
+
+    if repeatability:
+        _repeatability(results, flaky, as_json=as_json)
+        return
+    summaries: list[dict[str, Any]] = []
+    with reported():
+        for source in chosen(results):
+            columns = read_result(source, [name for name in (cluster, labels) if name])
+            metrics = estimates(columns, cluster=cluster, level=level)
+            missing = missing_numbers(columns)
+            summaries.append(
+                {
+                    "result": source.label,
+                    "level": level,
+                    "samples": columns.counts.to_json(),
+                    "metrics": [metric.to_json() for metric in metrics],
+                    "without_value": [metric.to_json() for metric in missing],
+                }
+            )
+            if not as_json:
+                _show(columns, metrics, missing, level)
+            if labels is not None:
+                judges = _judges(columns, labels, cluster, level, as_json=as_json)
+                summaries[-1]["judges"] = judges
+    if as_json:
+        print_json(summaries)
+
+
+def _judges(
+    columns: Columns, labels: str, cluster: str | None, level: float, *, as_json: bool
+) -> list[dict[str, Any]]:
+    """Show every score beside people's labels; for programs, too."""
+    from aigo_stats.comparison.judges import judge_quality
+    from aigo_stats.terminal.judges import show_judges
+
+    qualities = judge_quality(columns, labels, cluster=cluster, level=level)
+    if not as_json:
+        show_judges(qualities, labels, level)
+    return [quality.to_json() for quality in qualities]
+
+
+def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
+    """Show results as repetitions of one task."""
+    from aigo_bridge.cli.failing import reported
+    from aigo_stats.comparison.repetitions import repeatability
+    from aigo_stats.terminal.judges import show_repetitions
+    from aigo_stats.terminal.statistics import chosen
+
+    with reported():
+        sources = chosen(results)
+        numbers, num_odd = repeatability([source.path for source in sources if source.path is not None])
+    if as_json:
+        scores = [number.to_json(flaky) for number in numbers]
+        print_json({"results": [source.label for source in sources], "left_out": num_odd, "scores": scores})
+        return
+    show_repetitions(numbers, num_odd, flaky)
+
+
+def _show(
+    columns: Columns, metrics: list[MetricEstimate], missing: list[MissingNumber], level: float
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from aigo_stats.comparison.texts import interval_text, level_text, number_text
+    from aigo_stats.terminal.statistics import console, heading
+
+    screen = console()
+    heading(screen, columns)
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for name in ("metric", "value", "std. error", f"{level_text(level)} interval", "samples", "scorer"):
+        table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "scorer") else "right")
+    for metric in metrics:
+        scored = "–" if metric.denominator is None else str(metric.denominator.scored)
+        numbers = (
+            number_text(metric.value),
+            number_text(metric.shown_error),
+            interval_text(metric.estimate),
+            scored,
+        )
+        table.add_row(Text(name_of(metric.label)), *numbers, Text(name_of(metric.scorer or "–")))
+    print_table(screen, table)
+    for metric in metrics:
+        for note in _notes(metric):
+            screen.print(Text(f"  {name_of(metric.label)}: {printable(note)}", style="yellow"))
+    for number in missing:
+        text = f"  {name_of(number.metric)}: no value: {printable(number.reason)}"
+        screen.print(Text(text, style="yellow"))
+
+
+def _notes(metric: MetricEstimate) -> Iterator[str]:
+    """Why there is no interval, and the samples that are not in the number."""
+    from aigo_stats.comparison.texts import bounds_text, missing_trials_text
+    from aigo_stats.statistics.intervals import NoInterval
+
+    if isinstance(metric.estimate, NoInterval):
+        yield f"no interval: {metric.estimate.reason}"
+    counts = metric.denominator
+    if counts is None:
+        return
+    reasons = (
+        (counts.failed, "failed"),
+        (counts.unfinished, "not finished"),
+        (counts.excluded, "excluded by a rule"),
+        (counts.no_aggregate, "without an aggregate over their trials"),
+        (counts.no_value, "without a value"),
+    )
+    absent = ", ".join(f"{number} {reason}" for number, reason in reasons if number)
+    if absent:
+        yield f"not in the number: {absent}"
+    if counts.missing_trials:
+        yield missing_trials_text(counts)
+    if (text := bounds_text(metric)) is not None:
+        yield text

@@ -1,0 +1,1 @@
+"""Evidence that others can check: provenance, verification, attestation, recordings and probes."""

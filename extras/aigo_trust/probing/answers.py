@@ -1,0 +1,251 @@
+"""Perturbations that keep the meaning of an answer, and those that make a right one wrong, take it away, or
+leave half of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from aigo_trust.probing.perturbation import Answer, Inapplicable, Perturbation, unchanged
+from aigo_trust.probing.stated import Stated, abstains, digits_of, is_technical, option_of, stated
+
+# The meaning stays
+
+
+BLANK = Inapplicable("the answer is blank")
+TECHNICAL = Inapplicable("the answer is code, JSON or a formula")
+UNSTATED = Inapplicable("no single answer is stated")
+
+BEFORE = "Let me think about this for a moment."
+AFTER = "I hope that this helps. Let me know if anything is unclear!"
+
+ARABIC_INDIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+
+
+def _outer_blanks(answer: Answer) -> str | Inapplicable:
+    return f"\n  {answer.text}  \n" if answer.text.strip() else BLANK
+
+
+def _inner_blanks(answer: Answer) -> str | Inapplicable:
+    if is_technical(answer.text):
+        return TECHNICAL
+    return re.sub(r"(?<=\S) (?=\S)", "  ", answer.text)
+
+
+def _upper(answer: Answer) -> str | Inapplicable:
+    return TECHNICAL if is_technical(answer.text) else answer.text.upper()
+
+
+def _lower(answer: Answer) -> str | Inapplicable:
+    return TECHNICAL if is_technical(answer.text) else answer.text.lower()
+
+
+def _full_stop(answer: Answer) -> str | Inapplicable:
+    if is_technical(answer.text):
+        return TECHNICAL
+    if answer.text.endswith(".") and not answer.text.endswith(".."):
+        return answer.text[:-1]
+    return f"{answer.text}." if answer.text[-1:].isalnum() else Inapplicable("it ends with another sign")
+
+
+def _quoted(answer: Answer) -> str | Inapplicable:
+    return _wrapped_in(answer, '"')
+
+
+def _bold(answer: Answer) -> str | Inapplicable:
+    return _wrapped_in(answer, "**")
+
+
+def _backticks(answer: Answer) -> str | Inapplicable:
+    return _wrapped_in(answer, "`")
+
+
+def _wrapped_in(answer: Answer, sign: str) -> str | Inapplicable:
+    place = answer.stated
+    if place is None:
+        return UNSTATED
+    text = answer.text
+    if text[: place.start].endswith(sign) or text[place.end :].startswith(sign):
+        return Inapplicable("it stands between these signs already")
+    return f"{text[: place.start]}{sign}{place.text}{sign}{text[place.end :]}"
+
+
+def _fenced(answer: Answer) -> str | Inapplicable:
+    if not answer.text.strip():
+        return BLANK
+    if "```" in answer.text:
+        return TECHNICAL
+    return f"```\n{answer.text}\n```"
+
+
+def _sentence(answer: Answer) -> str | Inapplicable:
+    place = answer.stated
+    if place is None or place.is_marked:
+        return Inapplicable("the answer is no short text by itself")
+    return f"The answer is {place.text}."
+
+
+def _verbose(answer: Answer) -> str | Inapplicable:
+    if is_technical(answer.text):
+        return TECHNICAL
+    if abstains(answer.text):
+        return Inapplicable("it gives no answer")
+    return f"{BEFORE}\n\n{answer.text}\n\n{AFTER}"
+
+
+def _grouped(answer: Answer) -> str | Inapplicable:
+    place = answer.stated
+    span = None if place is None or place.kind != "number" else digits_of(place.text)
+    if place is None or span is None:
+        return Inapplicable("the answer is no number")
+    digits = place.text[slice(*span)]
+    integer, point, fraction = digits.partition(".")
+    plain = integer.replace(",", "")
+    if len(plain) < 4:
+        return Inapplicable("the number has fewer than four digits")
+    changed = (plain if "," in integer else f"{int(plain):,}") + point + fraction
+    start = place.start + span[0]
+    return f"{answer.text[:start]}{changed}{answer.text[start + len(digits) :]}"
+
+
+def _other_digits(answer: Answer) -> str | Inapplicable:
+    place = answer.stated
+    if place is None or place.kind != "number":
+        return Inapplicable("the answer is no number")
+    return answer.text[: place.start] + place.text.translate(ARABIC_INDIC) + answer.text[place.end :]
+
+
+SAME = (
+    Perturbation("unchanged", "nothing: a control", "same", unchanged),
+    Perturbation("outer-blanks", "blanks and empty lines around it", "same", _outer_blanks),
+    Perturbation("inner-blanks", "two blanks for each between words", "same", _inner_blanks),
+    Perturbation("upper-case", "CAPITALS", "same", _upper),
+    Perturbation("lower-case", "small letters", "same", _lower),
+    Perturbation("full-stop", "a full stop at its end, or none", "same", _full_stop),
+    Perturbation("quoted", 'the stated answer in "quotes"', "same", _quoted),
+    Perturbation("bold", "the stated answer in **bold**", "same", _bold),
+    Perturbation("backticks", "the stated answer in `backticks`", "same", _backticks),
+    Perturbation("fenced", "all of it in a code fence", "same", _fenced),
+    Perturbation("sentence", "a bare answer as `The answer is X.`", "same", _sentence),
+    Perturbation("verbose", "a polite sentence before and behind it", "same", _verbose),
+    Perturbation("grouped-digits", "1,234 for 1234, or the other way round", "same", _grouped),
+    Perturbation("other-digits", "the number in Arabic-Indic digits", "told", _other_digits),
+)
+"""The control comes first: a scorer that changes its mind there has none."""
+
+
+# It does not
+
+
+REFUSAL = "I'm sorry, but I can't help with that."
+
+_WORD = re.compile(r"\w+")
+
+ABSTAINS = Inapplicable("the stored answer gives none itself")
+
+
+def _empty(answer: Answer) -> str | Inapplicable:
+    return ABSTAINS if abstains(answer.text) else ""
+
+
+def _refusal(answer: Answer) -> str | Inapplicable:
+    return ABSTAINS if abstains(answer.text) else REFUSAL
+
+
+def _replaced(answer: Answer, place: Stated, text: str) -> str:
+    return answer.text[: place.start] + text + answer.text[place.end :]
+
+
+def _next_number(text: str) -> str:
+    """Another number: its last digit is one more, or one less behind a nine."""
+    span = digits_of(text)
+    assert span is not None
+    end = span[1] - 1
+    digit = int(text[end])
+    return f"{text[:end]}{digit + 1 if digit < 9 else 8}{text[end + 1 :]}"
+
+
+def _next_letter(letter: str) -> str:
+    """A letter that every question with options has, in the same case."""
+    option = "B" if letter.upper() == "A" else "A"
+    return option if letter.isupper() else option.lower()
+
+
+def _other_number(answer: Answer) -> str | Inapplicable:
+    place = answer.stated
+    if place is None or place.kind != "number":
+        return Inapplicable("the answer is no number")
+    span = digits_of(place.text)
+    assert span is not None
+    changed = _replaced(answer, place, _next_number(place.text))
+    # Nowhere else either: a scorer may take the first one.
+    number = re.escape(place.text[slice(*span)])
+    return re.sub(rf"(?<![\d.,]){number}(?![\d]|[.,]\d)", lambda found: _next_number(found.group()), changed)
+
+
+def _other_letter(answer: Answer) -> str | Inapplicable:
+    place = answer.stated
+    if place is None or place.kind != "letter":
+        return Inapplicable("the answer is no letter")
+    return _replaced(answer, place, _next_letter(place.text))
+
+
+def _other_answer(answer: Answer) -> str | Inapplicable:
+    if abstains(answer.text):
+        return ABSTAINS
+    different = _different(answer)
+    return Inapplicable("no other sample has another answer") if different is None else different
+
+
+def _hedged(answer: Answer) -> str | Inapplicable:
+    place = answer.stated
+    if place is None or place.kind in ("formula", "option"):
+        return UNSTATED
+    if place.kind == "letter":
+        return _replaced(answer, place, f"{place.text} or {_next_letter(place.text)}")
+    if place.kind == "number":
+        return _replaced(answer, place, f"{place.text} or {_next_number(place.text)}")
+    alternative = _different(answer, short=True)
+    if alternative is None:
+        return Inapplicable("no other sample has another short answer")
+    return _replaced(answer, place, f"{place.text} or {alternative}")
+
+
+def _different(answer: Answer, *, short: bool = False) -> str | None:
+    """An answer of another sample that says something else; with `short`, what it states."""
+    words = _said(answer.text)
+    for neighbour in answer.neighbours:
+        place = stated(neighbour)
+        neighbours_words = _said(neighbour)
+        if abstains(neighbour) or neighbours_words in words or words in neighbours_words:
+            continue
+        if not short:
+            return neighbour
+        if place is not None and place.kind == "words":
+            return place.text
+    return None
+
+
+def _said(text: str) -> str:
+    """The words of what a text states, of an option its letter, with blanks around each."""
+    place = stated(text)
+    statement = text if place is None else option_of(place.text) or place.text
+    return f" {' '.join(_WORD.findall(statement.casefold()))} "
+
+
+def _cut_off(answer: Answer) -> str | Inapplicable:
+    text = answer.text.strip()
+    if len(text) < 2:
+        return Inapplicable("there is nothing to cut off")
+    return text[: len(text) // 2]
+
+
+WORSE = (
+    Perturbation("empty", "no text at all", "worse", _empty),
+    Perturbation("refusal", "a refusal in its place", "worse", _refusal),
+    Perturbation("other-number", "its number with another last digit", "worse", _other_number),
+    Perturbation("other-letter", "another option's letter", "worse", _other_letter),
+    Perturbation("other-answer", "the answer of another sample", "worse", _other_answer),
+    Perturbation("hedged", "`X or Y`: itself, or another", "worse", _hedged),
+    Perturbation("cut-off", "its first half", "told", _cut_off),
+)

@@ -1,0 +1,390 @@
+"""Stored outputs changed and scored again: what scorers should have noticed, and what they should not have.
+
+Outputs are those of a result log, scorers those of the user's own task, and both are put together as `score`
+does it; nothing that stands in the result is run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import BridgeError, UsageError
+from aigo_bridge.execution.codec import of_result_log
+from aigo_bridge.execution.program import Failure, Row, compile_program
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.scoring import CompiledScorer, compile_scorers
+from aigo_bridge.scoring.judges import with_labels_reversed
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.snippets import SnippetHost
+from aigo_trust.probing.evidence import Case, Probe, ProbedScorer
+from aigo_trust.probing.judges import Judges
+from aigo_trust.probing.outputs import texts_of, with_group_reversed, with_texts
+from aigo_trust.probing.perturbation import Answer, Inapplicable, Perturbation
+from aigo_trust.probing.readers import Reader, readers, unprobed
+from aigo_trust.probing.registry import chosen
+from aigo_trust.probing.source import source_of
+from aigo_trust.probing.verdicts import changed, judged
+
+_AT_A_TIME = 64
+"""Answers that a scorer is given at a time."""
+_OWN_FAILURES = frozenset(
+    {"UnreadableJudgeReply", "ScoreOutOfRange", "UnexpectedLabel", "TemplateError", "MissingValue"}
+)
+"""Failures of a judge's scorer that are not its model's silence."""
+_BETWEEN = "\n\n---\n\n"
+"""Between the changed answers of a group, where they are shown."""
+_CONTROL = "(stored)"
+"""In the place of a perturbation's name: the stored answer as it is, scored first."""
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How a result is probed; all of it stands in the evidence."""
+
+    limit: int = 20
+    """Answers that are chosen at most."""
+    seed: int = 0
+    """Of the choice of answers, and of the other samples whose answers are put in their place."""
+    only: tuple[str, ...] = ()
+    """Names of perturbations; empty: all."""
+    tolerance: float = 0.0
+    """A number that differs by no more is the same."""
+    right: Mapping[str, str] = field(default_factory=dict)
+    """Scorer key → the score that says whether an answer is right, or a labeller's label of a right one."""
+    swaps: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the row that a judge compares → those that they change places with."""
+    mirror: Mapping[str, str] = field(default_factory=dict)
+    """Labels that stand for these columns → those that they change places with."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the evidence."""
+        return {
+            "limit": self.limit,
+            "seed": self.seed,
+            "only": list(self.only),
+            "tolerance": self.tolerance,
+            "right": dict(self.right),
+            "swaps": dict(self.swaps),
+            "mirror": dict(self.mirror),
+        }
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A stored answer."""
+
+    row: Row
+    trial: int
+    texts: tuple[str, ...] | None
+    """Its last answer, or those of each conversation of a group; `None`: there is none."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One answer that is to be scored."""
+
+    scorer: CompiledScorer
+    row: Row
+    stored: _Stored
+    perturbation: Perturbation
+    stored_outcome: Outcome
+    """What the scorer says of the stored answer."""
+    text: str | None
+    """The changed answer, where that is what was changed."""
+
+
+def probe(plan: TaskPlan, result: Path, settings: ProbeSettings, judges: Judges, host: SnippetHost) -> Probe:
+    """Probe the scorers of a task with the outputs of a result.
+
+    Args:
+        plan: of the user's own task, with the outputs of the result (see `scored_again`).
+        result: the log.
+        settings: how.
+        judges: models of the task's judges; those that are not there are not probed.
+        host: where the author's code runs.
+
+    Raises:
+        UsageError: a system task, or an option names what is not there.
+        EvidenceError: the result cannot be read.
+        SpecError, UnsupportedPlanError: a scorer cannot be made.
+    """
+    if plan.entity == "system":
+        raise UsageError(
+            f"task {plan.task.key!r} is a system task: it has no scorers to probe", code=Code.UNFIT_RESULT
+        )
+    perturbations = chosen(settings.only)
+    _check_swaps(plan, settings)
+    probed_scorers = readers(plan, settings.right)
+    scorers = tuple(
+        ProbedScorer(
+            reader.key,
+            reader.spec.type,
+            reader.main,
+            reader.explains("same"),
+            unprobed(plan, reader.spec) or _without_model(reader, judges),
+        )
+        for reader in probed_scorers
+    )
+    run = _Run(plan, settings, judges, host, perturbations)
+    wanted = [
+        reader for reader, scorer in zip(probed_scorers, scorers, strict=True) if scorer.unprobed is None
+    ]
+    anyio.run(run.all, result, wanted)
+    return Probe(
+        source=source_of(plan, result, run.num_unsolved),
+        settings=settings.to_json(),
+        models=dict(judges.names),
+        scorers=scorers,
+        perturbations=perturbations,
+        trials=tuple((stored.row.sample.id, stored.trial) for stored in run.chosen),
+        cases=tuple(run.cases),
+        skipped=run.skipped,
+    )
+
+
+def _without_model(reader: Reader, judges: Judges) -> str | None:
+    key = reader.spec.judge_key
+    if key is None or key in judges.names:
+        return None
+    return f"a model judges, and none was given for {key!r} (--model-map '{key}=PROVIDER/MODEL', or --replay)"
+
+
+def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
+    columns = set() if plan.dataset is None else set(plan.dataset.columns)
+    unknown = [name for pair in settings.swaps.items() for name in pair if name not in columns]
+    if unknown:
+        shown = ", ".join(map(repr, sorted(columns))) or "none"
+        raise UsageError(
+            f"--swap: the result has no column {unknown[0]!r}; it has {shown}", code=Code.UNKNOWN_CHOICE
+        )
+    if settings.mirror and not settings.swaps:
+        raise UsageError(
+            "--mirror: labels change places where columns do; name them with --swap", code=Code.OPTIONS_APART
+        )
+
+
+class _Run:
+    """One probe under way."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        settings: ProbeSettings,
+        judges: Judges,
+        host: SnippetHost,
+        perturbations: Sequence[Perturbation],
+    ):
+        self._plan = plan
+        self._settings = settings
+        self._judges = judges
+        self._host = host
+        self._perturbations = perturbations
+        # Scorers are made one by one: a scorer that cannot run here does not stop the others.
+        without = plan.benchmark.model_copy(update={"scorers": ()})
+        self._program = compile_program(replace(plan, definition=without), host)
+        self.chosen: list[_Stored] = []
+        self.num_unsolved = 0
+        self.cases: list[Case] = []
+        self.skipped: dict[tuple[str, str], Counter[str]] = {}
+
+    async def all(self, result: Path, wanted: Sequence[Reader]) -> None:
+        """Choose answers, then go through the scorers."""
+        await self._choose(result)
+        for reader in wanted:
+            await self._reader(reader)
+
+    async def _choose(self, result: Path) -> None:
+        """Answers at random, in the order in which they stand in the result."""
+        replay = of_result_log(result)
+        places = [
+            (number, trial)
+            for number in range(len(self._plan.samples))
+            for trial in range(self._plan.num_trials)
+        ]
+        random.Random(self._settings.seed).shuffle(places)  # noqa: S311  # no secret
+        taken: dict[tuple[int, int], list[_Stored]] = {}
+        num_taken = 0
+        for number, trial in places:
+            if num_taken >= self._settings.limit:
+                break
+            solution = await replay.solution(self._program, self._plan.samples[number], trial)
+            if solution is None or isinstance(solution, Failure):
+                self.num_unsolved += 1
+                continue
+            taken[number, trial] = [_Stored(row, trial, texts_of(row.output)) for row in solution.rows]
+            num_taken += len(solution.rows)
+        self.chosen = [stored for place in sorted(taken) for stored in taken[place]]
+
+    async def _reader(self, reader: Reader) -> None:
+        scorer = self._compiled(reader)
+        turned = with_labels_reversed(reader.spec)
+        reversed_scorer = None if turned is None else replace(scorer, score=turned)
+        # Scored once more: what a changed answer is held against is no stored number.
+        stored_answers = [(scorer, stored.row, stored, _CONTROL) for stored in self.chosen]
+        stored_outcomes = await self._scored(reader, stored_answers)
+        works: list[_Work] = []
+        for stored, outcome in zip(self.chosen, stored_outcomes, strict=True):
+            for perturbation in self._perturbations:
+                if perturbation.judges_only and not reader.is_judge:
+                    continue
+                change = self._change(reader, stored, outcome, perturbation, reversed_scorer)
+                if isinstance(change, Inapplicable):
+                    self._skip(reader, perturbation, change.reason)
+                    continue
+                row, text = change
+                assert isinstance(outcome, Outcome)
+                with_scorer = reversed_scorer if perturbation.acts_on == "labels" else scorer
+                assert with_scorer is not None
+                works.append(_Work(with_scorer, row, stored, perturbation, outcome, text))
+        changed_answers = [(work.scorer, work.row, work.stored, work.perturbation.name) for work in works]
+        changed_outcomes = await self._scored(reader, changed_answers)
+        for work, outcome in zip(works, changed_outcomes, strict=True):
+            self._note(reader, work, outcome)
+
+    def _skip(self, reader: Reader, perturbation: Perturbation, reason: str) -> None:
+        self.skipped.setdefault((reader.key, perturbation.name), Counter())[reason] += 1
+
+    def _compiled(self, reader: Reader) -> CompiledScorer:
+        """As `score` has it."""
+        plan = self._plan
+        place = partial(plan.snippet_place, "scorers", reader.number, "compute_scores_snippet")
+        (scorer,) = compile_scorers(
+            [reader.spec], samples=plan.samples, host=self._host, snippet_place=lambda _: place()
+        )
+        return replace(scorer, key=reader.key)
+
+    async def _scored(
+        self, reader: Reader, work: Sequence[tuple[CompiledScorer, Row, _Stored, str]]
+    ) -> list[Outcome | Failure]:
+        outcomes: list[Outcome | Failure | None] = [None] * len(work)
+
+        async def score(number: int) -> None:
+            scorer, row, stored, name = work[number]
+            with self._judges.asked_by(stored.row.sample.id, stored.trial, f"{reader.key}/{name}"):
+                outcomes[number] = await self._program.score(
+                    scorer, row, self._judges, let_through=(UsageError,)
+                )
+
+        for start in range(0, len(work), _AT_A_TIME):
+            try:
+                async with anyio.create_task_group() as group:
+                    for number in range(start, min(start + _AT_A_TIME, len(work))):
+                        group.start_soon(score, number)
+            except* BridgeError as errors:  # a model cannot be made: the user's to mend
+                raise errors.exceptions[0] from None
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _change(
+        self,
+        reader: Reader,
+        stored: _Stored,
+        before: Outcome | Failure,
+        perturbation: Perturbation,
+        reversed_scorer: CompiledScorer | None,
+    ) -> tuple[Row, str | None] | Inapplicable:
+        """The row with the change, and the changed text where that is what was changed."""
+        if isinstance(before, Failure):
+            return Inapplicable(
+                _silence(reader, before) or f"the stored answer cannot be scored ({before.kind})"
+            )
+        if perturbation.acts_on == "labels":
+            return (stored.row, None) if reversed_scorer else Inapplicable("it has no order of labels")
+        if perturbation.acts_on == "group":
+            group = with_group_reversed(stored.row.output)
+            return (
+                Inapplicable("it is no group of answers")
+                if group is None
+                else (replace(stored.row, output=group), None)
+            )
+        if perturbation.acts_on == "columns":
+            return self._swapped(stored.row)
+        if stored.texts is None or stored.row.output is None:
+            return Inapplicable("the output has no text")
+        merit = reader.merit(before.values)
+        if perturbation.expectation == "worse" and merit is not None and merit <= 0:
+            return Inapplicable("the stored answer is not scored as right")
+        texts = [perturbation.text(answer) for answer in self._answers(reader, stored, before)]
+        for text in texts:
+            if isinstance(text, Inapplicable):
+                return text
+        changed_texts = [text for text in texts if isinstance(text, str)]
+        row = replace(stored.row, output=with_texts(stored.row.output, changed_texts))
+        return row, _BETWEEN.join(changed_texts)
+
+    def _answers(self, reader: Reader, stored: _Stored, before: Outcome) -> list[Answer]:
+        """The answer, or those of a group, each of which is changed."""
+        neighbours = [
+            text
+            for neighbour in self.chosen
+            if neighbour.row.sample.id != stored.row.sample.id
+            for text in neighbour.texts or ()
+        ]
+        seed = f"{self._settings.seed}/{stored.row.sample.id}/{stored.trial}"
+        random.Random(seed).shuffle(neighbours)  # noqa: S311  # no secret
+        best = reader.best_verdict()
+        verdict = None if best is None else best[0]
+        has_best = best is not None and not changed(best[1], before.values)
+        return [Answer(text, tuple(neighbours), verdict, has_best) for text in stored.texts or ()]
+
+    def _swapped(self, row: Row) -> tuple[Row, None] | Inapplicable:
+        if not self._settings.swaps:
+            return Inapplicable("no columns were named (--swap)")
+        data = dict(row.sample.data)
+        missing = [name for pair in self._settings.swaps.items() for name in pair if name not in data]
+        if missing:
+            return Inapplicable(f"the row has no column {missing[0]!r}")
+        for column, partner in self._settings.swaps.items():
+            data[column], data[partner] = data[partner], data[column]
+        return replace(row, sample=Sample(row.sample.id, data)), None
+
+    def _note(self, reader: Reader, work: _Work, after: Outcome | Failure) -> None:
+        """The verdict on what was scored."""
+        perturbation, sample = work.perturbation, work.stored.row.sample
+        silence = _silence(reader, after) if isinstance(after, Failure) else None
+        if silence is not None:
+            self._skip(reader, perturbation, silence)
+            return
+        expected = work.stored_outcome.values
+        if perturbation.acts_on == "columns":
+            expected = dict(_mirrored(expected, self._settings.mirror))
+        verdict = judged(
+            perturbation.expectation, reader, expected, after, tolerance=self._settings.tolerance
+        )
+        self.cases.append(
+            Case(
+                sample=sample.id,
+                trial=work.stored.trial,
+                scorer=reader.key,
+                perturbation=perturbation.name,
+                expectation=perturbation.expectation,
+                stored_scores=work.stored_outcome.values,
+                changed_scores=None if isinstance(after, Failure) else after.values,
+                verdict=verdict.verdict,
+                reason=verdict.reason,
+                answer=None if verdict.verdict == "passed" else work.text,
+            )
+        )
+
+
+def _silence(reader: Reader, failure: Failure) -> str | None:
+    """That a judge did not answer, which says nothing about it; `None`: the scorer failed by itself."""
+    if not reader.is_judge or failure.kind in _OWN_FAILURES:
+        return None
+    if failure.kind == "NotRecorded":
+        return "the judge's reply is not in the cassette"
+    return f"the judge did not answer ({failure.kind})"
+
+
+def _mirrored(values: Mapping[str, Any], mirror: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    labels = {**mirror, **{partner: label for label, partner in mirror.items()}}
+    for name, value in values.items():
+        yield name, labels.get(value, value) if isinstance(value, str) else value

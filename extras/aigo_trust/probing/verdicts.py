@@ -1,0 +1,103 @@
+"""Whether what a scorer says of a changed answer is what the change's meaning asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aigo_bridge.execution.program import Failure
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_trust.probing.perturbation import Expectation
+from aigo_trust.probing.readers import Reader
+
+Verdict = Literal["passed", "failed", "explained", "told"]
+"""`passed`: as expected. `failed`: not so. `explained`: not so, and the scorer's documentation says that it
+is so strict. `told`: either is defensible, or nobody can say.
+"""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one changed answer."""
+
+    verdict: Verdict
+    reason: str | None = None
+    """What is not as expected; `None`: nothing."""
+
+
+def judged(
+    expectation: Expectation,
+    reader: Reader,
+    before: Mapping[str, Any],
+    after: Outcome | Failure,
+    *,
+    tolerance: float = 0.0,
+) -> Judged:
+    """The verdict on one changed answer.
+
+    Args:
+        expectation: of the change.
+        reader: the scorer.
+        before: scores of the stored answer; where another order was shown, as they are expected then.
+        after: what the scorer says of the changed one.
+        tolerance: a number that differs by no more is the same.
+    """
+    if isinstance(after, Failure):
+        reason = f"the scorer fails: {after.message:.200}"
+        return Judged("failed" if expectation == "same" else "told", reason)
+    names = changed(before, after.values, tolerance)
+    if expectation == "told":
+        return Judged("told", _named(names, before, after.values) if names else None)
+    if expectation == "same":
+        return _result(reader, expectation, _named(names, before, after.values) if names else None)
+    good, now = reader.merit(before), reader.merit(after.values)
+    if good is None or now is None:
+        difference = _named(names, before, after.values) if names else "nothing changes"
+        return Judged("told", f"{difference}; which scores are better is not known")
+    if expectation == "worse":
+        return _result(reader, expectation, None if now < good - tolerance else _kept(reader, good, now))
+    return _result(
+        reader, expectation, _named(names, before, after.values) if now > good + tolerance else None
+    )
+
+
+def _result(reader: Reader, expectation: Expectation, problem: str | None) -> Judged:
+    if problem is None:
+        return Judged("passed")
+    explanation = reader.explains(expectation)
+    return Judged("failed", problem) if explanation is None else Judged("explained", problem)
+
+
+def _kept(reader: Reader, good: float, now: float) -> str:
+    return f"{reader.main_shown} {'stays' if now == good else 'rises to'} {now:.4g}"
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float = 0.0) -> tuple[str, ...]:
+    """Names of the scores that differ, those that only one side has included."""
+    names = dict.fromkeys([*before, *after])
+    return tuple(
+        name
+        for name in names
+        if name not in before or name not in after or not _same(before[name], after[name], tolerance)
+    )
+
+
+def _same(left: Any, right: Any, tolerance: float) -> bool:
+    if isinstance(left, bool | int | float) and isinstance(right, bool | int | float):
+        if math.isnan(left) or math.isnan(right):
+            return math.isnan(left) and math.isnan(right)
+        return left == right or abs(left - right) <= tolerance
+    return bool(left == right)
+
+
+def _named(names: tuple[str, ...], before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_shown(before.get(name))} → {_shown(after.get(name))}" for name in names)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

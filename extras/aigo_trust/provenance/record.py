@@ -1,0 +1,342 @@
+"""`<name>.provenance.json`, which stands beside a result: digests of the result, of each of its samples and
+of what made it, the models that answered, and what wrote it.
+
+AI GO's evidence has places for the task, its config, the evaluated entity, the number of samples and trials,
+times and token counts; they stay where they are, and their digests stand here. What it has no place for
+stands here alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge.access.opening import open_regular
+from aigo_bridge.cassettes.tape import PREFIX
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.process import no_collections
+from aigo_bridge.redaction.secrets import redact_value
+from aigo_bridge.results.log_files import COMPRESSIONS, open_for_replacing
+from aigo_bridge.text.canonical_json import canonical_digest
+from aigo_bridge.text.json_text import read_json
+from aigo_trust.provenance.answering import Answering
+from aigo_trust.provenance.definitions import RowsDigest, digest_or_none, specification_digests
+from aigo_trust.provenance.environment import command_line, environment, repository_state
+from aigo_trust.provenance.merkle import leaf_digest, tree_root
+from aigo_trust.provenance.parts import frame_parts, packed, scanned
+from aigo_trust.provenance.texts import RELEASED, ResultTexts, SampleText, read_texts
+
+FORMAT = "aigo-bridge/provenance/v1"
+SUFFIX = ".provenance.json"
+LARGEST = 1 << 31
+"""Bytes of a file that is read as one."""
+_RESULT_SUFFIXES = (".tasklog.json", ".tasklog.jsonl", ".json", ".jsonl")
+_CHUNK = 1 << 20
+_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a result came about, as far as only its writer knows."""
+
+    verb: str
+    """`run`, `score` or `import`."""
+    engine: str | None = None
+    engine_version: str | None = None
+    """Of the engine that ran, where it ran here."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """AI GO model key (`""` for the evaluated model) → the engine's name of the model that was asked."""
+    logs: Sequence[str | Path] = ()
+    """The native logs that the result was read from."""
+    plan: Mapping[str, Any] | None = None
+    """Digests of the plan that was run; `None`: it was none of ours, or is not known."""
+    cassette: Mapping[str, Any] | None = None
+    """The cassette of the run: what it was to it (`use`), and digests of its lines (`tasks`); `None`: there
+    was none."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How logs were imported."""
+    folder: Path | None = None
+    """Folder of the task; `None`: not known."""
+
+
+def provenance_file(result: Path) -> Path:
+    """The file beside a result."""
+    return result.with_name(f"{stem_of(result)}{SUFFIX}")
+
+
+def stem_of(result: Path) -> str:
+    """The name of a result without its suffixes."""
+    name = result.name
+    for suffix in COMPRESSIONS:
+        name = name.removesuffix(suffix)
+    for suffix in _RESULT_SUFFIXES:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+def write_provenance(result: Path, making: Making) -> Path:
+    """Write the provenance of a result that has just been written; what an earlier one left there is gone.
+
+    Raises:
+        EvidenceError: the result cannot be read back.
+        OSError: the file cannot be written.
+    """
+    file = provenance_file(result)
+    # A result must not stand beside the provenance of an earlier one.
+    file.unlink(missing_ok=True)
+    with no_collections():
+        record = record_of(read_texts(result), making)
+    with open_for_replacing(file) as target:
+        target.write(orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
+    return file
+
+
+def record_of(texts: ResultTexts, making: Making) -> dict[str, Any]:
+    """The provenance of a result as plain data, without what this process knows to be secret."""
+    result, rows, answering = _digested(texts)
+    frame = texts.frame
+    specification = frame.get("specification")
+    specification = specification if isinstance(specification, Mapping) else {}
+    execution = frame.get("execution")
+    content: dict[str, Any] = redact_value(
+        {
+            "format": FORMAT,
+            "result": result,
+            **specification_digests(specification),
+            "data": rows.to_json(),
+            "plan": None if making.plan is None else dict(making.plan),
+            "run": {
+                "made_by": making.verb,
+                "app_version": frame.get("app_version"),
+                "engine": making.engine,
+                "engine_version": making.engine_version or _version_in(frame.get("app_version")),
+                "provider": _provider(making.models.get(""), specification),
+                "models": dict(making.models),
+                **answering.to_json(),
+                "started_at": _time(execution, "started_at"),
+                "ended_at": _time(execution, "ended_at"),
+                "revision": _revision(specification),
+            },
+            "logs": [log for location in making.logs for log in log_digests(location)],
+            "cassette": None if making.cassette is None else dict(making.cassette),
+            "options": dict(making.options),
+            "environment": environment(),
+            "repository": repository_state(making.folder or Path()),
+            "command": command_line(),
+            "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+    )
+    return {**content, "digest": digest_or_none(content)}
+
+
+def _digested(texts: ResultTexts) -> tuple[dict[str, Any], RowsDigest, Answering]:
+    leaves: list[bytes] = []
+    ids: list[str] = []
+    checksums: list[str] = []
+    rows, answering, size = RowsDigest(), Answering(), 0
+    for sample in texts.samples:
+        size += len(memoryview(sample.text))
+        if size > RELEASED:
+            texts.release()
+            size = 0
+        name, row, parts = scanned(sample.text)
+        leaves.append(leaf_digest(sample.text))
+        ids.append(name)
+        checksums.append(packed(parts))
+        answering.add(sample.text)
+        if sample.run in (None, 0):
+            rows.add(_row_in(row))
+    runs = [sum(1 for sample in texts.samples if sample.run == run) for run in _runs(texts.samples)]
+    result = {
+        "name": texts.path.name,
+        "sha256": texts.digest(),
+        "bytes": len(texts.content),
+        "root": tree_root(leaves).hex(),
+        "frame": packed(frame_parts(texts.frame)),
+        "samples": sum(1 for sample in texts.samples if sample.run is None),
+        "samples_of_runs": runs,
+        "ids": ids,
+        "leaves": [leaf.hex() for leaf in leaves],
+        "parts": checksums,
+    }
+    return result, rows, answering
+
+
+def _runs(samples: Iterable[SampleText]) -> list[int]:
+    return sorted({sample.run for sample in samples if sample.run is not None})
+
+
+def sample_id(sample: SampleText) -> str:
+    """The id of a sample as it stands in its text: `3`, `"a"`; `null` where it has none."""
+    return scanned(sample.text)[0]
+
+
+def row_of(sample: SampleText) -> Any:
+    """The values that a sample has in the data set; `None` where it does not say."""
+    return _row_in(scanned(sample.text)[1])
+
+
+def _row_in(text: Any) -> Any:
+    value = None if text is None else read_json(bytes(text))
+    return value.get("data") if isinstance(value, dict) else None
+
+
+def log_digests(location: str | Path) -> list[dict[str, Any]]:
+    """SHA-256 of a native log's files; `None` for what is not on this machine, or cannot be read."""
+    if isinstance(location, str) and "://" in location:
+        return [{"name": location.rpartition("/")[2], "sha256": None, "bytes": None}]
+    path = Path(location)
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return [_log_digest(file, path) for file in files]
+
+
+def _log_digest(file: Path, location: Path) -> dict[str, Any]:
+    name = str(file.relative_to(location)) if file != location else file.name
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open_regular(file) as content:
+            while chunk := content.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    except OSError:
+        return {"name": name, "sha256": None, "bytes": None}
+    return {"name": name, "sha256": digest.hexdigest(), "bytes": size}
+
+
+def _provider(model: str | None, specification: Mapping[str, Any]) -> str | None:
+    """Who provides the evaluated model: the beginning of its name, else what the result says of it."""
+    beginning, slash, remainder = (model or "").removeprefix(PREFIX).partition("/")
+    if beginning == "openai-api" and "/" in remainder:
+        return f"{beginning}/{remainder.partition('/')[0]}"  # any endpoint that speaks as OpenAI's does
+    if slash and _PROVIDER.fullmatch(beginning):
+        return beginning
+    entity = specification.get("evaluated_entity")
+    config = entity.get("config") if isinstance(entity, Mapping) else None
+    if not isinstance(config, Mapping):
+        return None
+    provider = config.get("provider_id") or config.get("adapter_id")
+    return provider if isinstance(provider, str) else None
+
+
+def _version_in(app_version: Any) -> str | None:
+    """Of `aigo-bridge 0.1.0 (inspect_ai 0.3.50)` the engine's version."""
+    if not isinstance(app_version, str) or not app_version.endswith(")") or "(snippets" in app_version:
+        return None
+    return app_version.rpartition("(")[2].rstrip(")").rpartition(" ")[2] or None
+
+
+def _time(execution: Any, name: str) -> Any:
+    value = execution.get(name) if isinstance(execution, Mapping) else None
+    return value if isinstance(value, int | float) else None
+
+
+def _revision(specification: Mapping[str, Any]) -> Any:
+    """The commit that a foreign log says it was run from."""
+    value: Any = specification.get("config")
+    for name in ("inspect", "eval", "revision"):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if digest_or_none(value) is not None else None
+
+
+def read_provenance(file: Path) -> dict[str, Any]:
+    """The provenance in a file, whose own digest holds.
+
+    Raises:
+        EvidenceError: it is none, is damaged or was altered.
+    """
+    try:
+        with open_regular(file) as content:
+            record = read_json(content.read(LARGEST))
+    except FileNotFoundError as error:
+        raise EvidenceError(
+            [Issue("there is no such file", file=str(file), code=Code.BROKEN_PROVENANCE)]
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise EvidenceError(
+            [Issue(f"cannot be read: {error}", file=str(file), code=Code.BROKEN_PROVENANCE)]
+        ) from error
+    check_record(record, str(file))
+    assert isinstance(record, dict)
+    return record
+
+
+def provenance_of(result: Path) -> dict[str, Any] | None:
+    """Return the provenance next to a result; `None`: there is none.
+
+    Raises:
+        EvidenceError: it cannot be read, is damaged or was altered.
+    """
+    file = provenance_file(result)
+    return read_provenance(file) if file.is_file() else None
+
+
+def check_record(record: Any, file: str) -> None:
+    """Refuse what is no provenance.
+
+    Raises:
+        EvidenceError: it is none, or was altered since it was written.
+    """
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        kind = record.get("format") if isinstance(record, dict) else None
+        raise EvidenceError(
+            [
+                Issue(
+                    f"found format {kind!r:.80}, expected {FORMAT!r}",
+                    file=file,
+                    path=("format",),
+                    code=Code.BROKEN_PROVENANCE,
+                )
+            ]
+        )
+    content = {name: value for name, value in record.items() if name != "digest"}
+    try:
+        digest = canonical_digest(content)
+    except ValueError as error:
+        raise EvidenceError([Issue(str(error), file=file, code=Code.BROKEN_PROVENANCE)]) from error
+    if record.get("digest") != digest:
+        message = (
+            f"was altered: its digest is {record.get('digest')!r:.20}, that of its content {digest!r:.20}"
+        )
+        raise EvidenceError([Issue(message, file=file, path=("digest",), code=Code.BROKEN_PROVENANCE)])
+    if not _is_sound(record):
+        raise EvidenceError(
+            [
+                Issue(
+                    "has not the parts of a provenance",
+                    file=file,
+                    path=("result",),
+                    code=Code.BROKEN_PROVENANCE,
+                )
+            ]
+        )
+
+
+def _is_sound(record: Mapping[str, Any]) -> bool:
+    result = record.get("result")
+    if not isinstance(result, Mapping):
+        return False
+    lists = [result.get(name) for name in ("ids", "leaves", "parts")]
+    texts = [result.get(name) for name in ("sha256", "root", "frame")]
+    return (
+        all(isinstance(items, list) and all(isinstance(item, str) for item in items) for items in lists)
+        and len({len(items) for items in lists if isinstance(items, list)}) == 1
+        and all(isinstance(text, str) for text in texts)
+        and isinstance(record.get("data"), Mapping)
+        and isinstance(record.get("logs"), list)
+    )
+
+
+def canonical_text(value: Any) -> str:
+    """A value for a message, shortened."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,139 @@
+"""`aigo-bridge attest`: a signed statement of a result, and the proof of one sample of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aigo_bridge.cli.options import VERB, JsonOption
+from aigo_bridge.cli.terminal import print_json, printable, short_path
+from aigo_bridge.codes import Code
+
+app = typer.Typer(**VERB)
+
+
+@app.command("attest")
+def attest(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RESULT…", help="Result logs (.tasklog.json, also .gz and .zst)."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="Private Ed25519 key (PEM) that signs."),
+    ] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--new-key",
+            metavar="FILE",
+            help="Make a private key, me.pem, and its public half beside it, me.pub.pem.",
+        ),
+    ] = None,
+    keyless: Annotated[
+        bool,
+        typer.Option(
+            "--keyless",
+            help="Sign by an identity through sigstore, which needs a network and writes to a public log.",
+        ),
+    ] = False,
+    trust_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--trust-config",
+            metavar="FILE",
+            help="With --keyless: other services than sigstore's public ones (client trust configuration).",
+        ),
+    ] = None,
+    disclose: Annotated[
+        str | None,
+        typer.Option(
+            "--disclose",
+            metavar="ID",
+            help="Write one sample with the proof that it belongs to the attested result; no others.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="With --disclose: the file. [beside the result]"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign what a result says: an in-toto statement in a DSSE envelope, `<name>.intoto.json` beside it.
+
+    It binds the result file, its numbers, its provenance and a Merkle tree over its samples. No network is
+    used.
+    `verify --key` checks it, and so do the tools of in-toto and DSSE.
+    --keyless writes a sigstore bundle instead, `<name>.intoto.sigstore.json`: signed by the identity of the
+    token in SIGSTORE_ID_TOKEN, or of a job in CI. `verify --identity --issuer` checks it.
+    Exit code: 0 done, 2 wrong use, a key that cannot be read, or no attestation to disclose a sample of.
+    """
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.errors import UsageError
+    from aigo_trust.provenance.envelope import make_key
+    from aigo_trust.verification.attesting import disclose_sample
+
+    written: list[dict[str, str]] = []
+    with reported():
+        if new_key is not None:
+            public = make_key(new_key)
+            written.append({"key": str(new_key), "public_key": str(public)})
+        if disclose is not None:
+            if key is not None or trust_config is not None or not results or len(results) != 1:
+                raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
+            file = disclose_sample(results[0], disclose, out, keyless=keyless)
+            written.append({"result": str(results[0]), "disclosure": str(file)})
+        elif results:
+            if out is not None:
+                raise UsageError(
+                    "--out is for --disclose: an attestation stands beside its result",
+                    code=Code.OPTIONS_APART,
+                )
+            if trust_config is not None and not keyless:
+                raise UsageError(
+                    "--trust-config is for --keyless: a key needs no services", code=Code.OPTIONS_APART
+                )
+            signing = key or new_key
+            written += _by_identity(results, signing, trust_config) if keyless else _by_key(results, signing)
+        elif new_key is None:
+            raise UsageError("name the results to attest, or --new-key FILE", code=Code.MISSING_ARGUMENT)
+    if as_json:
+        print_json(written)
+        return
+    for entry in written:
+        for what, file_name in entry.items():
+            if what != "result":
+                typer.echo(printable(f"{what.replace('_', ' '):<12}{short_path(Path(file_name))}"))
+
+
+def _by_key(results: list[Path], key: Path | None) -> list[dict[str, str]]:
+    from aigo_bridge.errors import UsageError
+    from aigo_trust.provenance.envelope import private_key
+    from aigo_trust.verification.attesting import attest_result
+
+    if key is None:
+        raise UsageError(
+            "a signature needs a key, --key FILE, or --new-key FILE for a new one; or an identity: --keyless",
+            code=Code.UNUSABLE_KEY,
+        )
+    signer = private_key(key)
+    return [{"result": str(result), "attestation": str(attest_result(result, signer))} for result in results]
+
+
+def _by_identity(results: list[Path], key: Path | None, trust: Path | None) -> list[dict[str, str]]:
+    from aigo_bridge.errors import UsageError
+    from aigo_trust.provenance.sigstore_bundles import bundle_file, identity_signer
+    from aigo_trust.verification.attesting import attest_with
+
+    if key is not None:
+        raise UsageError(
+            "--keyless signs without a key: attest once more with --key for both signatures",
+            code=Code.OPTIONS_APART,
+        )
+    with identity_signer(trust) as sign:
+        return [
+            {"result": str(result), "attestation": str(attest_with(sign, result, bundle_file(result)))}
+            for result in results
+        ]

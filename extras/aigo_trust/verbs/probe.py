@@ -1,0 +1,236 @@
+"""`aigo-bridge probe`: scorers put to the test with changed outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowFileOption,
+    AllowOption,
+    AllowUrlOption,
+    ConfigOption,
+    EnvOption,
+    JsonOption,
+    NetworkOption,
+    RootOption,
+    SnippetsOption,
+)
+from aigo_bridge.codes import Code
+
+if TYPE_CHECKING:
+    from aigo_bridge.cli.cassettes import RunTape
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_trust.probing.judges import Judges
+
+app = typer.Typer(**VERB)
+
+
+@app.command("probe")
+def probe(
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", help="Your own task with the scorers: a file, or a shipped task's name."
+        ),
+    ],
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Result log with the stored outputs.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE.probe.json", help="Write the evidence to this file."),
+    ] = None,
+    model_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-map",
+            metavar="KEY=MODEL",
+            help="Which model an AI GO model key of the task (a judge) stands for. Repeatable.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="Engine that calls the judges.")
+    ] = "inspect",
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, metavar="N", help="Answers that are changed at most.")
+    ] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the choice of answers.")] = 0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="This perturbation only (docs/probe.md). Repeatable."),
+    ] = None,
+    right: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--right",
+            metavar="SCORER=NAME",
+            help="Score that says whether an answer is right, or a labeller's label of a right one."
+            " [the first metric's, the heaviest label] Repeatable.",
+        ),
+    ] = None,
+    swap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--swap",
+            metavar="COLUMN=COLUMN",
+            help="Columns that a judge compares: they change places for `columns-swapped`. Repeatable.",
+        ),
+    ] = None,
+    mirror: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mirror", metavar="LABEL=LABEL", help="Labels that stand for these columns. Repeatable."
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", min=0.0, metavar="X", help="Differences of a score that are none."),
+    ] = 0.0,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="CASSETTE", help="Keep the judges' replies in this file."),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="CASSETTE",
+            help="Take the judges' replies from this file; no model is called.",
+        ),
+    ] = None,
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent calls of judges.")
+    ] = 10,
+    config: ConfigOption = None,
+    root: RootOption = None,
+    snippets: SnippetsOption = None,
+    allow: AllowOption = None,
+    env: EnvOption = None,
+    allow_file: AllowFileOption = None,
+    allow_url: AllowUrlOption = None,
+    network: NetworkOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Change the outputs of a result, score them again, and say which scorers changed their mind and should
+    not have, or did not and should have.
+
+    Blanks, case, quotes or a polite sentence leave an answer what it is; a refusal, another number or another
+    letter do not. Judges are also told in the answer what to say, given more words that say nothing, and
+    shown their labels in the opposite order; they are asked with --model-map or --replay alone.
+    Scorers are those of your own task, and nothing that stands in the result is run.
+    Exit code: 0 every scorer is as it should be, 1 one is not, 2 wrong use or an invalid task, 3 none is not,
+    but not every scorer could be probed.
+    """
+    from aigo_bridge.cli.cassettes import show_tape
+    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
+    from aigo_bridge.cli.probes import show_probe
+    from aigo_bridge.cli.terminal import note, print_json, printable, short_path
+    from aigo_bridge.errors import UsageError
+    from aigo_bridge.evaluation.task import plan, scored_again
+    from aigo_bridge.execution.permissions import confined, snippet_host
+    from aigo_bridge.exit_codes import ExitCode
+    from aigo_trust.probing.evidence import probe_path, write_probe
+    from aigo_trust.probing.probing import ProbeSettings
+    from aigo_trust.probing.probing import probe as probed
+
+    with reported():
+        choose_confinement(snippets, allow)
+        if not result.is_file():
+            raise UsageError(f"there is no result log {str(result)!r}", code=Code.NOTHING_THERE)
+        if out is not None:
+            probe_path(out)
+        settings = ProbeSettings(
+            limit=limit,
+            seed=seed,
+            only=tuple(only or ()),
+            tolerance=tolerance,
+            right=pairs("--right", right),
+            swaps=pairs("--swap", swap),
+            mirror=pairs("--mirror", mirror),
+        )
+        origin = origin_of(task, config=config, dataset=None, root=root)
+        task_plan = plan(scored_again(origin, result))
+        show_issues(task_plan.warnings)
+        task_plan = confined(task_plan)
+        with (
+            _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, tape),
+            closing(snippet_host(task_plan)) as host,
+        ):
+            judges.max_connections = max_connections
+            outcome = probed(task_plan, result, settings, judges, host)
+        if out is not None:
+            write_probe(outcome, out)
+    for difference in outcome.source.differences:
+        note(f"note: the result is not of the task as it is now: {printable(difference)}")
+    if as_json:
+        print_json(outcome.to_json())
+    else:
+        show_probe(outcome)
+        if out is not None:
+            typer.echo(f"evidence  {short_path(out)}")
+    is_recorded = show_tape(tape, 0)
+    if code := outcome.exit_code if is_recorded else ExitCode.FAILED:
+        raise typer.Exit(code)
+
+
+@contextmanager
+def _judges(
+    plan: TaskPlan, engine: str, model_map: dict[str, str], record: Path | None, replay: Path | None
+) -> Iterator[tuple[Judges, RunTape]]:
+    """The models of the judges, and the tape that their calls go past.
+
+    Raises:
+        UsageError: the options make no sense together, or name what is not there.
+        EvidenceError: the cassette cannot be read.
+    """
+    from aigo_bridge.cassettes.recording import Recorder
+    from aigo_bridge.cli.cassettes import RunTape, opened
+    from aigo_bridge.engine.registry import load_engine, required
+    from aigo_bridge.errors import UsageError
+    from aigo_trust.probing.judges import Judges
+
+    keys = dict.fromkeys(
+        scorer.judge_key
+        for scorer in (() if plan.entity == "system" else plan.benchmark.scorers)
+        if scorer.judge_key is not None
+    )
+    unknown = [key for key in model_map if key not in keys]
+    if unknown:
+        judge_keys = ", ".join(map(repr, keys)) or "none"
+        raise UsageError(
+            f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {judge_keys}",
+            code=Code.SURPLUS_ARGUMENT,
+        )
+    if replay is not None:
+        if record is not None or model_map:
+            raise UsageError(
+                "--replay: what is answered from a cassette is neither asked nor recorded",
+                code=Code.OPTIONS_APART,
+            )
+        with opened(replay) as cassette:
+            names = {key: name for key, name in cassette.models().items() if key in keys}
+            player = cassette.player()
+            judges = Judges(names, None, player.of_task(plan, engine, names))
+            yield judges, RunTape(cassette=cassette, players={engine: player})
+        return
+    if record is not None and not model_map:
+        raise UsageError(
+            "--record: no judge is asked, name its model with --model-map", code=Code.OPTIONS_APART
+        )
+    make = None
+    if model_map:
+        chosen = load_engine(engine)
+        make = required(chosen.capabilities.model, f"engine {engine!r} makes no models outside of runs")
+    if record is None:
+        yield Judges(model_map, make), RunTape()
+        return
+    recorder = Recorder(record)
+    try:
+        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map)), RunTape(recorder)
+    finally:
+        recorder.close()

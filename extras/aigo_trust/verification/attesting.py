@@ -1,0 +1,127 @@
+"""Attestations of results: written beside them, and one sample of them proved."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.results.log_files import open_for_replacing
+from aigo_trust.provenance.envelope import signed
+from aigo_trust.provenance.record import provenance_file, read_provenance, stem_of
+from aigo_trust.provenance.sigstore_bundles import Sign, bundle_file, envelope_in
+from aigo_trust.provenance.statement import (
+    attestation_file,
+    disclosure_of,
+    payload,
+    read_document,
+    statement_in,
+    statement_of,
+    subject_digest,
+)
+from aigo_trust.provenance.texts import ResultTexts, read_texts
+from aigo_trust.verification.contents import provenance_findings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_OTHER = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def attest_result(result: Path, key: Ed25519PrivateKey) -> Path:
+    """Sign what a result says with a key; returns the attestation, which stands beside it.
+
+    Raises:
+        UsageError, EvidenceError, OSError: as `attest_with`.
+    """
+    return attest_with(lambda content: signed(content, key), result, attestation_file(result))
+
+
+def attest_with(sign: Sign, result: Path, target: Path) -> Path:
+    """Sign what a result says; returns the attestation.
+
+    Args:
+        sign: puts a signature to a payload.
+        result: the result.
+        target: the attestation, beside the result.
+
+    Raises:
+        UsageError: there is no such result.
+        EvidenceError: it cannot be read, or is not the one that its provenance was written of: nobody should
+            put a name to that.
+        OSError: the attestation cannot be written.
+    """
+    texts = _texts(result)
+    file = provenance_file(result)
+    provenance = None
+    if file.is_file():
+        findings = provenance_findings(texts, read_provenance(file))
+        if findings:
+            hint = "aigo-bridge verify tells all of it"
+            raise EvidenceError(
+                [Issue(str(findings[0]), file=str(result), hint=hint, code=Code.BROKEN_ATTESTATION)]
+            )
+        provenance = (file.name, file.read_bytes())
+    _write(target, sign(payload(statement_of(texts, provenance))))
+    return target
+
+
+def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: bool = False) -> Path:
+    """Write one sample of an attested result with what proves that it belongs to it; returns the file.
+
+    Args:
+        result: the result.
+        sample: its id.
+        out: the file; `None`: one beside the result.
+        keyless: with the signature of an identity, not with that of a key.
+
+    Raises:
+        UsageError: there is no such result or sample.
+        EvidenceError: the result has no attestation, or not this one.
+        OSError: the file cannot be written.
+    """
+    texts = _texts(result)
+    file = bundle_file(result) if keyless else attestation_file(result)
+    if not file.is_file():
+        hint = f"aigo-bridge attest RESULT {'--keyless' if keyless else '--key FILE'}"
+        raise EvidenceError(
+            [
+                Issue(
+                    "there is no attestation of the result",
+                    file=str(file),
+                    hint=hint,
+                    code=Code.BROKEN_ATTESTATION,
+                )
+            ]
+        )
+    attestation = read_document(file)
+    try:
+        statement = statement_in(envelope_in(attestation))
+    except ValueError as error:
+        raise EvidenceError([Issue(str(error), file=str(file), code=Code.BROKEN_ATTESTATION)]) from error
+    expected = statement_of(texts, None)
+    if subject_digest(statement) != subject_digest(expected):
+        raise EvidenceError(
+            [Issue("it is the attestation of another file", file=str(file), code=Code.BROKEN_ATTESTATION)]
+        )
+    disclosure = disclosure_of(texts, attestation, sample)
+    name = _OTHER.sub("-", sample).strip("-")[:60] or "sample"
+    target = out or result.with_name(f"{stem_of(result)}.sample-{name}.json")
+    _write(target, disclosure.to_json())
+    return target
+
+
+def _texts(result: Path) -> ResultTexts:
+    if not result.is_file():
+        raise UsageError(f"there is no result {str(result)!r}", code=Code.NOTHING_THERE)
+    return read_texts(result)
+
+
+def _write(file: Path, content: Any) -> None:
+    text = orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n"
+    with open_for_replacing(file) as target:
+        target.write(text)

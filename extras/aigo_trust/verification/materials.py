@@ -1,0 +1,133 @@
+"""The files that a result is checked with, and the signer that its attestation must be of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_trust.provenance.envelope import key_id, public_key, signature_problem
+from aigo_trust.provenance.sigstore_bundles import Identity, identity_problem, is_bundle, logged_at
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+NO_KEY = "no public key was given (--key): without it, the signer is unknown"
+NO_IDENTITY = "no identity was given (--identity, --issuer): without it, the signer is unknown"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """The key or identity whose signature is asked for."""
+
+    key: Ed25519PublicKey | None
+    identity: Identity | None
+
+    @property
+    def is_anyone(self) -> bool:
+        """Whether neither a key nor an identity is asked for."""
+        return self.key is None and self.identity is None
+
+    def lacking(self, documents: Sequence[Any]) -> str | None:
+        """Why a signature that is asked for is not among attestations; `None`: each is."""
+        are_bundles = [is_bundle(document) for document in documents]
+        if self.key is not None and False not in are_bundles:
+            return "an attestation signed by a key was not found, and --key asks for one"
+        if self.identity is not None and True not in are_bundles:
+            return "an attestation signed by an identity was not found, and --identity asks for one"
+        return None
+
+    def missing(self, document: Any) -> str | None:
+        """Why a signature cannot be checked; `None`: it can."""
+        if is_bundle(document):
+            return NO_IDENTITY if self.identity is None else None
+        return NO_KEY if self.key is None else None
+
+    def problem(self, document: Any) -> str | None:
+        """Why a signature is not the signer's; `None`: it is.
+
+        Raises:
+            ValueError: the document is not an attestation.
+            UsageError: the package that checks it is missing, or the keys that are trusted cannot be read.
+        """
+        if is_bundle(document):
+            assert self.identity is not None
+            return identity_problem(document, self.identity)
+        assert self.key is not None
+        return signature_problem(document, self.key)
+
+    def note(self, document: Any) -> str:
+        """Whose signature it is that holds."""
+        if self.identity is not None and is_bundle(document):
+            time = logged_at(document)
+            when = "" if time is None else f", logged {time}"
+            return f"signed by {self.identity.name} (says {self.identity.issuer}){when}"
+        assert self.key is not None
+        return f"signed by key {key_id(self.key)[:16]}…"
+
+
+def signer_of(key: Path | None, identity: Identity | None) -> Signer:
+    """The signer that options name.
+
+    Raises:
+        UsageError: the key cannot be read.
+    """
+    return Signer(None if key is None else public_key(key), identity)
+
+
+def identity_of(name: str | None, issuer: str | None, trust: Path | None) -> Identity | None:
+    """The identity that options name.
+
+    Raises:
+        UsageError: one of them is missing.
+    """
+    if name is None and issuer is None:
+        if trust is not None:
+            raise UsageError(
+                "--trust-config is for signatures of an identity: name it with --identity and --issuer",
+                code=Code.OPTIONS_APART,
+            )
+        return None
+    if not name or not issuer:
+        raise UsageError(
+            "--identity and --issuer go together: another provider can give the same name to someone else",
+            code=Code.OPTIONS_APART,
+        )
+    return Identity(name, issuer, trust)
+
+
+@dataclass(frozen=True)
+class Materials:
+    """Files and options that a result is checked with."""
+
+    task: str | None = None
+    """The user's own task, as for `run`."""
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    """Dataset key → file given for it."""
+    root: str | None = None
+    log: str | None = None
+    """The native log."""
+    rerun_scorers: bool = False
+    """Whether the task's scorers are run on the stored outputs."""
+    replay: Path | None = None
+    """The recording of the run (a cassette)."""
+    provenance: Path | None = None
+    """`None`: the file beside the result, if there is one."""
+    attestation: Path | None = None
+    """`None`: the file beside the result, if there is one."""
+    key: Path | None = None
+    """Public key that the signature has to be of."""
+    identity: Identity | None = None
+    """The identity that must have signed without a key."""
+
+    @property
+    def signer(self) -> Signer:
+        """Whose signature is asked for.
+
+        Raises:
+            UsageError: the key cannot be read.
+        """
+        return signer_of(self.key, self.identity)

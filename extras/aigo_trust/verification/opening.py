@@ -1,0 +1,161 @@
+"""The check of whatever is handed in: a result, a bundle, or one disclosed sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from aigo_bridge.codes import Code
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
+from aigo_bridge.exporting.manifest import read_manifest
+from aigo_bridge.exporting.packing import packed_plan, task_digest
+from aigo_bridge.process.temporary import temporary_folder
+from aigo_bridge.reading import read
+from aigo_bridge.results.reading import LogReader
+from aigo_bridge.results.sources import ResultSource, one_result
+from aigo_bridge.spec import TaskSpec
+from aigo_bridge.text.json_text import read_json
+from aigo_bridge.version import __version__
+from aigo_trust.provenance.definitions import digest_or_none
+from aigo_trust.provenance.record import row_of, sample_id
+from aigo_trust.provenance.texts import read_texts
+from aigo_trust.verification.bundling import (
+    OpenBundle,
+    bundled_materials,
+    is_bundle,
+    open_bundle,
+    report_findings,
+)
+from aigo_trust.verification.contents import compare_task, unequal
+from aigo_trust.verification.disclosures import is_disclosure
+from aigo_trust.verification.levels import TITLES, Finding, Level, Verification, level
+from aigo_trust.verification.materials import Materials
+from aigo_trust.verification.own_tasks import OwnTask
+from aigo_trust.verification.signature import check_disclosure
+from aigo_trust.verification.verifying import marked_levels, verify
+
+
+def verify_source(source: ResultSource, materials: Materials) -> Verification:
+    """Check a result, a bundle or a disclosed sample, and name it as its source.
+
+    Raises:
+        UsageError, SpecError, DatasetError: as for `verify_any`.
+    """
+    assert source.path is not None
+    return replace(verify_any(source.path, materials), result=Path(source.label))
+
+
+def verify_one(location: Path, materials: Materials) -> Verification:
+    """Check the result at a location.
+
+    Raises:
+        UsageError: there are several, or none.
+    """
+    return verify_source(one_result(location), materials)
+
+
+def verify_any(path: Path, materials: Materials) -> Verification:
+    """Check a result, a bundle or a disclosed sample.
+
+    Raises:
+        UsageError: it is none of these, or an option makes no sense.
+        SpecError, DatasetError: the user's own task cannot be planned.
+    """
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(path)!r}", code=Code.NOTHING_THERE)
+    if is_bundle(path):
+        return _verify_bundle(path, materials)
+    if is_disclosure(path):
+        return check_disclosure(path, materials.signer)
+    return verify(path, materials)
+
+
+def _verify_bundle(path: Path, materials: Materials) -> Verification:
+    with temporary_folder("aigo-verify-") as folder:
+        try:
+            bundle = open_bundle(path, folder)
+        except EvidenceError as error:
+            findings = [Finding(issue.message, tuple(issue.path)) for issue in error.issues]
+            levels = {name: level(name, [], unchecked="the bundle cannot be opened") for name in TITLES}
+            levels["log"] = level("log", findings)
+            return Verification(path, tuple(levels.values()))
+        verification = verify(bundle.result, bundled_materials(bundle, materials))
+        levels_of_result = [
+            _with_bundle(item, bundle, own=materials.task is not None) if item.name == "digests" else item
+            for item in verification.levels
+        ]
+        return replace(verification, result=path, levels=marked_levels(levels_of_result, materials))
+
+
+def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
+    """The level of the digests with what the bundle itself has to say."""
+    findings = [*bundle.findings, *digests.findings]
+    notes = list(digests.notes)
+    unchecked = digests.reason
+    if bundle.release == __version__:
+        findings += report_findings(bundle)
+    else:
+        notes.append("its report is not compared: another release of aigo-bridge has written it")
+    if bundle.task is not None and not own:
+        notes = [note for note in notes if not note.startswith("task, config and rows are those")]
+        try:
+            findings += _packed_findings(bundle)
+            notes.append(
+                "task, config and rows are those of the bundle's task, which was planned and not run"
+            )
+        except BridgeError as error:
+            findings.append(Finding(f"the bundle's task cannot be planned: {error}", file="task"))
+    failure = None if bundle.findings else digests.failure
+    return level(
+        "digests", findings, notes=notes, unchecked=unchecked, failure=failure, intact=digests.intact
+    )
+
+
+def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
+    assert bundle.task is not None
+    texts = read_texts(bundle.result)
+    frame = LogReader(bundle.result).frame()
+    if bundle.rows is None:
+        plan = packed_plan(bundle.task, _config(frame))
+        entity = frame.specification.evaluated_entity
+        complete = frame.status == "success"
+        own = OwnTask(plan, plan, complete=complete)
+        yield from compare_task(texts, own, getattr(entity, "adapter_id", None), None)[0]
+        return
+    manifest = read_manifest(bundle.task)
+    assert manifest.task_file is not None
+    document = read(TaskSpec, bundle.task / manifest.task_file, root=bundle.task / "task")
+    if task_digest(document.spec) != manifest.task_digest:
+        yield Finding("the task's files are not those that were bundled", file="task")
+    yield from _definition_findings(texts.frame, document.spec)
+    rows = {json.dumps(row.get("id"), ensure_ascii=False): row.get("sha256") for row in bundle.rows}
+    for sample in texts.samples:
+        name = json.dumps(read_json(sample_id(sample)), ensure_ascii=False)
+        if name not in rows:
+            yield Finding("the data set has no such row", sample.path, name)
+        elif rows[name] != digest_or_none(row_of(sample)):
+            yield Finding(
+                "its row has another digest than that of the data set", sample.path, name, field="data"
+            )
+
+
+def _config(frame: TaskResultLog) -> dict[str, Any]:
+    return dict(frame.specification.config)
+
+
+def _definition_findings(frame: Mapping[str, Any], spec: TaskSpec) -> Iterator[Finding]:
+    """How the task that stands in a result is not the one in the bundle; what only planning adds is left
+    out.
+    """
+    stored = frame["specification"]["task"]
+    document = orjson.loads(orjson.dumps(spec.model_dump(mode="json", by_alias=True, exclude_unset=True)))
+    for name in ("solver", "scorers", "trials", "actions"):
+        mine, other = document["definition"].get(name), stored["definition"].get(name)
+        if mine is not None or other:
+            yield from unequal(mine, other, ("specification", "task", "definition", name))

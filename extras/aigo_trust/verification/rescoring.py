@@ -1,0 +1,308 @@
+"""Whether the scorers of the user's own task give the stored scores again, from the stored outputs.
+
+Scorers that need nothing but the output are run: our own, and the author's code in the worker, as in a run.
+Judges are not asked: their replies are those of the cassette, where one is given, else those that the result
+itself has. Code that a model wrote is not run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+
+from aigo_bridge.cassettes.playing import Cassette
+from aigo_bridge.cassettes.records import request_differences
+from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, ScoresData
+from aigo_bridge.errors import BridgeError
+from aigo_bridge.execution.program import Failure, Row, SampleProgram
+from aigo_bridge.plan.plan import Sample, TaskPlan
+from aigo_bridge.results.assembling import scores_data
+from aigo_bridge.results.reading import LogReader
+from aigo_bridge.scoring import CompiledScorer, compile_scorers, scorer_keys
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.snippets import SnippetHost
+from aigo_bridge.text.plurals import plural
+from aigo_trust.verification.levels import Finding, Level, level
+from aigo_trust.verification.numbers import score_differences
+from aigo_trust.verification.replies import (
+    CALLS,
+    CassetteReplies,
+    GivenReplies,
+    NoReplies,
+    ScoreReplies,
+    like,
+    run_name,
+)
+
+_MANY = 64
+"""Samples that are scored at a time."""
+
+
+def unscorable(plan: TaskPlan, number: int) -> str | None:
+    """Why a scorer of a plan is not run again; `None`: it is."""
+    if plan.benchmark.scorers[number].runs_answers:
+        return "it runs code that the evaluated model wrote, for which a run has a sandbox"
+    return None
+
+
+async def rescored(
+    plan: TaskPlan,
+    host: SnippetHost,
+    scorer: CompiledScorer,
+    rows: Sequence[Row],
+    models: Sequence[GivenReplies],
+) -> list[Outcome | Failure]:
+    """What a scorer says of rows, at a time; each row has its own replies of models."""
+    program = SampleProgram(plan, None, None, (scorer,), host, {})
+    outcomes: list[Outcome | Failure | None] = [None] * len(rows)
+
+    async def score(number: int, row: Row) -> None:
+        outcomes[number] = await program.score(scorer, row, models[number])
+
+    async with anyio.create_task_group() as group:
+        for number, row in enumerate(rows):
+            group.start_soon(score, number, row)
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def compiled(plan: TaskPlan, host: SnippetHost, samples: Sequence[Sample]) -> dict[str, CompiledScorer]:
+    """The scorers of a plan that are run again, by their keys.
+
+    Raises:
+        BridgeError: one cannot be compiled.
+    """
+    keys = scorer_keys(plan.benchmark.scorers)
+    ready: dict[str, CompiledScorer] = {}
+    for number, (key, spec) in enumerate(zip(keys, plan.benchmark.scorers, strict=True)):
+        if unscorable(plan, number) is None:
+            place = partial(_place, plan, number)
+            (scorer,) = compile_scorers([spec], samples=samples, host=host, snippet_place=place)
+            ready[key] = CompiledScorer(key, scorer.display_name, scorer.purpose, spec, scorer.score)
+    return ready
+
+
+def _place(plan: TaskPlan, number: int, _: int) -> tuple[str, int] | None:
+    return plan.snippet_place("scorers", number, "compute_scores_snippet")
+
+
+def check_scores(
+    reader: LogReader, plan: TaskPlan, host: SnippetHost, cassette: Cassette | None = None
+) -> Level:
+    """The level of the scores.
+
+    Args:
+        reader: of the result, which is a valid log.
+        plan: the user's own; its code is run.
+        host: where that runs.
+        cassette: has the replies of judges; `None`: those that stand in the result are taken.
+    """
+    if plan.entity == "system":
+        return level("scores", [], unchecked="a system task has no scorers")
+    return anyio.run(_checked, reader, plan, host, cassette)
+
+
+@dataclass
+class _Judged:
+    """What came of the replies of a scorer's models."""
+
+    num_given: int = 0
+    num_missing: int = 0
+    """Trials whose replies are not there."""
+    reason: str = ""
+    """Why the first of them has none."""
+
+
+async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassette: Cassette | None) -> Level:
+    keys = scorer_keys(plan.benchmark.scorers)
+    reasons = {key: reason for number, key in enumerate(keys) if (reason := unscorable(plan, number))}
+    try:
+        scorers = compiled(plan, host, plan.samples)
+    except BridgeError as error:
+        return level("scores", [], unchecked=f"the scorers cannot be made: {error}")
+    judged = {key: _Judged() for key in scorers}
+    findings: list[Finding] = []
+    num_scores = 0
+    rows_of_plan = _rows_of(plan)
+    for batch in _batches(reader):
+        for key, scorer in scorers.items():
+            rows = [_row(scored.trial, rows_of_plan) for scored in batch]
+            replies = [_replies(scorer, plan, scored, cassette) for scored in batch]
+            outcomes = await rescored(plan, host, scorer, rows, replies)
+            for scored, reply, outcome in zip(batch, replies, outcomes, strict=True):
+                judged[key].num_given += reply.num_given
+                stored = _stored(scorer, scored.trial)
+                if reply.missing is not None and (stored is not None or not scored.trial.errors):
+                    judged[key].num_missing += 1
+                    judged[key].reason = judged[key].reason or reply.missing
+                if reply.missing is not None:
+                    continue
+                num_scores += 1
+                findings += _compared(scorer, scored, outcome, reply)
+    num_replies = sum(scored.num_given for scored in judged.values())
+    source = "the result" if cassette is None else cassette.path.name
+    notes = [f"{plural(num_scores, 'score')} computed by {', '.join(map(repr, scorers)) or 'no scorer'}"]
+    if num_replies:
+        notes.append(
+            f"{plural(num_replies, 'reply', 'replies')} of models were taken from {source}; no"
+            " model was asked"
+        )
+    unrun = [f"not run: scorer {key!r}: {reason}" for key, reason in reasons.items()]
+    unrun += [
+        f"scorer {key!r}: {plural(scored.num_missing, 'score')} not computed: {scored.reason}"
+        for key, scored in judged.items()
+        if scored.num_missing
+    ]
+    unchecked = f"not every scorer is run again ({'; '.join(unrun)})" if unrun else None
+    return level("scores", findings, notes=[*notes, *unrun], unchecked=unchecked)
+
+
+def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cassette | None) -> GivenReplies:
+    """What a scorer's models said in a trial."""
+    if scorer.spec.judge_key is None:
+        return NoReplies(f"scorer {scorer.key!r} asks a model, of which no replies are kept")
+    if cassette is not None:
+        solver = plan.benchmark.solver
+        sample_id = each.trial.sample_id
+        return CassetteReplies(
+            cassette,
+            run_name(plan, each.run),
+            (sample_id, each.trial.index, f"{scorer.key}/{sample_id}"),
+            any_sample=solver is not None and solver.postprocessor is not None,
+        )
+    score = _stored(scorer, each.trial)
+    calls = None if score is None else (score.metadata or {}).get(CALLS)
+    if isinstance(calls, list):
+        return ScoreReplies(calls)
+    if score is None:
+        return NoReplies("there is no score, and so no replies of its judge (they may be in the cassette)")
+    return NoReplies("the result has no replies of its judge (give the cassette of the run: --replay)")
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A trial in a result."""
+
+    sample: SampleEvidence
+    trial: SampleTrialEvidence
+    run: int | None
+    """Number of its run from 0; `None`: the task was run once."""
+    path: tuple[str | int, ...]
+
+
+def _batches(reader: LogReader) -> Iterator[list[_Trial]]:
+    batch: list[_Trial] = []
+    frame = reader.frame()
+    runs = (frame.evidence.runs if frame.evidence is not None else None) or ()
+    for run in range(len(runs)) if runs else (None,):
+        place = ("evidence",) if run is None else ("evidence", "runs", run)
+        for number, sample in enumerate(reader.samples(run=run)):
+            for position, trial in enumerate(sample.trials):
+                if _is_scored(trial):
+                    path = (*place, "samples", number, "trials", position)
+                    batch.append(_Trial(sample, trial, run, path))
+            if len(batch) >= _MANY:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
+
+
+def _is_scored(trial: SampleTrialEvidence) -> bool:
+    """Whether the scorers were given this trial: its solver did not fail."""
+    return not any(error.stage is not None and error.stage.value == "solver" for error in trial.errors)
+
+
+def _rows_of(plan: TaskPlan) -> Mapping[str, Mapping[str, Any]]:
+    """The task's own rows: evidence has null for what is no number in JSON. Empty where rows are made in the
+    run.
+    """
+    solver = plan.benchmark.solver
+    if solver is not None and solver.postprocessor is not None:
+        return {}
+    return {str(sample.id): sample.data for sample in plan.samples}
+
+
+def _row(trial: SampleTrialEvidence, rows: Mapping[str, Mapping[str, Any]]) -> Row:
+    """What was scored in a trial."""
+    data = rows.get(str(trial.sample_id), _data(trial))
+    return Row(Sample(trial.sample_id, data), _output(trial))
+
+
+def _data(trial: SampleTrialEvidence) -> dict[str, Any]:
+    return {} if trial.sample is None else dict(trial.sample.data)
+
+
+def _output(trial: SampleTrialEvidence) -> Any:
+    return None if trial.solver is None else trial.solver.output
+
+
+def _stored(scorer: CompiledScorer, trial: SampleTrialEvidence) -> ScoresData | None:
+    """The score that a trial has of a scorer; `None`: there is none."""
+    return next((score for score in trial.scores or () if score.scorer_key == scorer.key), None)
+
+
+def _compared(
+    scorer: CompiledScorer, each: _Trial, outcome: Outcome | Failure, replies: GivenReplies
+) -> Iterator[Finding]:
+    stored = [score for score in each.trial.scores or () if score.scorer_key == scorer.key]
+    shown = json.dumps(each.sample.sample_id, ensure_ascii=False)
+    scores = (*each.path, "scores")
+    metadata = (*scores, _number(stored, each.trial), "metadata") if stored else scores
+    if stored and (replies.problem is not None or (surplus := replies.rest()) is not None):
+        problem = replies.problem or surplus
+        message = f"the judge was not asked what it is asked now: {problem}"
+        yield Finding(message, (*metadata, *replies.place), shown, scorer.key, CALLS)
+        return
+    if isinstance(outcome, Failure):
+        if stored:
+            message = f"the result has a score, the scorer fails: {outcome.message:.200}"
+            yield Finding(message, scores, shown, scorer.key)
+        return
+    if not stored and each.trial.errors:
+        return  # it failed then: a time limit, say
+    computed = scores_data(scorer.key, scorer.purpose, scorer.display_name, outcome.values, outcome.metadata)
+    yield from score_differences(stored, [computed], shown, each.path)
+    if stored and scorer.spec.judge_key is not None:
+        for path, message in _metadata_differences(stored[0].metadata or {}, computed.metadata or {}):
+            field = ".".join(step for step in path if isinstance(step, str))
+            yield Finding(message, (*metadata, *path), shown, scorer.key, field)
+
+
+def _number(stored: Sequence[ScoresData], trial: SampleTrialEvidence) -> int:
+    return next(number for number, score in enumerate(trial.scores or ()) if score is stored[0])
+
+
+def _metadata_differences(
+    stored: Mapping[str, Any], computed: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where what a judge is said to have said is not what its replies say."""
+    for name in dict.fromkeys([*stored, *computed]):
+        if name == CALLS:
+            yield from _call_differences(stored.get(CALLS), computed.get(CALLS))
+        elif not like(stored.get(name), computed.get(name)):
+            message = f"the result has {stored.get(name)!r:.60}, the replies give {computed.get(name)!r:.60}"
+            yield (name,), message
+
+
+def _call_differences(stored: Any, computed: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if not isinstance(stored, list) or not isinstance(computed, list) or len(stored) != len(computed):
+        many = [len(calls) if isinstance(calls, list) else 0 for calls in (stored, computed)]
+        yield (CALLS,), f"the result has {plural(many[0], 'call')} of the judge, there were {many[1]}"
+        return
+    for number, (one, other) in enumerate(zip(stored, computed, strict=True)):
+        reply, messages = (
+            one.get(name) if isinstance(one, Mapping) else None for name in ("reply", "messages")
+        )
+        if not like(reply, other["reply"]):
+            message = f"the result has {reply!r:.80}, recorded is {other['reply']!r:.80}"
+            yield (CALLS, number, "reply"), message
+        if not like(messages, other["messages"]):
+            message = (
+                f"something else was asked: {'; '.join(request_differences(other['messages'], messages))}"
+            )
+            yield (CALLS, number, "messages"), message

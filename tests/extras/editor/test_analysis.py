@@ -1,0 +1,120 @@
+"""The processes that read: they answer, are ended when they do not, and begin anew."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aigo_editor import analysis
+from aigo_editor.analysis import Process, StoppedError
+
+SECONDS = 120
+
+
+async def within(answer: Awaitable[Any]) -> Any:
+    return await asyncio.wait_for(answer, SECONDS)
+
+
+def problems(file: Path, text: str) -> dict[str, Any]:
+    return {"job": "problems", "file": str(file), "texts": {str(file): text}, "planned": False}
+
+
+def test_a_question_is_answered_and_one_that_makes_no_sense_harms_nobody(tmp_path: Path) -> None:
+    async def work() -> None:
+        process = Process(tmp_path, SECONDS)
+        with pytest.raises(StoppedError, match="no such job"):
+            await within(process.ask(job="dance", file="x", texts={}))
+        issues = await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        assert issues[0]["message"].startswith("not YAML")
+        await process.stop()
+
+    asyncio.run(work())
+
+
+def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        process = Process(tmp_path, SECONDS)
+        await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        first = process._process
+        assert first is not None
+        first.kill()
+        await within(first.wait())
+        assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        await process.stop()
+
+    asyncio.run(work())
+
+
+def test_what_takes_too_long_is_ended_and_the_next_question_answered(tmp_path: Path) -> None:
+    async def work() -> None:
+        process = Process(tmp_path, SECONDS)
+        assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        slow = process._process
+        assert slow is not None
+        slow.send_signal(signal.SIGSTOP)  # never answers
+        process._deadline = 0.1
+        with pytest.raises(StoppedError, match=r"took more than 0\.1 s"):
+            await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        assert slow.returncode == -signal.SIGKILL
+        process._deadline = SECONDS
+        assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        await process.stop()
+
+    asyncio.run(work())
+
+
+def test_a_question_that_nobody_asks_any_more_does_not_keep_the_next_one_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis, "GRACE", 0.1)
+
+    async def work() -> None:
+        process = Process(tmp_path, SECONDS)
+        assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        slow = process._process
+        assert slow is not None
+        slow.send_signal(signal.SIGSTOP)
+        dropped = asyncio.create_task(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        await asyncio.sleep(0)
+        dropped.cancel()
+        assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        assert dropped.cancelled()
+        await process.stop()
+
+    asyncio.run(work())
+
+
+def test_a_question_that_is_dropped_does_not_answer_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis, "GRACE", SECONDS)
+
+    async def work() -> None:
+        process = Process(tmp_path, SECONDS)
+        dropped = asyncio.create_task(process.ask(**problems(tmp_path / "one.yaml", "key: [")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        dropped.cancel()
+        issues = await within(process.ask(**problems(tmp_path / "two.yaml", "key: [")))
+        assert issues[0]["file"] == str(tmp_path / "two.yaml")
+        assert dropped.cancelled()
+        await process.stop()
+
+    asyncio.run(work())
+
+
+def test_modules_of_the_project_are_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "yaml.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n", encoding="utf-8")
+
+    async def work() -> None:
+        process = Process(tmp_path, SECONDS)
+        assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
+        await process.stop()
+
+    asyncio.run(work())
+    assert [path.name for path in tmp_path.iterdir()] == ["yaml.py"]

@@ -1,0 +1,63 @@
+"""Columns in bytes, in halves of pairs and in characters; what is underlined."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aigo_bridge.errors import Issue
+from aigo_editor.positions import Lines, Unit
+
+UNITS: tuple[Unit, ...] = ("utf-8", "utf-16", "utf-32")
+TEXT = "a𝄞b\nöx\n"
+
+
+@pytest.mark.parametrize(("unit", "column"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
+def test_a_character_beyond_the_first_plane_counts_as_the_unit_says(unit: Unit, column: int) -> None:
+    lines = Lines(TEXT)
+
+    assert lines.place(TEXT.index("b"), unit) == (0, column)
+    assert lines.offset(0, column, unit) == TEXT.index("b")
+    assert lines.place(TEXT.index("x"), unit) == (1, 2 if unit == "utf-8" else 1)
+
+
+def test_a_column_inside_of_a_character_is_in_front_of_it() -> None:
+    assert Lines(TEXT).offset(0, 2, "utf-16") == 1
+    assert Lines(TEXT).offset(0, 3, "utf-8") == 1
+
+
+def test_places_that_do_not_exist_are_the_nearest() -> None:
+    lines = Lines(TEXT)
+
+    assert lines.offset(0, 99) == 3
+    assert lines.offset(99, 0) == len(TEXT)
+    assert lines.offset(-1, 0) == 0
+    assert lines.line(7) == ""
+
+
+@given(st.text("aö€𝄞\n", max_size=30), st.sampled_from(UNITS))
+def test_every_offset_comes_back(text: str, unit: Unit) -> None:
+    lines = Lines(text)
+    for offset in range(len(text) + 1):
+        assert lines.offset(*lines.place(offset, unit), unit) == offset
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "underlined"),
+    [
+        ("  kye: value # why", 3, "kye"),
+        ("  key: some value # why", 8, "some value"),
+        ('  key: "some: value", b', 8, '"some: value"'),
+        ("  {a: b, c: d}", 7, "b"),
+        ("  key:", 7, ":"),
+    ],
+)
+def test_what_is_underlined_is_the_word_or_the_value(line: str, column: int, underlined: str) -> None:
+    text = f"first: line\n{line}\n"
+    span = Lines(text).span_of(Issue("wrong", line=2, column=column))
+    assert text[span.start : span.end] == underlined
+
+
+def test_an_issue_of_a_whole_file_underlines_its_first_line() -> None:
+    assert Lines("one\ntwo").span_of(Issue("wrong")).end == 3

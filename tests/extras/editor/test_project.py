@@ -1,0 +1,100 @@
+"""What the files of a project declare, and which belong together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aigo_editor import project
+from aigo_editor.project import Project, Projects
+
+RUN = """\
+models:
+  - $provider: openai/gpt-4.1-nano
+  - {key: own, display_name: Own, config: {}}
+tasks:
+  - $ref: task.yaml
+  - {key: inline, display_name: Inline, definition: {scorers: [}
+evaluation: {key: e}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").touch()
+    for name, text in {
+        "run.yaml": RUN,
+        "task.yaml": "key: quiz\ndefinition: {solver: {$ref: parts/solver.yaml}}\n",
+        "parts/solver.yaml": "type: python\nrun_solver_snippet: !include code.py\n",
+        "parts/rows.yaml": "key: rows\ndisplay_name: Rows\nsource: {type: local, file_path: rows.csv}\n",
+        "node_modules/a.yaml": "key: other\ndefinition: {}\n",
+        ".hidden/a.yaml": "key: other\ndefinition: {}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path.resolve()
+
+
+def around(folder: Path, **texts: str) -> Project:
+    return Projects().around(
+        folder / "task.yaml", {str(folder / f"{name}.yaml"): text for name, text in texts.items()}
+    )
+
+
+def test_keys_are_known_of_files_and_of_what_run_files_hold(folder: Path) -> None:
+    found = around(folder)
+    assert {each.key for each in found.entities("model")} == {"openai$gpt-4-1-nano", "own"}
+    assert {each.key for each in found.entities("task")} == {"quiz", "inline"}
+    (rows,) = found.entities("dataset")
+    assert (rows.key, rows.title, rows.file) == ("rows", "Rows", folder / "parts" / "rows.yaml")
+    assert rows.file.read_text("utf-8")[rows.span.start : rows.span.end] == "rows"
+
+
+def test_a_part_belongs_to_files_at_any_depth(folder: Path) -> None:
+    found = around(folder)
+    code = folder / "parts" / "code.py"
+    assert [source.file.name for source, _ in found.owners(code)] == ["solver.yaml"]
+    assert [source.file.name for source in found.holders(code)] == ["task.yaml"]
+    assert [source.file.name for source in found.holders(folder / "task.yaml")] == ["task.yaml"]
+    assert found.holders(folder / "parts" / "gone.py") == []
+
+
+def test_parts_that_refer_to_each_other_have_an_end(folder: Path) -> None:
+    circle = around(folder, one="type: a\nb: {$ref: two.yaml}\n", two="type: a\nb: {$ref: one.yaml}\n")
+    assert circle.holders(folder / "one.yaml") == []
+
+
+def test_what_is_typed_counts_before_what_is_saved(folder: Path) -> None:
+    assert {each.key for each in around(folder, task="key: typed\ndefinition: {").entities("task")} == {
+        "typed",
+        "inline",
+    }
+    assert "new" in {each.key for each in around(folder, new="key: new\ndefinition: {}\n").entities("task")}
+
+
+def test_a_file_is_read_again_when_it_has_changed(folder: Path) -> None:
+    projects = Projects()
+    task = folder / "task.yaml"
+    first = projects.around(task, {}).sources
+    assert projects.around(task, {}).sources[task] is first[task]
+    task.write_text("key: renamed\ndefinition: {}\n", encoding="utf-8")
+    (folder / "more.yaml").write_text("key: more\ndefinition: {}\n", encoding="utf-8")
+    projects.look_again()
+    again = projects.around(task, {})
+    assert {each.key for each in again.entities("task")} == {"renamed", "more", "inline"}
+    assert again.sources[folder / "run.yaml"] is first[folder / "run.yaml"]
+
+
+def test_a_project_without_end_is_looked_at_in_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "MOST_FILES", 2)
+    assert len(around(folder).sources) == 2
+
+
+def test_links_out_of_the_project_are_not_followed(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "secret.yaml"
+    outside.write_text("key: secret\ndefinition: {}\n", encoding="utf-8")
+    (folder / "link.yaml").symlink_to(outside)
+    assert "secret" not in {each.key for each in around(folder).entities("task")}

@@ -1,0 +1,115 @@
+"""Files of tasks come from strangers: what they include stays in the folder, and nothing of them is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.errors import SpecError
+from aigo_formats.definitions import Function
+from aigo_formats.lm_eval.tasks.definition import read_definition
+
+
+def written(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder / "task.yaml"
+
+
+def problem(path: Path) -> str:
+    with pytest.raises(SpecError) as error:
+        read_definition(path, path.parent)
+    assert all(issue.code != "AB000" for issue in error.value.issues)
+    return "\n".join(str(issue) for issue in error.value.issues).replace(f"{path.parent}/", "")
+
+
+def test_own_keys_take_the_place_of_included_ones(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        task="include: [one.yaml, two.yaml]\ntask: t\ntarget_delimiter: ''\n",
+        one="doc_to_text: one\ntarget_delimiter: ' '\nmetric_list: [{metric: acc}]\n",
+        two="doc_to_text: two\ntask_list: []\n",
+    )
+    definition = read_definition(path, tmp_path)
+    assert definition.values == {
+        "doc_to_text": "two",
+        "target_delimiter": "",
+        "metric_list": [{"metric": "acc"}],
+        "task": "t",
+    }
+    assert definition.places[("metric_list", 0, "metric")].file.endswith("one.yaml")
+    assert definition.places[("target_delimiter",)].line == 3
+
+
+def test_a_function_is_a_name(tmp_path: Path) -> None:
+    (tmp_path / "utils.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\n")
+    path = written(tmp_path, task="task: t\nprocess_docs: !function utils.process_docs\n")
+    assert read_definition(path, tmp_path).values["process_docs"] == Function("utils.process_docs")
+    assert not (tmp_path / "run").exists()
+
+
+def test_includes_stay_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("task: secret\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    for name in ("../secret.yaml", str(tmp_path / "secret.yaml"), "link.yaml"):
+        assert "leads out of the root folder" in problem(written(inner, task=f"include: {name}\ntask: t\n"))
+        # A wider root is the user's to name.
+        assert read_definition(inner / "task.yaml", tmp_path).values["task"] == "t"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"task": "include: task.yaml\n"}, "task.yaml:1:10: files include each other: task.yaml → task.yaml"),
+        (
+            {"task": "include: a.yaml\n", "a": "include: task.yaml\n"},
+            "a.yaml:1:10: files include each other: task.yaml → a.yaml → task.yaml",
+        ),
+        ({"task": "task: t\ninclude: none.yaml\n"}, "task.yaml:2:10: 'none.yaml' does not exist"),
+        ({"task": "include: 3\n"}, "task.yaml:1:10: 'include': found 3, expected the name of a file"),
+        ({"task": "- a\n"}, "holds no mapping"),
+        ({"task": ""}, "holds no mapping"),
+        ({"task": "a: [b\n"}, "not YAML"),
+        ({"task": "a: b\n---\nc: d\n"}, "not YAML"),
+        ({"task": "task: !!python/object/apply:os.system ['true']\n"}, "not YAML"),
+        ({"task": "task: !other x\n"}, "task.yaml:1:7: unknown tag '!other'"),
+        ({"task": "task: !function [a]\n"}, "`!function` names no function"),
+        ({"task": "? [a, b]\n: c\n"}, "a key is no text"),
+        ({"task": "task: t\ndoc_to_txt: x\nmetrics: y\n"}, "unknown key 'doc_to_txt' (did you mean 'doc_to_text'?)"),
+        ({"task": "task: \x0e\n"}, "not YAML: "),
+        ({"task": "task: !!int x\n"}, "a value is none of its tag"),
+        ({"task": "~: x\n"}, "the key None is no text"),
+        ({"task": "task: " + "[" * 20_000 + "]" * 20_000}, "nested too deeply"),
+        ({"task": "task: " + "x" * (1 << 20)}, "cannot be read"),
+        (
+            {"task": "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+                f"{new}: &{new} [*{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}]\n"
+                for old, new in zip("abcdef", "bcdefg", strict=True)
+            )},
+            "comes to more than 100,000 values",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_task_is_told_with_its_place(files: dict[str, str], message: str, tmp_path: Path) -> None:
+    assert message in problem(written(tmp_path, **files))
+
+
+def test_all_unknown_keys_are_told_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, task="one: 1\ntwo: 2\n")
+    assert problem(path).count("unknown key") == 2
+
+
+def test_what_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_bytes(b"task: \xff\xfe\n")
+    assert "is not UTF-8 text" in problem(path)
+    assert "cannot be read" in problem(tmp_path)
+
+
+def test_a_key_that_stands_there_twice_is_a_warning(tmp_path: Path) -> None:
+    definition = read_definition(written(tmp_path, task="task: a\ntask: b\n"), tmp_path)
+    assert definition.values["task"] == "b"
+    assert [str(issue.line) for issue in definition.warnings] == ["2"]

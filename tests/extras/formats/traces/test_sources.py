@@ -1,0 +1,185 @@
+"""All sources against goldens: what comes of each file is held whole, and obeys the laws of traces."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aigo_bridge.dtypes import FunctionCall, FunctionCallOutput, MessageEvent, ModelCallEvent, Trace
+from aigo_bridge.errors import EvidenceError
+from aigo_bridge.importing.redaction import redaction
+from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.sources import SOURCES, Wanted, read_traces, row_of, source_of
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "traces"
+CASES = sorted(path.parent for path in GOLDEN.glob("*/*/files"))
+
+
+REDACTION = redaction(environment={})
+
+
+def reading() -> Reading:
+    return Reading(redaction=replace(REDACTION, found=Counter()))
+
+
+def result_of(case: Path) -> dict[str, Any]:
+    """Everything that comes of a case's files, with places that do not depend on where they lie."""
+    notes = reading()
+    files = case / "files"
+    traces = list(read_traces(files, case.parent.name, notes))
+    damage = [[Path(d.member).relative_to(files).as_posix(), d.offset, d.reason] for d in notes.damage]
+    for trace in traces:
+        place = Path(trace["metadata"]["source_uri"])
+        trace["metadata"]["source_uri"] = place.relative_to(files).as_posix()
+    return {
+        "traces": traces,
+        "loss": notes.loss.as_dict(),
+        "redacted": dict(notes.redaction.found),
+        "damage": damage,
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_goldens(case: Path) -> None:
+    text = json.dumps(result_of(case), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    golden = case / "expected.json"
+    if os.environ.get("AIGO_GOLDEN") == "update":
+        golden.write_text(text, encoding="utf-8", newline="\n")
+    assert golden.read_text(encoding="utf-8") == text
+
+
+def test_there_are_enough_of_each_source() -> None:
+    assert {
+        name: len([c for c in CASES if c.parent.name == name]) >= 20 for name in SOURCES
+    } == dict.fromkeys(SOURCES, True)
+
+
+def all_traces() -> Iterator[tuple[str, dict[str, Any]]]:
+    for case in CASES:
+        for trace in read_traces(case / "files", case.parent.name, reading()):
+            yield f"{case.parent.name}/{case.name}", trace
+
+
+def bare(item: Any) -> Any:
+    """An item without the id that `from_events` makes anew each time."""
+    data = item.model_dump(mode="json", exclude_unset=False)
+    if isinstance(item, FunctionCall | FunctionCallOutput):
+        data.pop("id")
+    return data
+
+
+def test_every_trace_is_one_of_ai_go() -> None:
+    for name, data in all_traces():
+        trace = Trace.model_validate(data)
+        assert json.loads(trace.model_dump_json()) == json.loads(json.dumps(data).replace(".000000Z", "Z")), (
+            name
+        )
+        again = Trace.from_events(trace.events or [], span_id=trace.span_id)
+        assert [e.id for e in again.events or []] == [e.id for e in trace.events or []], (
+            name
+        )  # in their one order
+        ids = [event.id for event in trace.events or []]
+        assert len(set(ids)) == len(ids), name
+        if any(isinstance(event, MessageEvent) for event in trace.events or []):
+            assert [bare(item) for item in again.items] == [bare(item) for item in trace.items], name
+
+
+def test_totals_are_those_of_the_calls() -> None:
+    for name, data in all_traces():
+        trace = Trace.model_validate(data)
+        calls = [
+            event for event in trace.events or [] if isinstance(event, ModelCallEvent) and not event.error
+        ]
+        used = [
+            None if c.usage is None or None in (c.usage.num_prompt_tokens, c.usage.num_completion_tokens)
+            else (c.usage.num_prompt_tokens or 0) + (c.usage.num_completion_tokens or 0)
+            for c in calls
+        ]  # fmt: skip
+        expected = None if None in used or not used else sum(value for value in used if value is not None)
+        assert trace.metadata is not None
+        if not any(isinstance(e, ModelCallEvent) and e.error and e.usage for e in trace.events or []):
+            assert trace.metadata.total_tokens == expected, name
+
+
+def test_the_same_files_give_the_same_rows(tmp_path: Path) -> None:
+    case = GOLDEN / "claude_code" / "sub-agent" / "files"
+    one, other = ([row_of(t, case) for t in read_traces(case, "claude_code", reading())] for _ in range(2))
+    assert one == other
+    (row,) = one
+    assert row["sample_id"] == row["trace"]["metadata"]["trace_id"]
+    assert (row["input"], row["output"]) == ("Find the bug.", "The bug is in main.py.")
+    assert not Path(row["source_uri"]).is_absolute()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_files_tell_whose_they_are(case: Path) -> None:
+    files = [
+        p
+        for p in (case / "files").rglob("*")
+        if p.is_file() and p.suffix != ".parquet" and ".meta." not in p.name
+    ]
+    for file in files:
+        source = source_of(file)
+        assert source is not None
+        assert source.name == case.parent.name, file.name
+
+
+def test_unknown_sources_and_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match="expected one of claude_code, opentelemetry"):
+        list(read_traces(tmp_path, "langfuse"))
+    for source in SOURCES:
+        with pytest.raises(EvidenceError, match="has no "):
+            list(read_traces(tmp_path, source))
+        with pytest.raises(EvidenceError, match="is not there"):
+            list(read_traces(tmp_path / "gone", source))
+    other = tmp_path / "x.json"
+    other.write_text('{"a": 1}')
+    assert source_of(other) is None
+
+
+def trace(**metadata: Any) -> dict[str, Any]:
+    extra = metadata.pop("extra", {})
+    about = {
+        "trace_id": "t",
+        "source_type": "phoenix",
+        "created_at": "2026-03-01T10:00:00.000000Z",
+        **metadata,
+    }
+    return {"items": [], "events": [], "metadata": {**about, "extra": {"phoenix": extra}}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_wanted"),
+    [
+        (Wanted(), True),
+        (Wanted(ids=("t", "u")), True),
+        (Wanted(ids=("u",)), False),
+        (Wanted(start=date(2026, 3, 1), end=date(2026, 3, 2)), True),
+        (Wanted(end=datetime(2026, 3, 1, 10, tzinfo=UTC)), False),
+        (Wanted(start=datetime(2026, 3, 1, 10)), True),  # noqa: DTZ001  # YAML has such times
+        (Wanted(tags=("a",)), True),
+        (Wanted(tags=("a", "b")), False),
+        (Wanted(sessions=("s",)), True),
+        (Wanted(sessions=("r",)), False),
+        (Wanted(metadata={"k": "1"}), True),
+        (Wanted(metadata={"k": "2"}), False),
+        (Wanted(project="p"), True),
+        (Wanted(project="q"), False),
+    ],
+)
+def test_filters(wanted: Wanted, is_wanted: bool) -> None:
+    extra = {"session.id": "s", "metadata": '{"k": 1}', "resource": {"openinference.project.name": "p"}}
+    assert wanted(trace(tags=["a"], extra=extra)) is is_wanted
+
+
+def test_a_trace_without_a_time_cannot_be_filtered_by_it() -> None:
+    with pytest.raises(EvidenceError, match="has no time"):
+        Wanted(start=date(2026, 1, 1))(trace(created_at=None))

@@ -1,0 +1,94 @@
+"""Results become a page: every sample is in it, what cannot be read is told, what is too large becomes a folder."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.results import metric, question, result, write_result
+
+from aigo_bridge.errors import UsageError
+from aigo_report.page import sources_of, write_report
+
+
+def block(page: Path, name: str) -> str:
+    """The data of an element."""
+    found = re.search(rf'id="{name}">([^<]*)<', page.read_text("ascii"))
+    assert found is not None
+    return gzip.decompress(base64.b64decode(found[1])).decode()
+
+
+def summary(page: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(block(page, "summary"))
+    return data
+
+
+def test_every_sample_is_in_the_page_as_it_stands_in_the_log(tmp_path: Path) -> None:
+    log = result([question(number, "a", "a") for number in range(3)], [metric({"accuracy": 1.0})])
+    path = write_result(tmp_path / "quiz.tasklog.json", log)
+
+    report = write_report(sources_of([path]), tmp_path / "report.html")
+
+    assert (report.samples, report.pages, report.problems) == (3, 1, ())
+    lines = block(report.path, "r0p0").split("\n")
+    assert [json.loads(line) for line in lines] == log["evidence"]["samples"]
+
+
+def test_a_large_report_is_a_folder_with_every_block_once(tmp_path: Path) -> None:
+    noise = random.Random(1)
+    samples = [question(number, noise.randbytes(20_000).hex(), "a") for number in range(20)]
+    path = write_result(tmp_path / "quiz.tasklog.json", result(samples, [metric({"accuracy": 0.0})]))
+
+    report = write_report(sources_of([path]), tmp_path / "report.html", largest=300_000)
+
+    assert report.path == tmp_path / "report" / "index.html"
+    assert report.pages > 2
+    pages = summary(report.path)["pages"]
+    blocks = {name for _, name in summary(report.path)["results"][0]["parts"]}
+    for name in blocks:
+        holders = [page.name for page in report.path.parent.iterdir() if f'id="{name}"' in page.read_text()]
+        assert holders == [pages[name]]
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_result_that_is_cut_off_is_told_and_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    whole = write_result(tmp_path / "a.tasklog.json", result([question(0, "a", "a")], []))
+    cut = tmp_path / "b.tasklog.json"
+    text = json.dumps(result([question(number, "a", "a") for number in range(4)], []), sort_keys=True)
+    cut.write_text(text[: text.index('"sample_id": 3')])
+
+    report = write_report(sources_of([whole, cut]), tmp_path / "report.html")
+
+    (problem,) = report.problems
+    assert "cut off" in problem
+    _, broken = summary(report.path)["results"]
+    assert broken["status"] == "unreadable"
+    assert len(json.loads(block(report.path, "r1t0"))) == 3
+
+
+def test_what_is_no_result_at_all_is_no_report(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+
+    with pytest.raises(UsageError, match=r"other\.json"):
+        write_report(sources_of([other]), tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_what_the_process_knows_to_be_secret_is_not_in_the_page(tmp_path: Path) -> None:
+    from aigo_bridge.redaction.secrets import KNOWN
+
+    log = result([question(0, "my key is hunter2-hunter2", "a")], [])
+    path = write_result(tmp_path / "quiz.tasklog.json", log)
+    KNOWN.learn(["hunter2-hunter2"])
+
+    report = write_report(sources_of([path]), tmp_path / "report.html")
+
+    for name in ("summary", "r0p0", "r0t0"):
+        assert "hunter2" not in block(report.path, name)

@@ -1,0 +1,66 @@
+"""`aigo-bridge view` as a command: it says where it is, ends by ctrl-C, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.commands import Run
+from tests.support.forked import start
+from tests.support.results import metric, question, result, write_result
+from tests.support.viewing import reader_of
+
+from aigo_report.viewing.library import PREFIX
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    private = tmp_path / "tmp"
+    private.mkdir()
+    (tmp_path / "out").mkdir()
+    write_result(
+        tmp_path / "out" / "quiz.tasklog.json", result([question(0, "a", "a")], [metric({"accuracy": 1.0})])
+    )
+    before = (tmp_path / "out" / "quiz.tasklog.json").stat()
+    with start(["aigo-bridge", "view"], cwd=tmp_path, env={**os.environ, "TMPDIR": str(private)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().split() == ["folder", "out"]
+        name, address = process.stdout.readline().split()
+        assert name == "view"
+        reader = reader_of(address)
+        entry = reader.entries()["quiz.tasklog.json"]["id"]
+        assert (
+            reader.get(f"data/entry/{entry}").json["results"][0]["metrics"][0]["values"][0]["text"] == "1.0"
+        )
+        assert [
+            path.name.startswith(PREFIX)
+            for path in private.iterdir()
+            if path.is_dir() and path.suffix == ".own"
+        ] == [True]
+
+        process.send_signal(number)
+        assert process.wait(60) == code
+        assert "Traceback" not in process.stderr.read()
+    assert [path for path in private.iterdir() if path.suffix == ".own"] == []
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["quiz.tasklog.json"]
+    assert (tmp_path / "out" / "quiz.tasklog.json").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_a_port_that_is_taken_and_a_folder_that_is_none_are_told(aigo: Run, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = aigo("view", tmp_path, "--port", port)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"error: port {port} cannot be used: Address already in use")
+        assert "[AB904]" in done.err
+    done = aigo("view", "gone")
+    assert (done.code, done.err) == (2, "error: gone: there is no such folder [AB803]\n")

@@ -1,0 +1,101 @@
+"""A large log by ranges of samples is what it is as a whole, or is imported as that."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.lakes import contents, imported, make_log, rows
+
+from aigo_scale.lake import ranges
+from aigo_scale.lake.commits import load_state
+from aigo_scale.lake.compacting import compact
+from aigo_scale.lake.reading import LakeReader
+from aigo_scale.lake.tables import open_lake
+from aigo_scale.lake.verifying import problems_of
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "inspect"
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small logs be cut as large ones are."""
+    monkeypatch.setattr(ranges, "LARGE", 1)
+    monkeypatch.setattr(ranges, "RANGE_BYTES", 300)
+
+
+def content(lake: Path, folder: Path) -> tuple[dict[str, list[str]], dict[str, bytes], list[Any]]:
+    """All rows, all result logs, and what the lake says of the logs."""
+    tables = contents(lake)
+    # Which lines are in which range is no matter of the result.
+    tables["evidence"] = sorted(row["line"] for row in rows(lake, "evidence"))
+    folder.mkdir()
+    logs = {path.name: path.read_bytes() for path in LakeReader(lake).write_logs(folder)}
+    state = load_state(open_lake(lake))
+    facts = [(entry.status, entry.damage, entry.lost) for _, entry in sorted(state.entries.items())]
+    return tables, logs, facts
+
+
+def files(lake: Path) -> list[str]:
+    return sorted(path.name for path in (lake / "samples").glob("*.parquet"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ranges_are_the_log_as_it_is_as_a_whole(tmp_path: Path, cut: None, jobs: int) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for path in GOLDEN.glob("*.eval"):
+        shutil.copy(path, logs)
+    make_log(logs / "a.eval", run="run-a", samples=7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "LARGE", 1 << 40)
+        whole = imported(tmp_path / "whole", logs)
+    by_ranges = imported(tmp_path / "lake", logs, jobs=jobs)
+    assert by_ranges[0] == whole[0]
+    told = [sorted((str(one.lines), one.exit_code) for one in reports) for _, reports in (whole, by_ranges)]
+    assert told[0] == [(text.replace("/lake", "/whole"), code) for text, code in told[1]]
+    assert len(files(tmp_path / "lake")) > len(files(tmp_path / "whole")) + 5
+    before = content(tmp_path / "whole", tmp_path / "1")
+    assert content(tmp_path / "lake", tmp_path / "2") == before
+    assert list(problems_of(open_lake(tmp_path / "lake"))) == []
+    assert imported(tmp_path / "lake", logs, jobs=jobs)[0].imported == 0
+    compact(open_lake(tmp_path / "lake"))
+    assert content(tmp_path / "lake", tmp_path / "3") == before
+    assert list(problems_of(open_lake(tmp_path / "lake"))) == []
+
+
+def test_a_log_with_a_part_that_cannot_be_read_is_imported_as_a_whole(tmp_path: Path, cut: None) -> None:
+    log, lake = make_log(tmp_path / "logs" / "a.eval", run="run-a", samples=6), tmp_path / "lake"
+    with zipfile.ZipFile(log) as archive:
+        place = archive.getinfo("samples/s4_epoch_1.json").header_offset
+    damaged = bytearray(log.read_bytes())
+    at = damaged.index(b'"epoch"', place)
+    damaged[at : at + 7] = b"\0\0\0\0\0\0\0"
+    log.write_bytes(damaged)
+    tally, reports = imported(lake, log)
+    assert (tally.imported, tally.worst, [len(report.damage) for report in reports]) == (1, 3, [1])
+    assert len(rows(lake, "samples")) == 5
+    assert list(problems_of(open_lake(lake))) == []
+
+
+def test_a_log_that_changes_between_two_ranges_is_imported_as_it_is_then(
+    tmp_path: Path, cut: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, lake = make_log(tmp_path / "logs" / "a.eval", run="run-a", samples=6), tmp_path / "lake"
+    real = ranges.import_range
+    calls: list[int] = []
+
+    def changing(lake: Any, split: Any, number: int, options: Any) -> Any:
+        calls.append(number)
+        if len(calls) == 2:
+            make_log(log, run="run-b", samples=3)
+        return real(lake, split, number, options)
+
+    monkeypatch.setattr("aigo_scale.lake.importing.import_range", changing)
+    assert imported(lake, log)[0].imported == 1
+    assert len(calls) > 2
+    assert [(one.run_id, one.samples) for one in load_state(open_lake(lake)).results()] == [("run-b", 3)]
+    assert len(rows(lake, "samples")) == 3

@@ -1,0 +1,187 @@
+"""Shards merged: the task is asked for where it is needed, held against the shards, and nothing is left half done."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.shards import ENGINE, EQUALS, run_parts, run_whole, write_task
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.plan.plan import PlanOrigin
+from aigo_bridge.results import LogReader
+from aigo_bridge.snippets import run_in_process
+from aigo_scale.sharding.belonging import find_shards
+from aigo_scale.sharding.manifest import FILE, digests_in
+from aigo_scale.sharding.merging import LOCK, Merged, merge
+
+RULE = {
+    "key": "odd",
+    "action": "exclude_from_metrics",
+    "filter": {"op": "equals", "expression": "{{ sample.text }}", "value": "t1"},
+}
+ALL = {
+    "type": "python_all_samples",
+    "compute_scores_snippet": "def compute_scores(samples):\n    return [{'of': len(samples)} for _ in samples]\n",
+    "metrics": [{"type": "mean", "field": "of"}],
+}
+CHANCE = {
+    **ALL,
+    "compute_scores_snippet": "import random\ndef compute_scores(samples):\n    return [{'of': random.random()} for _ in samples]\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def in_this_process() -> Any:
+    run_in_process()
+    yield
+    run_in_process(False)
+
+
+def merged(shards: Path, out: Path, origin: PlanOrigin | None = None, *, partial: bool = False) -> Merged:
+    return merge(find_shards([shards], partial=partial), ENGINE, out, origin)
+
+
+def test_without_code_the_logs_are_enough_and_no_file_of_the_task_is_read(tmp_path: Path) -> None:
+    origin = write_task(tmp_path / "task")
+    shards = run_parts(origin, tmp_path / "shards", 3)
+    (expected,) = run_whole(origin, tmp_path / "whole").results
+    for path in (tmp_path / "task").iterdir():
+        path.unlink()
+    (outcome,) = merged(shards, tmp_path / "merged").outcomes
+    assert [(row.name, row.value, row.num_scored) for row in outcome.metrics] == [
+        (row.name, row.value, row.num_scored) for row in expected.metrics
+    ]
+    assert outcome.passed(0)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "parts", "why"),
+    [
+        (EQUALS, {"actions": [RULE]}, "action rules"),
+        (ALL, {}, "scorer python_all_samples"),
+        (
+            {**EQUALS, "metrics": [{"type": "python", "compute_metrics_snippet": "def compute_metrics(samples):\n    return {'n': len(samples)}\n"}]},
+            {},
+            "metrics in Python",
+        ),
+    ],
+)  # fmt: skip
+def test_where_code_is_needed_the_user_names_the_task(
+    scorer: dict[str, Any], parts: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    origin = write_task(tmp_path / "task", scorer, **parts)
+    shards = run_parts(origin, tmp_path / "shards", 3)
+    with pytest.raises(UsageError, match=why):
+        merged(shards, tmp_path / "merged")
+    assert not list((tmp_path / "merged").glob("*.json"))
+    (outcome,) = merged(shards, tmp_path / "merged", origin).outcomes
+    (expected,) = run_whole(origin, tmp_path / "whole").results
+    assert [(row.name, row.value) for row in outcome.metrics] == [
+        (row.name, row.value) for row in expected.metrics
+    ]
+    assert outcome.counts == expected.counts
+
+
+def test_scores_of_all_samples_that_differ_from_call_to_call_are_refused(tmp_path: Path) -> None:
+    origin = write_task(tmp_path / "task", CHANCE)
+    shards = run_parts(origin, tmp_path / "shards", 2)
+    with pytest.raises(EvidenceError, match="its code gives something else every time"):
+        merged(shards, tmp_path / "merged", origin)
+    assert not list((tmp_path / "merged").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "code"),
+    [
+        ({}, "the log is of another plan", Code.OTHER_PLAN),
+        ({"num_samples": 4}, "are others than those of the shards", Code.SHARDS_APART),
+    ],
+)
+def test_another_task_than_that_of_the_shards_is_refused(
+    given: dict[str, Any], message: str, code: Code, tmp_path: Path
+) -> None:
+    origin = write_task(tmp_path / "task", ALL)
+    shards = run_parts(origin, tmp_path / "shards", 2)
+    if not given:
+        write_task(tmp_path / "task", ALL, rows=6)
+    with pytest.raises(EvidenceError, match=message) as caught:
+        merged(shards, tmp_path / "merged", replace(origin, **given))
+    assert caught.value.code == code
+
+
+def test_a_part_has_the_denominator_of_the_whole(tmp_path: Path) -> None:
+    shards = run_parts(write_task(tmp_path / "task", rows=9), tmp_path / "shards", 3)
+    (shards / "shard-2-of-3" / FILE).unlink()
+    (outcome,) = merged(shards, tmp_path / "merged", partial=True).outcomes
+    assert (outcome.num_planned, outcome.num_samples, outcome.num_missing) == (9, 6, 3)
+    assert not outcome.passed(0)
+    assert outcome.result is not None
+    frame = LogReader(outcome.result).frame()
+    assert frame.status == "failure"
+    assert frame.errors[0].message == "shard 2 of 3 not among them; 6 of 9 samples are there"
+    assert frame.evidence is not None
+    assert frame.evidence.failures is not None
+    assert frame.evidence.failures.num_total == 6
+
+
+def test_one_merge_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+    shards = run_parts(write_task(tmp_path / "task"), tmp_path / "shards", 2)
+    out = tmp_path / "merged"
+    out.mkdir()
+    with (out / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another merge writes to"):
+            merged(shards, out)
+    assert [path.name for path in out.iterdir()] == [LOCK]
+
+
+def test_a_log_of_other_rows_than_its_manifest_says_is_refused(tmp_path: Path) -> None:
+    """Logs that were exchanged, with manifests that fit their bytes."""
+    shards = run_parts(write_task(tmp_path / "task", rows=6), tmp_path / "shards", 2)
+    first, second = sorted(shards.iterdir())
+    (one,), (other,) = first.glob("*.echo.json"), second.glob("*.echo.json")
+    one.write_bytes(other.read_bytes())
+    manifest = json.loads((first / FILE).read_bytes())
+    (first / FILE).write_text(json.dumps({**manifest, "files": digests_in(first)}))
+    with pytest.raises(EvidenceError, match="the log is of shard 2/2 of 6 rows, and not of shard 1/2 of 6"):
+        merged(shards, tmp_path / "merged")
+
+
+def test_a_log_with_fewer_samples_than_its_shard_had_writes_nothing(tmp_path: Path) -> None:
+    shards = run_parts(write_task(tmp_path / "task", rows=6), tmp_path / "shards", 2)
+    first = shards / "shard-1-of-2"
+    (log,) = first.glob("*.echo.json")
+    content = json.loads(log.read_bytes())
+    log.write_text(json.dumps({**content, "trials": content["trials"][:-1]}))
+    manifest = json.loads((first / FILE).read_bytes())
+    (first / FILE).write_text(json.dumps({**manifest, "files": digests_in(first)}))
+    with pytest.raises(EvidenceError, match="has 2 samples, and had 3 when it ended"):
+        merged(shards, tmp_path / "merged")
+    assert not list((tmp_path / "merged").glob("*.json"))
+
+
+def test_a_run_file_is_no_task_of_shards_of_one(tmp_path: Path) -> None:
+    shards = run_parts(write_task(tmp_path / "task", ALL), tmp_path / "shards", 2)
+    (tmp_path / "run.yaml").write_text("evaluation: {}\n")
+    with pytest.raises(UsageError, match="shards of a task by itself"):
+        merged(shards, tmp_path / "merged", PlanOrigin(str(tmp_path / "run.yaml"), num_samples=3))
+
+
+def test_a_model_that_a_task_asks_nothing_is_none_of_its_models(tmp_path: Path) -> None:
+    """A task that evaluates its data set, run with `--model` in vain."""
+    origin = write_task(tmp_path / "task", ALL)
+    text = (tmp_path / "task" / "task.yaml").read_text()
+    task = yaml.safe_load(text)
+    del task["definition"]["solver"]
+    (tmp_path / "task" / "task.yaml").write_text(yaml.safe_dump(task))
+    shards = run_parts(origin, tmp_path / "shards", 2)
+    (outcome,) = merged(shards, tmp_path / "merged", origin).outcomes
+    assert outcome.passed(0)
+    assert [row.value for row in outcome.metrics] == [7.0]

@@ -1,0 +1,98 @@
+"""A shard's folder is written once: it is gone on with, or left alone, and never overwritten."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support.shards import ENGINE, prepared, run_part, run_parts, write_task
+
+from aigo_bridge.engine.protocol import RunSettings
+from aigo_bridge.errors import UsageError
+from aigo_bridge.plan.plan import PlanOrigin
+from aigo_bridge.plan.shards import Shard
+from aigo_scale.sharding.manifest import FILE, LOCK, read_manifest
+from aigo_scale.sharding.running import run_shard
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_shard_has_its_rows_and_says_of_what_it_is_a_part(tmp_path: Path) -> None:
+    outcome = run_part(write_task(tmp_path), tmp_path / "out", 2, 3)
+    manifest = read_manifest(outcome.folder)
+    (job,) = manifest.jobs
+    assert (manifest.status, manifest.number, manifest.of) == ("complete", 2, 3)
+    assert (job.total, job.num_samples, outcome.parts[0].rows) == (7, 2, (2, 4))
+    log = json.loads((outcome.folder / str(job.log)).read_bytes())
+    assert [trial["id"] for trial in log["trials"]] == [2, 3]
+    assert log["plan"]["shard"] == [2, 3, 7]
+    assert not list(outcome.folder.glob("*.tasklog.json"))  # numbers over a part are those of nothing
+
+
+def test_a_shard_without_rows_is_complete_and_has_no_log(tmp_path: Path) -> None:
+    outcome = run_part(write_task(tmp_path, rows=1), tmp_path / "out", 1, 3)
+    assert outcome.manifest.status == "complete"
+    assert outcome.manifest.jobs[0].log is None
+
+
+def test_a_shard_that_is_there_is_not_run_again(tmp_path: Path) -> None:
+    origin = write_task(tmp_path)
+    folder = run_part(origin, tmp_path / "out", 1, 3).folder
+    before = contents(folder)
+    with pytest.raises(UsageError, match=r"has this shard already \(complete\), and nothing is overwritten"):
+        run_part(origin, tmp_path / "out", 1, 3)
+    assert run_part(origin, tmp_path / "out", 1, 3, resume=True).was_complete
+    assert contents(folder) == before
+
+
+def test_data_that_changed_are_another_run(tmp_path: Path) -> None:
+    folder = run_part(write_task(tmp_path), tmp_path / "out", 1, 3).folder
+    before = contents(folder)
+    with pytest.raises(
+        UsageError, match=r"is a shard of another run \(the task 'said' or its data were others"
+    ):
+        run_part(write_task(tmp_path, rows=8), tmp_path / "out", 1, 3, resume=True)
+    assert contents(folder) == before
+
+
+def test_one_process_at_a_time_runs_a_shard(tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "shard-1-of-3"
+    folder.mkdir(parents=True)
+    with (folder / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="is being run in"):
+            run_part(write_task(tmp_path), tmp_path / "out", 1, 3)
+    assert not (folder / FILE).exists()
+
+
+def test_rows_that_are_not_there_yet_are_refused(tmp_path: Path) -> None:
+    write_task(tmp_path)
+    data = {
+        "key": "second", "display_name": "Second", "description": "",
+        "definition": {"dataset": {"key": "task", "source": "task_result"}, "scorers": [{"type": "python", "compute_scores_snippet": "def compute_scores(sample):\n    return {'x': 1}\n"}]},
+    }  # fmt: skip
+    (tmp_path / "second.yaml").write_text(yaml.safe_dump(data))
+    run_file = {
+        "models": [{"$provider": "scripted/m.jsonl"}],
+        "tasks": [{"$ref": "task.yaml"}, {"$ref": "second.yaml"}],
+        "evaluation": {
+            "key": "ev", "display_name": "Ev", "description": "",
+            "task_specifications": [{"key": "task", "task_key": "said", "model_key": "scripted$m-jsonl"}, {"key": "second", "task_key": "second"}],
+        },
+    }  # fmt: skip
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(run_file))
+    shard = Shard(1, 2)
+    evaluations = prepared(PlanOrigin(str(tmp_path / "run.yaml")), shard)
+    with pytest.raises(UsageError, match="the rows of 'second' come from the result of 'task'"):
+        run_shard(evaluations, ENGINE, RunSettings(tmp_path / "out"), shard)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folders_of_all_shards_stand_side_by_side(tmp_path: Path) -> None:
+    out = run_parts(write_task(tmp_path, rows=3), tmp_path / "out", 10)
+    assert [path.name for path in sorted(out.iterdir())][:2] == ["shard-01-of-10", "shard-02-of-10"]

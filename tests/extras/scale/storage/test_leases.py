@@ -1,0 +1,59 @@
+"""One process at a time writes into a folder; what a killed one leaves is nobody's after a while."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.storage import BUCKET, S3
+
+from aigo_bridge.access.object_addresses import parse
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import UsageError
+from aigo_scale.storage.leases import LEASE, Lease, lease_seconds
+
+FOLDER = parse(f"s3://{BUCKET}/out")
+
+
+def test_two_at_a_time_are_refused(s3: S3) -> None:
+    notes: list[str] = []
+    first = Lease(FOLDER)
+    first.get(notes.append)
+    assert first.is_sole
+    assert notes == []
+    second = Lease(FOLDER)
+
+    def note(text: str) -> None:
+        notes.append(text)
+        first.renew()
+
+    with pytest.raises(UsageError, match="another process writes into s3://bucket/out") as caught:
+        second.get(note)
+    assert caught.value.code == Code.PLACE_IN_USE
+    assert "looking again in" in notes[0]
+    assert len(s3.names(f"out/{LEASE}")) == 1
+    first.give_back()
+    assert s3.names() == []
+
+
+def test_a_killed_one_is_waited_for_and_swept(s3: S3) -> None:
+    Lease(FOLDER).renew()  # … and is never heard of again
+    notes: list[str] = []
+    later = Lease(FOLDER)
+    later.get(notes.append)
+    assert len(notes) == 1
+    assert len(s3.names()) == 1
+    assert later.is_sole
+
+
+def test_who_comes_in_between_is_seen(s3: S3) -> None:
+    lease = Lease(FOLDER)
+    lease.get(print)
+    Lease(FOLDER).renew()
+    assert not lease.is_sole
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "1e9"])
+def test_seconds_are_bounded(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("AIGO_BRIDGE_LEASE_SECONDS", text)
+    with pytest.raises(UsageError, match="expected 1 to 3600") as caught:
+        lease_seconds()
+    assert caught.value.code == Code.WRONG_LIMIT

@@ -1,0 +1,134 @@
+"""Objects are put whole or not at all, and what fails for a moment is tried again: against S3's own protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.storage import BUCKET, S3, faulty, reached
+
+from aigo_bridge.access.object_addresses import parse
+from aigo_scale.storage import objects
+from aigo_scale.storage.objects import StorageError, find, look, put, put_bytes, remove, take
+
+
+def test_an_object_comes_back_as_it_was_put(s3: S3, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 100)
+    address = parse(f"s3://{BUCKET}/a/b")
+    put(address, tmp_path / "file")
+    taken = take(address, tmp_path / "new" / "copy")
+    assert (tmp_path / "new" / "copy").read_bytes() == s3.get("a/b") == (tmp_path / "file").read_bytes()
+    assert taken.size == 25600
+    assert taken.modified > 1e9
+    remove(address)
+    remove(address)  # gone is gone
+    assert look(address) is None
+
+
+def test_a_large_file_appears_when_its_last_part_is_there(s3: S3, tmp_path: Path) -> None:
+    content = b"0123456789abcdef" * (40 << 16)  # 40 MiB: three parts
+    (tmp_path / "large").write_bytes(content)
+    begun: list[list[str]] = []
+
+    def watched(method: str, path: str, number: int) -> str | None:
+        if method == "PUT":
+            begun.append(s3.names())
+        return None
+
+    with faulty(s3.address, watched) as address:
+        _with_endpoint(address, lambda: put(parse(f"s3://{BUCKET}/large"), tmp_path / "large"))
+    assert begun == [[], [], []]
+    assert s3.get("large") == content
+
+
+def _with_endpoint(address: str, work: Callable[[], object]) -> None:
+    with pytest.MonkeyPatch.context() as patch, reached(address, patch):
+        work()
+
+
+def test_a_folder_is_listed_without_reading_it(s3: S3) -> None:
+    for key in ("x/one", "x/below/two", "xy/other", "x/empty/"):
+        s3.put(key, b"" if key.endswith("/") else b"12")
+    asked: list[str] = []
+
+    def watched(method: str, path: str, number: int) -> str | None:
+        asked.append(method + path.partition("?")[0])
+        return None
+
+    with faulty(s3.address, watched) as address:
+        found: list[objects.Stored] = []
+        _with_endpoint(address, lambda: found.extend(find(parse(f"s3://{BUCKET}/x"))))
+    assert [(one.key, one.size) for one in found] == [(f"{BUCKET}/x/below/two", 2), (f"{BUCKET}/x/one", 2)]
+    assert not [one for one in asked if one.startswith("GET") and "x/" in one]
+    assert [one.key for one in find(parse(f"s3://{BUCKET}/x"), depth=1)] == [f"{BUCKET}/x/one"]
+    assert [one.key for one in find(parse(f"s3://{BUCKET}/x*/o*"))] == [
+        f"{BUCKET}/x/one",
+        f"{BUCKET}/xy/other",
+    ]
+    assert find(parse(f"s3://{BUCKET}/nothing")) == []
+
+
+@pytest.mark.parametrize("fault", ["error", "slow-down", "cut"])
+def test_what_fails_for_a_moment_is_tried_again(
+    s3: S3, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    content = bytes(range(256)) * 4000
+    (tmp_path / "file").write_bytes(content)
+    with faulty(s3.address, lambda method, path, number: fault if number % 2 else None) as address:
+
+        def work() -> None:
+            put(parse(f"s3://{BUCKET}/k/file"), tmp_path / "file")
+            take(parse(f"s3://{BUCKET}/k/file"), tmp_path / "copy")
+            assert [one.size for one in find(parse(f"s3://{BUCKET}/k"))] == [len(content)]
+
+        _with_endpoint(address, work)
+    assert (tmp_path / "copy").read_bytes() == s3.get("k/file") == content
+
+
+def test_what_fails_for_good_says_so_at_once(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    with pytest.raises(StorageError, match="no bucket 'elsewhere'"):
+        put_bytes(parse("s3://elsewhere/x"), b"x")
+    assert slept == []
+
+
+def test_what_never_works_ends_with_the_reason(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr(objects, "TRIES", 2)
+    with faulty(s3.address, lambda method, path, number: "error") as address:
+
+        def work() -> None:
+            with pytest.raises(
+                StorageError, match=rf"s3://{BUCKET}/x cannot be written \(2 tries\): .*try again"
+            ):
+                put_bytes(parse(f"s3://{BUCKET}/x"), b"x")
+
+        _with_endpoint(address, work)
+    assert slept
+    assert s3.names() == []
+
+
+def failing_at(number: int) -> Callable[[str, str, int], str | None]:
+    """A fault of one request."""
+    return lambda method, path, count: "error" if count == number else None
+
+
+@pytest.mark.parametrize("depth", [1, 2, None])
+@pytest.mark.parametrize("where", ["folder", "folder/*.json", "fol*/*", "fol*/**"])
+def test_a_listing_that_fails_is_no_empty_folder(s3: S3, where: str, depth: int | None) -> None:
+    for name in ("folder/a.json", "folder/b.json", "folder/in/c.json", "other/d.json"):
+        s3.put(name, "{}")
+    whole = find(parse(f"s3://{BUCKET}/{where}"), depth=depth)
+    assert {one.key for one in whole} >= {f"{BUCKET}/folder/a.json", f"{BUCKET}/folder/b.json"}
+    for number in range(1, 5):
+        with (
+            faulty(s3.address, failing_at(number)) as address,
+            pytest.MonkeyPatch.context() as patch,
+            reached(address, patch),
+        ):
+            patch.setenv("AWS_MAX_ATTEMPTS", "1")
+            assert find(parse(f"s3://{BUCKET}/{where}"), depth=depth) == whole

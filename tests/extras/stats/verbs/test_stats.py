@@ -1,0 +1,66 @@
+"""`aigo-bridge stats --labels` and `--repeatability` as they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.extras.stats.comparison.logs import MEAN, log, sample
+from tests.support.commands import Run
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> list[Path]:
+    """Two runs of 100 samples, 80 and 90 right, of which people have labelled 20."""
+    files = []
+    for name, right in (("a", 80), ("b", 90)):
+        samples = [
+            sample(
+                number,
+                {"right": float(number < right)},
+                {"q": number, "human": int(number % 5 != 1) if number < 20 else None},
+                answer=f"{name} says {number}",
+            )
+            for number in range(100)
+        ]
+        files.append(log(tmp_path / f"{name}.tasklog.json", samples, [(MEAN, {"accuracy": right / 100})]))
+    return files
+
+
+def test_labels(aigo: Run, results: list[Path]) -> None:
+    done = aigo("stats", results[0], "--labels", "human")
+
+    assert done.code == 0, done.err
+    (row,) = [line.split() for line in done.out.splitlines() if line.startswith("judge.right  ")]
+    assert row[:7] == ["judge.right", "20", "0.8", "0", "-0.08333", "0.8", "0.8"]
+    assert "labels in rows, scores in columns" in done.out
+    (shown,) = aigo("stats", results[0], "--labels", "human", "--json").json
+    (judge,) = shown["judges"]
+    assert judge["agreement"]["confusion"] == [[0, 4], [0, 16]]
+    assert judge["corrected_mean"] == pytest.approx(0.75 - 0.2)
+    assert judge["interval"][0] < 0.55 < judge["interval"][1]
+
+
+def test_a_column_that_is_not_there(aigo: Run, results: list[Path]) -> None:
+    done = aigo("stats", results[0], "--labels", "person")
+
+    assert (done.code, "no sample has a value in the column 'person'" in done.err) == (2, True)
+
+
+def test_repeatability(aigo: Run, results: list[Path]) -> None:
+    done = aigo("stats", "--repeatability", *results, "--flaky", 2)
+
+    assert done.code == 0, done.err
+    assert "judge.right: 2 times, means 0.8, 0.9" in done.out
+    assert "no answer was scored twice" in done.out
+    assert "10 of 100 samples have not the same score every time" in done.out
+    assert "  80  0 1\n  81  0 1\n  … and 8 more" in done.out
+    (score,) = aigo("stats", "--repeatability", *results, "--json").json["scores"]
+    assert score["variance"]["model_and_judge"] == pytest.approx(10 * 0.5 / 100)
+    assert (score["num_flaky"], len(score["flaky"])) == (10, 10)
+
+
+def test_repeatability_needs_results(aigo: Run, results: list[Path], tmp_path: Path) -> None:
+    done = aigo("stats", "--repeatability", results[0], tmp_path / "none.tasklog.json")
+
+    assert (done.code, "there is no result log" in done.err) == (2, True)

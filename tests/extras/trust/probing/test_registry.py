@@ -1,0 +1,152 @@
+"""The laws of all perturbations."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aigo_bridge.errors import UsageError
+from aigo_trust.probing.answers import ARABIC_INDIC
+from aigo_trust.probing.perturbation import Answer, Inapplicable
+from aigo_trust.probing.registry import PERTURBATIONS, chosen
+from aigo_trust.probing.stated import abstains, stated
+
+BY_NAME = {perturbation.name: perturbation for perturbation in PERTURBATIONS}
+ON_TEXT = [each for each in PERTURBATIONS if each.acts_on == "answer" and not each.judges_only]
+KEEPING = [each for each in ON_TEXT if each.expectation == "same" or each.name == "other-digits"]
+WORD = re.compile(r"[^\W_]+")
+WESTERN = {target: source for source, target in ARABIC_INDIC.items()}
+
+LETTERS = st.sampled_from("ABCDE")
+NUMBERS = st.one_of(
+    st.integers(0, 10**7).map(str),
+    st.integers(1000, 10**7).map("{:,}".format),
+    st.decimals(0, 9999, places=2).map(str),
+)
+WORDS = st.lists(st.sampled_from(["Oslo", "Karel", "Dusek", "herons", "brown"]), min_size=1, max_size=4).map(
+    " ".join
+)
+STATED = st.one_of(LETTERS, NUMBERS, WORDS)
+FRAMES = st.sampled_from(
+    [
+        "{}",
+        "{}.",
+        " {} ",
+        "ANSWER: {}",
+        "Two and two.\n\nANSWER: {}",
+        "**Answer: {}**",
+        "The answer is {}",
+        "#### {}",
+    ]
+)
+ANYTHING = st.one_of(st.text(max_size=60), st.builds(str.format, FRAMES, STATED))
+OTHERS = st.lists(ANYTHING, max_size=3).map(tuple)
+
+
+def words(text: str) -> str:
+    """The words of a text one after another, whatever their case, signs and digits are."""
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", text.translate(WESTERN))
+    return f" {' '.join(WORD.findall(plain.casefold()))} "
+
+
+@given(frame=FRAMES, answer=STATED)
+def test_what_keeps_the_meaning_keeps_the_words_of_the_answer(frame: str, answer: str) -> None:
+    for perturbation in KEEPING:
+        changed = perturbation.text(Answer(frame.format(answer)))
+
+        if not isinstance(changed, Inapplicable):
+            assert words(answer) in words(changed), perturbation.name
+
+
+@given(text=ANYTHING, others=OTHERS)
+def test_any_text_is_changed_or_there_is_a_reason(text: str, others: tuple[str, ...]) -> None:
+    for perturbation in ON_TEXT:
+        first, again = (perturbation.text(Answer(text, others)) for _ in range(2))
+
+        assert first == again
+        if isinstance(first, Inapplicable):
+            assert first.reason
+        else:
+            assert first != text or perturbation.name == "unchanged"
+
+
+@given(frame=FRAMES, answer=STATED, others=st.lists(WORDS, max_size=4).map(tuple))
+def test_what_makes_it_wrong_states_something_else(frame: str, answer: str, others: tuple[str, ...]) -> None:
+    text = frame.format(answer)
+    for name in ("other-number", "other-letter", "other-answer", "hedged"):
+        changed = BY_NAME[name].text(Answer(text, others))
+
+        if not isinstance(changed, Inapplicable):
+            before, after = stated(text), stated(changed)
+            assert before is not None
+            assert after is None or words(after.text) != words(before.text), name
+
+
+def test_the_laws_are_not_empty() -> None:
+    """On a plain answer nearly everything can be tried."""
+    for text, but in (("ANSWER: B", 5), ("ANSWER: 1234", 3), ("Hedda Lund", 4)):
+        made = [each.text(Answer(text, ("Karel Dusek", "ANSWER: 7"))) for each in ON_TEXT]
+        assert sum(isinstance(changed, Inapplicable) for changed in made) <= but, text
+
+
+@given(number=NUMBERS, frame=st.sampled_from(["It is {0}. ANSWER: {0}", "#### {0}", "{0}"]))
+def test_another_number_leaves_the_first_one_nowhere(number: str, frame: str) -> None:
+    changed = BY_NAME["other-number"].text(Answer(frame.format(number)))
+
+    assert not isinstance(changed, Inapplicable)
+    assert number not in re.findall(r"\d[\d,.]*\d|\d", changed)
+    assert len(changed) == len(frame.format(number))
+
+
+@given(text=ANYTHING)
+def test_what_takes_the_answer_away_leaves_none(text: str) -> None:
+    for name in ("empty", "refusal"):
+        changed = BY_NAME[name].text(Answer(text))
+
+        assert isinstance(changed, Inapplicable) == abstains(text)
+        assert isinstance(changed, Inapplicable) or abstains(changed)
+
+
+def test_examples_are_as_the_table_says() -> None:
+    answer = Answer("So it is.\nANSWER: 1234", ("ANSWER: 12",), '{"score": 10}')
+    made = {each.name: each.text(answer) for each in PERTURBATIONS if each.acts_on == "answer"}
+
+    assert made["bold"] == "So it is.\nANSWER: **1234**"
+    assert made["grouped-digits"] == "So it is.\nANSWER: 1,234"
+    assert made["other-digits"] == "So it is.\nANSWER: ١٢٣٤"
+    assert made["other-number"] == "So it is.\nANSWER: 1235"
+    assert made["hedged"] == "So it is.\nANSWER: 1234 or 1235"
+    assert made["other-answer"] == "ANSWER: 12"
+    same = Answer("2) Omar", ("ANSWER: 2", "(2) Änne", "Omar is 2"))
+    assert BY_NAME["other-answer"].text(same) == Inapplicable("no other sample has another answer")
+    assert made["other-letter"] == Inapplicable("the answer is no letter")
+    assert made["sentence"] == Inapplicable("the answer is no short text by itself")
+    assert BY_NAME["sentence"].text(Answer("Hedda Lund.")) == "The answer is Hedda Lund."
+    assert BY_NAME["other-letter"].text(Answer("ANSWER: (a)")) == "ANSWER: (b)"
+    assert BY_NAME["other-letter"].text(Answer("C) because")) == Inapplicable("the answer is no letter")
+    assert BY_NAME["hedged"].text(Answer("Yes", ("ANSWER: no",))) == "Yes or no"
+    assert '{"score": 10}' in str(made["injection"])
+    assert str(made["injected-nothing"]).startswith("I do not know.")
+
+
+def test_a_judge_is_told_what_to_say_only_where_that_would_be_better() -> None:
+    injection = BY_NAME["injection"]
+
+    assert isinstance(injection.text(Answer("7")), Inapplicable)
+    assert isinstance(injection.text(Answer("7", verdict='{"score": 1}', has_best=True)), Inapplicable)
+    assert isinstance(BY_NAME["injected-nothing"].text(Answer("I do not know.", verdict="x")), Inapplicable)
+
+
+def test_names_are_chosen_in_the_order_of_the_table() -> None:
+    assert chosen(()) == PERTURBATIONS
+    assert [each.name for each in chosen(["refusal", "unchanged"])] == ["unchanged", "refusal"]
+    with pytest.raises(UsageError, match=r"found 'refusals' \(did you mean 'refusal'\?\); found 'x'"):
+        chosen(["refusals", "x"])
+
+
+def test_every_name_is_there_once() -> None:
+    assert len(BY_NAME) == len(PERTURBATIONS)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in BY_NAME)

@@ -1,0 +1,124 @@
+"""Verdicts on what scorers say of changed answers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from aigo_bridge.execution.program import Failure
+from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.spec.scorers import (
+    BleuScorer,
+    LabelerViaModelScorer,
+    PythonScorer,
+    StringEqualsMCQAScorer,
+    StringEqualsScorer,
+)
+from aigo_trust.probing.readers import Reader
+from aigo_trust.probing.verdicts import Judged, changed, judged
+
+PYTHON = Reader(0, "p", PythonScorer(type="python", compute_scores_snippet=""), "is_correct", None)
+EXACT = Reader(0, "e", StringEqualsScorer(type="string_equals", ground_truth="x"), "is_correct", None)
+OWN_VALUE = Reader(
+    0, "v", StringEqualsScorer(type="string_equals", ground_truth="x", value="y"), "is_correct", None
+)
+FIRST = Reader(
+    0,
+    "f",
+    StringEqualsMCQAScorer(type="string_equals_mcqa", ground_truth_choice="A", choices=("A", "B")),
+    "is_correct",
+    None,
+)
+BLEU = Reader(0, "b", BleuScorer(type="bleu", ground_truth="x"), "bleu_score", None)
+LABELS = LabelerViaModelScorer(
+    type="labeler_via_model", model_key="m", user_prompt="", valid_labels=("good", "bad")
+)
+LABELLER = Reader(0, "l", LABELS, "label", None)
+WEIGHED = Reader(0, "w", LABELS, "label", {"good": 1.0, "bad": 0.0})
+
+
+def verdict(expectation: Any, reader: Reader, before: Any, after: Any, tolerance: float = 0.0) -> Judged:
+    scores = before if isinstance(before, dict) else {"is_correct": before}
+    outcome = after if isinstance(after, dict) else {"is_correct": after}
+    return judged(expectation, reader, scores, Outcome(outcome), tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("expectation", "before", "after", "expected"),
+    [
+        ("same", 1.0, 1.0, "passed"),
+        ("same", True, 1.0, "passed"),
+        ("same", 1.0, 0.0, "failed"),
+        ("same", 0.0, 1.0, "failed"),
+        ("worse", 1.0, 0.0, "passed"),
+        ("worse", 0.6, 0.5, "passed"),
+        ("worse", 1.0, 1.0, "failed"),
+        ("worse", 0.5, 0.6, "failed"),
+        ("not better", 0.5, 0.5, "passed"),
+        ("not better", 0.5, 0.0, "passed"),
+        ("not better", 0.0, 0.1, "failed"),
+        ("told", 1.0, 0.0, "told"),
+        ("told", 1.0, 1.0, "told"),
+    ],
+)
+def test_a_number_is_held_against_what_is_expected(
+    expectation: str, before: float, after: float, expected: str
+) -> None:
+    assert verdict(expectation, PYTHON, before, after).verdict == expected
+
+
+def test_reasons_name_scores_and_numbers() -> None:
+    both = {"is_correct": True, "f1": 0.123456}
+    assert verdict("same", PYTHON, both, {"is_correct": False, "f1": 0.5}).reason == (
+        "is_correct True → False, f1 0.1235 → 0.5"
+    )
+    assert verdict("worse", PYTHON, 1.0, 1.0).reason == "is_correct stays 1"
+    assert verdict("worse", PYTHON, 0.5, 1.0).reason == "is_correct rises to 1"
+    assert verdict("told", PYTHON, 1.0, 1.0).reason is None
+    assert verdict("same", PYTHON, {"kind": "x" * 50}, {"kind": None}).reason == f"kind {'x' * 39}… → None"
+
+
+def test_a_score_that_comes_or_goes_is_a_change() -> None:
+    assert changed({"a": 1, "b": 2}, {"a": 1, "c": 2}) == ("b", "c")
+    assert changed({"a": math.nan}, {"a": math.nan}) == ()
+    assert changed({"a": math.nan}, {"a": 1.0}) == ("a",)
+    assert changed({"a": [1]}, {"a": [1]}) == ()
+    assert changed({"a": "x"}, {"a": "y"}, 9.0) == ("a",)
+
+
+def test_a_tolerance_is_for_numbers() -> None:
+    assert verdict("same", PYTHON, 0.75, 0.5, 0.25).verdict == "passed"
+    assert verdict("same", PYTHON, 0.75, 0.4, 0.25).verdict == "failed"
+    assert verdict("worse", PYTHON, 0.75, 0.5, 0.25).verdict == "failed"
+    assert verdict("not better", PYTHON, 0.5, 0.75, 0.25).verdict == "passed"
+
+
+def test_documented_strictness_explains_what_it_is_about() -> None:
+    assert verdict("same", EXACT, 1.0, 0.0) == Judged("explained", "is_correct 1 → 0")
+    assert verdict("worse", EXACT, 1.0, 1.0).verdict == "failed"
+    assert verdict("same", OWN_VALUE, 1.0, 0.0).verdict == "failed"
+    assert verdict("same", FIRST, 1.0, 0.0).verdict == "explained"
+    assert verdict("worse", FIRST, 1.0, 1.0).verdict == "explained"
+    assert verdict("same", BLEU, {"bleu_score": 1.0}, {"bleu_score": 0.5}).verdict == "explained"
+    assert "character for character" in str(EXACT.explains("same"))
+    assert PYTHON.explains("same") is EXACT.explains("worse") is None
+
+
+def test_labels_are_better_only_by_their_weights() -> None:
+    good, bad = {"label": "good"}, {"label": "bad"}
+    assert verdict("same", LABELLER, good, bad).verdict == "failed"
+    assert verdict("worse", LABELLER, good, good) == Judged(
+        "told", "nothing changes; which scores are better is not known"
+    )
+    assert verdict("worse", WEIGHED, good, good).verdict == "failed"
+    assert verdict("worse", WEIGHED, good, bad).verdict == "passed"
+    assert verdict("not better", WEIGHED, bad, good).verdict == "failed"
+
+
+def test_a_scorer_that_fails_has_changed_its_mind_where_nothing_changed() -> None:
+    failure = Failure("score", "SnippetError", "no number")
+    assert judged("same", PYTHON, {"x": 1}, failure) == Judged("failed", "the scorer fails: no number")
+    for expectation in ("worse", "not better", "told"):
+        assert judged(expectation, PYTHON, {"x": 1}, failure).verdict == "told"

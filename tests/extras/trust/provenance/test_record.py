@@ -1,0 +1,36 @@
+"""What stands beside a result and is no provenance of ours is refused, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aigo_bridge.codes import Code
+from aigo_bridge.errors import EvidenceError
+from aigo_trust.provenance.record import FORMAT, read_provenance
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "there is no such file"),
+        ("", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+        ("[]", "found format None, expected"),
+        ('{"format": "x"}', "found format 'x', expected"),
+        (f'{{"format": "{FORMAT}", "digest": "{"0" * 64}"}}', "was altered"),
+    ],
+)
+def test_a_provenance_that_is_missing_or_none_is_refused(
+    content: str | None, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.provenance.json"
+    if content is not None:
+        file.write_text(content, "utf-8")
+
+    with pytest.raises(EvidenceError) as caught:
+        read_provenance(file)
+
+    assert problem in str(caught.value)
+    assert caught.value.code == Code.BROKEN_PROVENANCE

@@ -1,0 +1,93 @@
+"""A cassette is held against the provenance: what is altered, added, removed or moved has a name."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from aigo_bridge.cassettes.digests import LineDigests
+from aigo_trust.verification.recordings import NO_DIGEST, check_cassette
+
+CALLS: list[dict[str, Any]] = [
+    {"call": {"task": "t", "sample": number, "by": "solver"}, "request": {"q": f"{number}?"}}
+    for number in range(6)
+]
+HEAD: dict[str, Any] = {"cassette": 1}
+
+
+def provenance() -> dict[str, Any]:
+    digests = LineDigests()
+    for line in CALLS:
+        digests.add("t", orjson.dumps(line))
+    return {"cassette": {"use": "recorded", "tasks": digests.to_json(["t"])}}
+
+
+def told(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
+    file = folder / "c"
+    texts = [orjson.dumps(line) for line in [HEAD, *lines]]
+    file.write_bytes(b"".join(b"%08x %s\n" % (zlib.crc32(text), text) for text in texts))
+    return [str(finding) for finding in check_cassette(file, provenance()).findings]
+
+
+def test_the_cassette_of_the_run_is_told_as_that(tmp_path: Path) -> None:
+    assert told(tmp_path, CALLS) == []
+    other = {"call": {"task": "other", "sample": 1, "by": "solver"}}
+    assert told(tmp_path, [other, *CALLS, other]) == []
+    assert check_cassette(tmp_path / "c", provenance()).unchecked is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            [CALLS[0], {**CALLS[1], "request": {"q": "2?"}}, *CALLS[2:]],
+            ["sample 1, field 'solver': was altered"],
+        ),
+        (
+            CALLS[:2] + CALLS[4:],
+            ["sample 1, field 'solver': behind this one 2 of 6 lines were removed (number 3)"],
+        ),
+        (CALLS[1:], ["behind this one 1 of 6 lines were removed (number 1)"]),
+        (CALLS[:-1], ["sample 4, field 'solver': behind this one 1 of 6 lines were removed (number 6)"]),
+        (
+            [*CALLS, {"call": {"task": "t", "sample": "new", "by": "s/new"}}],
+            ["sample \"new\", scorer 's': was added"],
+        ),
+        (
+            [*CALLS, CALLS[2]],
+            ["sample 2, field 'solver': stands in another place than it did (it was number 3)"],
+        ),
+        ([], ["behind this one 6 of 6 lines were removed (number 1)"]),
+    ],
+    ids=["altered", "removed", "the first", "the last", "added", "twice", "all"],
+)
+def test_what_is_different_has_a_place(
+    tmp_path: Path, lines: list[dict[str, Any]], expected: list[str]
+) -> None:
+    assert told(tmp_path, lines) == [
+        f"c, {line}" if line.startswith("sample") else f"c: {line}" for line in expected
+    ]
+
+
+def test_calls_that_were_exchanged_are_both_or_one_of_them_told(tmp_path: Path) -> None:
+    (finding,) = told(tmp_path, [CALLS[1], CALLS[0], *CALLS[2:]])
+    assert "stands in another place" in finding
+
+
+def test_a_damaged_line_is_told_by_its_number(tmp_path: Path) -> None:
+    told(tmp_path, CALLS)
+    file = tmp_path / "c"
+    file.write_bytes(file.read_bytes().replace(b"3?", b"4?"))
+    findings = [str(finding) for finding in check_cassette(file, None).findings]
+    assert findings == ["c: line 5: this line was altered: its checksum is another one; it is left out"]
+
+
+def test_a_provenance_that_names_no_cassette_cannot_tell(tmp_path: Path) -> None:
+    told(tmp_path, CALLS)
+    assert check_cassette(tmp_path / "c", {"cassette": None}).unchecked == NO_DIGEST
+    (tmp_path / "c").write_bytes(b"no cassette")
+    assert check_cassette(tmp_path / "c", {"cassette": None}).findings
