@@ -16,7 +16,12 @@ from tests.support.consoles import Reader, type_in
 from tests.support.endpoint import Endpoint, completion
 from tests.support.pages import page
 
-GUIDES = {path.stem: page(path).text for path in sorted((REPOSITORY / "docs" / "how-to").glob("*.md"))}
+FOLDERS = ("how-to", "guides")
+GUIDES = {
+    path.stem: page(path).text
+    for folder in FOLDERS
+    for path in sorted((REPOSITORY / "docs" / folder).glob("*.md"))
+}
 LOGS = REPOSITORY / "tests" / "golden" / "inspect"
 ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"
 
@@ -28,9 +33,10 @@ def examples(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_guide_is_typed_here() -> None:
-    text = Path(__file__).read_text(encoding="utf-8")
-    assert [name for name in GUIDES if f'GUIDES["{name}"]' not in text] == []
+def test_every_guide_is_typed_by_a_test() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    typed = (f'GUIDES["{name}"]' in tests or f'/ "{name}.md"' in tests for name in GUIDES)
+    assert [name for name, found in zip(GUIDES, typed, strict=True) if not found] == []
 
 
 @pytest.mark.timeout(400)
@@ -111,7 +117,7 @@ def test_a_local_model(examples: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda body: (200, completion("Oslo" if "Norway" in str(body) else "Lima"))
     reader = Reader(examples, elsewhere={"http://127.0.0.1:8000/v1": endpoint.url})
 
-    assert type_in(GUIDES["local-models"], reader, examples) == 2
+    assert type_in(GUIDES["use-a-local-model"], reader, examples) == 2
     assert set(endpoint.paths) == {"/v1/chat/completions"}
     assert {body["model"] for body in endpoint.requests} == {"my-model"}
     assert endpoint.most_in_flight <= 2

@@ -1,4 +1,4 @@
-"""`docs/look.md`: its commands print what it shows."""
+"""`docs/guides/look-at-results.md`: its commands print what it shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.consoles import Reader, squeezed
 from tests.support.forked import start
 from tests.support.pages import page
 
-PAGE = page(REPOSITORY / "docs" / "look.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "look-at-results.md")
 
 
 @pytest.mark.timeout(600)

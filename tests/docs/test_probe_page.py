@@ -1,4 +1,4 @@
-"""`docs/probe.md`: its commands print what it shows, and its table is that of the code."""
+"""`docs/guides/test-a-scorer.md`: its commands print what it shows, and its table is that of the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.pages import page
 from aigo_bridge.cli.probes import EXPECTED
 from aigo_trust.probing.registry import PERTURBATIONS
 
-PAGE = page(REPOSITORY / "docs" / "probe.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "test-a-scorer.md")
 
 
 @pytest.mark.timeout(600)
@@ -33,4 +33,4 @@ def test_the_table_is_that_of_the_code() -> None:
         for each in PERTURBATIONS
     ]
     table = "\n".join(["| name | what is changed | expected |", "|---|---|---|", *rows])
-    assert table in (REPOSITORY / "docs" / "probe.md").read_text("utf-8"), table
+    assert table in (REPOSITORY / "docs" / "guides" / "test-a-scorer.md").read_text("utf-8"), table

@@ -1,4 +1,4 @@
-"""`docs/record-and-replay.md`: its commands print what it shows."""
+"""`docs/guides/resume-cache-and-replay.md`: its commands print what it shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
-PAGE = page(REPOSITORY / "docs" / "record-and-replay.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "resume-cache-and-replay.md")
 
 
 def sized(text: str) -> list[str]:

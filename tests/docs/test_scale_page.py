@@ -19,7 +19,7 @@ from aigo_bridge.access.object_addresses import SCHEMES
 from aigo_bridge.cli import VERBS
 from aigo_bridge.cli.storage.places import OUTPUTS, PLACES
 
-PAGE = page(REPOSITORY / "docs" / "scale.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "run-at-scale.md")
 EXAMPLES = REPOSITORY / "examples" / "scale"
 
 
@@ -71,7 +71,7 @@ def test_the_table_of_addresses_is_that_of_the_verbs() -> None:
         writes = [shown[name] for name, role in roles.items() if role in OUTPUTS]
         writes += ["beside RESULT"] if "beside" in roles.values() else []
         rows.append(f"| `{verb}` | {', '.join(reads)} | {', '.join(writes)} |")
-    text = (REPOSITORY / "docs" / "scale.md").read_text()
+    text = (REPOSITORY / "docs" / "guides" / "run-at-scale.md").read_text()
     assert "\n".join(["| verb | reads | writes |", "|---|---|---|", *rows, ""]) in text
 
 
@@ -85,7 +85,7 @@ def _shown(parameter: Any) -> str:
 
 
 def test_every_scheme_is_on_the_page() -> None:
-    text = (REPOSITORY / "docs" / "scale.md").read_text()
+    text = (REPOSITORY / "docs" / "guides" / "run-at-scale.md").read_text()
     for scheme in SCHEMES.values():
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{scheme.name}://")]
         assert f"extra `{scheme.extra}`" in row

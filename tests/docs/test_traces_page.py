@@ -1,4 +1,4 @@
-"""`docs/traces.md`: its commands print what it shows, its Python runs, and it names every source."""
+"""`docs/guides/score-recorded-traces.md`: its commands print what it shows, its Python runs, and it names every source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.pages import page
 
 from aigo_formats.traces.sources import SOURCES
 
-PAGE = page(REPOSITORY / "docs" / "traces.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "score-recorded-traces.md")
 
 
 @pytest.mark.timeout(400)
@@ -30,7 +30,7 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
 def test_the_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     (block,) = [block for block in PAGE.blocks if block.kind == "python"]
-    exec(compile(block.text, "docs/traces.md", "exec"), {})
+    exec(compile(block.text, "docs/guides/score-recorded-traces.md", "exec"), {})
 
 
 def test_the_data_set_is_the_examples() -> None:

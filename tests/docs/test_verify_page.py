@@ -1,4 +1,4 @@
-"""`docs/verify.md`: its commands print what it shows."""
+"""`docs/guides/verify-and-sign.md`: its commands print what it shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.commands import REPOSITORY, TASKS
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
-PAGE = page(REPOSITORY / "docs" / "verify.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "verify-and-sign.md")
 
 
 @pytest.mark.timeout(600)

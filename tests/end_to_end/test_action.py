@@ -107,7 +107,7 @@ def test_what_stands_in_an_input_is_no_command(tmp_path: Path) -> None:
 
 
 def test_the_page_has_every_input_with_its_default() -> None:
-    table = page(REPOSITORY / "docs" / "pipelines.md").section("GitHub").body
+    table = page(REPOSITORY / "docs" / "reference" / "pipelines.md").section("GitHub").body
     rows = dict(re.findall(r"^\| `([\w-]+)` \|\s*([^|]*?)\s*\|", table, re.MULTILINE))
 
     assert list(rows) == sorted(rows, key=list(rows).index)

@@ -10,8 +10,16 @@ from tests.registries import inspect_registry, lighteval_registry
 from tests.registries.table import Verdict, markdown
 
 PAGES = {
-    "inspect": (Path("docs/inspect-benchmarks.md"), inspect_registry.verdicts, "inspect-evals' registry"),
-    "lighteval": (Path("docs/lighteval-benchmarks.md"), lighteval_registry.verdicts, "lighteval's registry"),
+    "inspect": (
+        Path("docs/reference/inspect-benchmarks.md"),
+        inspect_registry.verdicts,
+        "inspect-evals' registry",
+    ),
+    "lighteval": (
+        Path("docs/reference/lighteval-benchmarks.md"),
+        lighteval_registry.verdicts,
+        "lighteval's registry",
+    ),
 }
 
 MARKS = "<!-- registry -->\n", "<!-- end of registry -->\n"

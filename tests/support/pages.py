@@ -10,7 +10,12 @@ from pathlib import Path
 from tests.support.commands import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("how-to/*.md")))
+FOLDERS = ("how-to", "guides", "reference")
+PAGES = (
+    REPOSITORY / "README.md",
+    *sorted(DOCS.glob("*.md")),
+    *(path for folder in FOLDERS for path in sorted((DOCS / folder).rglob("*.md"))),
+)
 """What users read."""
 
 _FENCE = re.compile(r"^```(\w*)[^\n`]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)

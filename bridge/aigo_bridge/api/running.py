@@ -171,8 +171,8 @@ def run(
             models have changed since, a Python warning says so before the first model call.
         cache: `reuse` takes earlier results in `out`, `update` asks again, `no-cache` keeps the run from
             being taken later.
-        record: file for every call of a model that the run makes (see docs/record-and-replay.md), which must
-            not be there yet, unless `resume` goes on with it; `None`: none.
+        record: new file for every model call of the run (see docs/guides/resume-cache-and-replay.md); with
+            `resume`, an existing file is appended to; `None`: none.
         replay: cassette that answers in place of all models, which then need not be named; what is not in it
             fails its sample with the error `NotRecorded`.
         fail_on_error: failed samples that are tolerated, as a number (`3`) or a share (`0.1`): with one more

@@ -61,7 +61,11 @@ def probe(
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the choice of answers.")] = 0,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="NAME", help="This perturbation only (docs/probe.md). Repeatable."),
+        typer.Option(
+            "--only",
+            metavar="NAME",
+            help="This perturbation only (docs/guides/test-a-scorer.md). Repeatable.",
+        ),
     ] = None,
     right: Annotated[
         list[str] | None,

@@ -1,4 +1,4 @@
-"""What the import takes for a key and what not, on texts of both kinds; the figures stand in docs/importing.md."""
+"""What the import takes for a key and what not, on texts of both kinds; the figures stand in docs/guides/import-logs.md."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def test_options_of_an_engine_are_for_its_benchmarks(aigo: Run) -> None:
 def test_the_page_says_of_every_option_that_is_not_taken_why() -> None:
     from aigo_inspect.benchmarks.options import NOT_TAKEN, taken_options
 
-    page = (REPOSITORY / "docs" / "inspect-benchmarks.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "reference" / "inspect-benchmarks.md").read_text("utf-8")
     known = {name for option in taken_options() for name in option.names}
     names = {f"--{name.replace('_', '-')}" for name in NOT_TAKEN if name != "json_output"}
 

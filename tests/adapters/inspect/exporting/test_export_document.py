@@ -1,4 +1,4 @@
-"""docs/export.md is executed."""
+"""docs/guides/export-a-task.md is executed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader
 
-DOCUMENT = (REPOSITORY / "docs" / "export.md").read_text()
+DOCUMENT = (REPOSITORY / "docs" / "guides" / "export-a-task.md").read_text()
 COMMANDS = [
     (command, expected)
     for block in re.findall(r"^```console\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""docs/importing.md says what is so."""
+"""docs/guides/import-logs.md says what is so."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from tests.support.commands import REPOSITORY
 import aigo_inspect
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 
-DOCUMENT = (REPOSITORY / "docs" / "importing.md").read_text()
+DOCUMENT = (REPOSITORY / "docs" / "guides" / "import-logs.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 
 
@@ -23,7 +23,7 @@ def test_examples_run(
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "log.eval").write_bytes(logs["plain"].read_bytes())
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "docs/importing.md", "exec"), {})
+    exec(compile(example, "docs/guides/import-logs.md", "exec"), {})
 
 
 def test_there_are_examples() -> None:
