@@ -1,7 +1,7 @@
-"""The pages of the error catalogue, made of its entries and of what their examples say.
+"""Generate the error pages from the catalogue and the output of its examples.
 
-python -m tests.docs.error_pages          writes them
-python -m tests.docs.error_pages --check  says whether they are current
+python -m tests.docs.error_pages          writes the pages
+python -m tests.docs.error_pages --check  checks that the pages are current
 """
 
 from __future__ import annotations
@@ -119,16 +119,24 @@ def index() -> str:
 
 HEAD = """# Errors
 
-Every error and warning ends with a code such as `[AB116]`. It stands for a kind of mistake and stays when messages are worded anew, so that it can be
-searched for, and a program can rely on it: `code` in the JSON of `validate --format json`, the title of GitHub's annotations, the diagnostics of the
-language server, `error.code` in Python. What a code means is said below, and without a network by
+Every error and warning ends with a code such as `[AB116]`. You can search for the code, because it stays the same when the wording of a message changes.
+
+Programs can also rely on it. You find the code in:
+
+- `code` in the output of `validate --format json`,
+- the title of GitHub annotations,
+- the diagnostics of the language server,
+- `error.code` in Python.
+
+To read an explanation without network access, run:
 
 ```console
 $ aigo-bridge error AB116
 ```
 
-Examples are carried out by the tests in `examples/capitals`, with `result.tasklog.json` of its run. Errors of samples stand in the evidence under the kind that
-it knows (`error_type`); summaries show the code beside it."""
+The examples start from `examples/capitals` and the result of its run, `result.tasklog.json`. The tests execute all of them.
+
+Evidence records the errors of samples with an `error_type`. Summaries also show the code."""
 
 
 def main() -> int:

@@ -77,7 +77,7 @@ def _looking() -> Iterator[Check]:
     yield Check("aigo-bridge --help", ("validate", "doctor"))
     yield Check("aigo-bridge list", ("aigo_tasks/mmlu sample, --full",))
     yield Check("aigo-bridge schema task", ('"title": "TaskSpec"',))
-    yield Check("aigo-bridge error AB116", ("AB116: A key is not known", "What to do"))
+    yield Check("aigo-bridge error AB116", ("AB116: A key is not allowed", "Fix:"))
     yield Check("aigo-bridge validate examples tasks", ("files are valid",))
     yield Check("aigo-bridge explain examples/capitals -n 1", ("What is the capital of", "string_equals"))
     yield Check("aigo-bridge upgrade examples/capitals/task.yaml", ("key: capitals",))

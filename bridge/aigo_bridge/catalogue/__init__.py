@@ -1,4 +1,4 @@
-"""The catalogue of errors: what each code means, an example, the remedy. Loaded by `aigo-bridge error` only."""
+"""Error catalogue: meaning, fix and example of each code. Only `aigo-bridge error` loads it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["CATALOGUE", "FAMILIES", "Entry", "Example", "family_of"]
 
 CATALOGUE: dict[Code, Entry] = {
     entry.code: entry
-    for room in (files, tasks, datasets, models, planning, running, results, commands)
-    for entry in room.ENTRIES
+    for package in (files, tasks, datasets, models, planning, running, results, commands)
+    for entry in package.ENTRIES
 }
 
 FAMILIES = {
-    "0": "Not aigo-bridge's own",
-    "1": "Files and what they say",
+    "0": "Engines and plug-ins",
+    "1": "Files",
     "2": "Templates",
-    "3": "Data sets",
+    "3": "Datasets",
     "4": "Models",
     "5": "Planning",
     "6": "Running",
     "7": "Logs and results",
-    "8": "The command line",
-    "9": "This machine",
+    "8": "Command line",
+    "9": "Machine",
 }
-"""First digit of a code → what such errors are about."""
+"""First digit of a code → title of the group."""
 
 
 def family_of(code: Code) -> str:
-    """What errors of a code are about."""
+    """Return the group title of a code."""
     return FAMILIES[code[2]]

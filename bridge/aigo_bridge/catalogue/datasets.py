@@ -1,4 +1,4 @@
-"""Rows that cannot be read or do not fit: AB301 to AB323."""
+"""Errors in datasets: AB301 to AB323."""
 
 from __future__ import annotations
 
@@ -26,53 +26,55 @@ def _generated(synthesizers: str) -> dict[str, str]:
 ENTRIES = (
     Entry(
         Code.UNKNOWN_DATA_FORMAT,
-        "The kind of a data file is not known",
-        "Rows are read from CSV, JSON, JSONL and Parquet, and from folders of text files; the name's end tells which.",
+        "The format of a data file is not supported",
+        "Rows can be CSV, JSON, JSONL or Parquet files, or folders of text files. The file extension selects the format.",
         "Rename or convert the file.",
         Example(_EXPLAIN + "rows.txt", files={"rows.txt": "Norway,Oslo\n"}),
     ),
     Entry(
         Code.ROWS_NOT_JSON,
-        "A line of the rows is not JSON",
-        "In JSONL every line is one whole object; single quotes, a comma at the end and NaN are not JSON.",
-        "Mend the line.",
+        "A line is not valid JSON",
+        "Each line of a JSONL file must be one complete JSON object. Single quotes, trailing commas and NaN are not valid JSON.",
+        "Correct the line.",
         Example(_EXPLAIN + "rows.jsonl", files={"rows.jsonl": "{'country': 'Norway'}\n"}),
     ),
     Entry(
         Code.ROW_SHAPE,
-        "A row has another shape than its table",
-        "It is no object, or has more cells than the header: often a comma inside of a cell without quotes.",
-        "Write one object with a key for each column, or put the cell in quotes.",
+        "A row does not match the table",
+        "The row is not an object, or it has more cells than the header. A common cause is an unquoted cell "
+        "that contains a comma.",
+        "Write one JSON object for each row, or put the cell in quotes.",
         Example(
             _EXPLAIN + "rows.csv", files={"rows.csv": "country,capital\nUnited States,Washington, D.C.\n"}
         ),
     ),
     Entry(
         Code.NO_ROWS,
-        "There are no rows",
-        "The file is empty, or a filter leaves nothing. A result of no samples would be no result.",
-        "Look at the file and at the filters of the task.",
+        "A dataset has no rows",
+        "The file is empty, or the filters exclude every row. A run needs at least one sample.",
+        "Check the file and the filters of the dataset.",
         Example(_EXPLAIN + "rows.csv", files={"rows.csv": "country,capital\n"}),
     ),
     Entry(
         Code.DAMAGED_TABLE,
-        "A Parquet file is damaged, or none",
-        "It was cut off while it was copied, or is something else by that name.",
-        "Fetch it anew.",
+        "A Parquet file is damaged or not a Parquet file",
+        "The file was truncated during a copy, or another kind of file has the extension `.parquet`.",
+        "Download or copy the file again.",
         Example(_EXPLAIN + "rows.parquet", files={"rows.parquet": "country,capital\n"}),
     ),
     Entry(
         Code.WRONG_HEADER,
-        "The header of a table cannot name its columns",
-        "The file is empty, a name occurs twice, or the cells are separated by something else than commas.",
-        "Give every column a name of its own in the first line.",
+        "The header of a table is not valid",
+        "The file is empty, a column name occurs twice, or the cells are not separated by commas.",
+        "Give each column a unique name in the first line, separated by commas.",
         Example(_EXPLAIN + "rows.csv", files={"rows.csv": "country,country\nNorway,Oslo\n"}),
     ),
     Entry(
         Code.DOUBTFUL_ROWS,
-        "Rows were read, and something about them is odd",
-        "Cells are missing at the end of a line, ids of data sets side by side differ, front matter is no YAML.",
-        "See whether that is meant.",
+        "Rows look incomplete or inconsistent",
+        "For example, lines have missing cells, the ids of combined datasets differ, or front matter is not "
+        "valid YAML. The rows are used.",
+        "Check whether the rows are as you intended.",
         Example(
             "explain task.yaml --dataset capitals=rows.csv",
             files={"rows.csv": "country,capital,note\nNorway,Oslo,x\nPeru,Lima\n"},
@@ -80,24 +82,24 @@ ENTRIES = (
     ),
     Entry(
         Code.TOO_MANY_ROWS,
-        "The rows take more than this machine should give them",
-        "A small file can unpack to many gigabytes, so there are limits before that happens.",
-        "Select fewer rows with `--num-samples`, or raise the limit that the hint names where the file is yours.",
+        "A dataset is too large for memory",
+        "A small file can unpack to many gigabytes. The size is checked before that happens.",
+        "Select fewer rows with `--num-samples`. If you trust the file, raise the limit in the hint.",
         test="tests/bridge/datasets/test_rows.py::test_a_small_file_that_stands_for_gigabytes_is_refused",
     ),
     Entry(
         Code.NETWORK_CLOSED,
-        "Something would have to be fetched",
-        "Without `--network` nothing is: a command that plans or validates should not need one.",
-        "Add `--network`, or name a copy of the rows with `--dataset KEY=FILE`.",
+        "A dataset must be downloaded",
+        "Without `--network`, the command does not download rows.",
+        "Add `--network`, or pass a local copy with `--dataset KEY=FILE`.",
         Example(_EXPLAIN + "entity.yaml", files=_source("{type: url, url: 'https://example.org/rows.csv'}")),
     ),
     Entry(
         Code.REFUSED_ADDRESS,
-        "An address is not one that rows are fetched from",
-        "It is of no kind that is fetched, or leads into the private network or an object storage, where a stranger's"
-        " task has no business.",
-        "Correct it; `--allow-url` allows an inner address, or a place in object storage, that is meant.",
+        "Rows may not be read from this address",
+        "The scheme is not supported, or the address is in a private network or in object storage. An "
+        "untrusted task could use such addresses to read your data.",
+        "Correct the address. If you trust it, allow it with `--allow-url ADDRESS`.",
         Example(
             _EXPLAIN + "entity.yaml --network",
             files=_source("{type: url, url: 'ftp://example.org/rows.csv'}"),
@@ -105,23 +107,23 @@ ENTRIES = (
     ),
     Entry(
         Code.FAILED_DOWNLOAD,
-        "Rows could not be fetched",
-        "The server is not there, says no, takes too long, or ends in the middle.",
-        "Try again, or fetch the file by hand and name it with `--dataset KEY=FILE`.",
+        "Rows could not be downloaded",
+        "The server is unreachable, refuses the request, is too slow, or closes the connection early.",
+        "Try again, or download the file yourself and pass it with `--dataset KEY=FILE`.",
         test="tests/security/test_addresses_of_data_sets.py::test_other_encodings_are_refused",
     ),
     Entry(
         Code.FAILED_HUB_LOAD,
-        "A data set of the Hugging Face hub could not be loaded",
-        "It is not there, needs code that is not run here, or the hub cannot be reached.",
-        "Look at the message of the library behind it; `--data-dir` takes a copy on this machine.",
+        "A Hugging Face dataset could not be loaded",
+        "The dataset does not exist, needs code that aigo-bridge does not execute, or the hub is unreachable.",
+        "Check the error of the `datasets` library in the message. To use a local copy, pass `--data-dir DIR`.",
         test="tests/bridge/datasets/test_sources.py::test_a_hub_data_set_that_cannot_be_loaded_is_an_error",
     ),
     Entry(
         Code.WRONG_HUB_ARGUMENT,
-        "An argument for a data set of the hub is not taken",
-        "Arguments that run strangers' code, or belong beside `load_dataset_kwargs`, are refused.",
-        "Remove it, or write it where the message says.",
+        "An argument of a Hugging Face dataset is not allowed",
+        "Arguments that execute remote code are refused. Some others have their own key outside `load_dataset_kwargs`.",
+        "Remove the argument, or move it to the key in the message.",
         Example(
             _EXPLAIN + "entity.yaml",
             files={
@@ -132,16 +134,16 @@ ENTRIES = (
     ),
     Entry(
         Code.MISSING_COPY,
-        "A folder has no copy of the data set",
-        "`--data-dir` was given, and the split is not in it under a name that is looked for.",
-        "Put the rows at one of the places that the message names.",
+        "A folder has no copy of the dataset",
+        "The folder that you passed with `--data-dir` does not contain the split under any of the expected names.",
+        "Put the rows at one of the paths in the message.",
         test="tests/bridge/planning/test_published.py::test_a_copy_without_the_split_says_where_it_was_looked_for",
     ),
     Entry(
         Code.ROWS_NOT_GENERATED,
-        "The rows of a generated data set have to be made first",
-        "A run needs rows that stay; `generate` makes them once, into a file.",
-        "Run the command that the hint names.",
+        "The rows of a generated dataset do not exist yet",
+        "A run needs fixed rows. Create them once with `aigo-bridge generate`, which writes a file.",
+        "Run the command in the hint.",
         Example(
             _EXPLAIN + "entity.yaml",
             files=_generated("{type: python, synthesize_snippet: 'def synthesize(source): return source'}"),
@@ -149,9 +151,9 @@ ENTRIES = (
     ),
     Entry(
         Code.FAILED_GENERATOR,
-        "A generator could not make its rows",
-        "Its snippet gives no list, a model's answer cannot be read, or a column is missing.",
-        "Mend the generator as the message says.",
+        "A dataset generator failed",
+        "The snippet did not return a list, a model reply could not be parsed, or a column is missing.",
+        "Correct the generator as the message says.",
         Example(
             "generate entity.yaml --out made.jsonl",
             files=_generated("{type: python, synthesize_snippet: 'def synthesize(source): return 5'}"),
@@ -159,9 +161,9 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_COMPARISON,
-        "A filter compares what cannot be compared",
-        "`greater_than` and its like need numbers on both sides.",
-        "Compare numbers, or take another operator.",
+        "A filter compares incompatible values",
+        "Operators such as `greater_than` need numbers on both sides.",
+        "Compare numbers, or use another operator.",
         Example(
             _EXPLAIN + "entity.yaml",
             files=_source(
@@ -172,16 +174,16 @@ ENTRIES = (
     ),
     Entry(
         Code.CHANGED_ROWS,
-        "The rows are others than in an earlier run",
-        "Results in one folder are compared with each other, which means nothing over different rows.",
-        "Take the same rows again or another `--out`; the hint says what to delete where the new ones are right.",
+        "The rows differ from an earlier run",
+        "The output folder contains results for other rows. Results over different rows cannot be compared.",
+        "Use the same rows, or choose another `--out`. If the new rows are correct, the hint says which file to delete.",
         test="tests/bridge/planning/test_row_locks.py::test_other_rows_are_refused_from_then_on",
     ),
     Entry(
         Code.UNEQUAL_LENGTHS,
-        "Data sets side by side have different numbers of rows",
-        "`keys` puts row by row together, so all of them need as many.",
-        "See which one lacks rows.",
+        "Combined datasets have different numbers of rows",
+        "`keys` combines datasets row by row, so all of them need the same number of rows.",
+        "Add the missing rows, or remove the surplus rows.",
         Example(
             "validate pair.yaml",
             files={
@@ -194,9 +196,9 @@ ENTRIES = (
     ),
     Entry(
         Code.VALUE_WITHOUT_JSON,
-        "A value of a row cannot be written as JSON",
-        "Half of a character pair, or a type that tables know and JSON does not.",
-        "Write the character whole, or the value as text.",
+        "A value cannot be written as JSON",
+        "For example, a text contains half of a surrogate pair, or a cell has a type that JSON does not support.",
+        "Correct the text, or store the value as text.",
         Example(
             _EXPLAIN + "rows.jsonl",
             files={"rows.jsonl": '{"country": "Norway \\ud83d", "capital": "Oslo"}\n'},
@@ -204,23 +206,23 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_TRACE_SOURCE,
-        "Traces cannot be read from such a source",
-        "Sessions of other tools are read from exported files only; their services are not asked.",
-        "Export the traces, and name the file.",
+        "Traces cannot be read from this source",
+        "Traces of other tools can only be read from exported files. aigo-bridge does not connect to their services.",
+        "Export the traces to a file and name the file.",
         Example(_EXPLAIN + "entity.yaml", files=_source("{type: langsmith}")),
     ),
     Entry(
         Code.DATASET_NOT_GIVEN,
-        "The task's data set is not there",
-        "There is no file with its key beside the task, and none was given.",
-        "Give it: `--dataset KEY=FILE`.",
+        "The dataset of the task was not found",
+        "No file next to the task has the dataset key, and you did not pass one.",
+        "Pass the dataset with `--dataset KEY=FILE`.",
         Example("explain lonely/task.yaml", files={"lonely/task.yaml": "COPY task.yaml"}),
     ),
     Entry(
         Code.UNPINNED_SOURCE,
-        "Rows are not, or cannot be shown to be, the published ones",
-        "The number of rows or their digest is not the one that stands beside the revision, or none stands there.",
-        "Fetch the rows anew, or write `num_rows` and `digest` into the data set's file.",
+        "Rows are not confirmed to be the published rows",
+        "The number of rows or the checksum differs from the dataset file, or the dataset file does not contain them.",
+        "Download the rows again, or add `num_rows` and `digest` to the dataset file.",
         test="tests/bridge/planning/test_published.py::test_other_rows_than_the_published_are_refused_with_all_that_is_wrong",
     ),
 )

@@ -1,4 +1,4 @@
-"""What the catalogue says of a code."""
+"""Catalogue entry of an error code."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ VALIDATE = "validate task.yaml"
 
 @dataclass(frozen=True)
 class Example:
-    """A mistake to look at: one change of a folder that is right, or a command that is wrong on it.
+    """An example of a mistake: a change to a file, or a wrong command.
 
-    The folder is `examples/capitals` with the result of its run, `result.tasklog.json`.
+    The starting point is `examples/capitals` with the result of its run, `result.tasklog.json`.
     """
 
     command: str = VALIDATE
-    """Without the `aigo-bridge` in front."""
+    """The command without `aigo-bridge`."""
     right: str | None = None
-    """Text in `file` that the mistake stands in place of."""
+    """Text in `file` that `wrong` replaces."""
     wrong: str = ""
     file: str = "task.yaml"
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files that are there besides, by name."""
+    """Additional files by name."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A kind of mistake."""
+    """Error code with its meaning and fix."""
 
     code: Code
     title: str
@@ -37,9 +37,9 @@ class Entry:
     remedy: str
     example: Example | None = None
     test: str | None = None
-    """The test that makes the mistake, where a page cannot: `file::name`."""
+    """Test that produces the error if a page cannot: `file::name`."""
 
 
 def edited(right: str, wrong: str, *, file: str = "task.yaml", command: str = VALIDATE) -> Example:
-    """A change of a file of the folder."""
+    """Return an example that changes one file."""
     return Example(command, right, wrong, file)

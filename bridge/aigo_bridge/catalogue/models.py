@@ -1,4 +1,4 @@
-"""Models that cannot be asked, or give no answer: AB401 to AB431."""
+"""Errors of models: AB401 to AB431."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _OWN = "run task.yaml --model model.yaml"
 ENTRIES = (
     Entry(
         Code.NO_MODEL,
-        "Which model is meant was not said",
-        "The task evaluates a model, or its judge, generator or simulated user is one, and nothing tells which.",
-        "Name it: `--model PROVIDER/MODEL`, and others by `--model-map 'KEY=PROVIDER/MODEL'`.",
+        "No model was given",
+        "The task evaluates a model, or uses one as a judge, generator or simulated user, and you did not choose it.",
+        "Choose the model with `--model PROVIDER/MODEL`, and other models with `--model-map 'KEY=PROVIDER/MODEL'`.",
         Example("run task.yaml"),
     ),
     Entry(
         Code.UNKNOWN_PROVIDER,
-        "A model's provider cannot be reached from here",
-        "The name in front of the `/` is no provider of the engine, or what it needs is missing.",
-        "Correct the name, or take the other engine: the page on models lists both.",
+        "A model provider is not available",
+        "The engine does not know the provider before the `/`, or a package that the provider needs is missing.",
+        "Correct the name, or use the other engine. The models page lists the providers of both engines.",
         Example("run task.yaml --model opnai/gpt-4.1-nano"),
     ),
     Entry(
         Code.UNKNOWN_MODEL_ENTITY,
-        "A file of models has none by that key",
-        "A model that stands in a file is named as FILE, or as FILE#KEY where the file has several.",
-        "Take one of the keys in the message.",
+        "A model file does not contain this key",
+        "Name a model in a file as FILE, or as FILE#KEY if the file contains several models.",
+        "Use one of the keys in the message.",
         Example(
             _OWN,
             files={
@@ -37,9 +37,9 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_CONNECTION,
-        "A model's connection cannot be made as it is written",
-        "A setting of its file does not fit its type of connection, or its adapter is not there.",
-        "Mend the file as the message says.",
+        "A model connection is not valid",
+        "A setting in the model file does not match the connection type, or the adapter does not exist.",
+        "Correct the model file as the message says.",
         Example(
             _OWN,
             files={
@@ -50,9 +50,9 @@ ENTRIES = (
     ),
     Entry(
         Code.MISSING_SECRET,
-        "A key or an address that a model needs is not set",
-        "Files name secrets by the variables that hold them; one of these is not in the environment.",
-        "Set the variable in the environment of the command; never write the key into a file.",
+        "An API key or address of a model is not set",
+        "The model file refers to an environment variable that is not set.",
+        "Set the environment variable. Never write the key into a file.",
         Example(
             _OWN,
             files={
@@ -63,65 +63,65 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_MODEL_ARGUMENT,
-        "An argument behind a model's name is not known",
-        "What may stand there depends on the provider or backend.",
-        "Remove or correct it.",
+        "A model argument is unknown",
+        "The arguments after the model name depend on the provider or backend.",
+        "Remove or correct the argument.",
         Example("run task.yaml --engine lighteval --model openai/gpt-4.1,max_tokens=1,max_new_tokens=2"),
     ),
     Entry(
         Code.WRONG_SCRIPTED_RULES,
-        "The rules of a scripted model cannot be read",
-        "The file after `scripted/` has one JSON object a line: what matches, and the reply.",
+        "The file of a scripted model is not valid",
+        "The file after `scripted/` contains one JSON object per line with a `match` and a `reply`.",
         "Correct the path or the line.",
         Example("run task.yaml --model scripted/answer.jsonl"),
     ),
     Entry(
         Code.UNFIT_MODEL,
-        "A model is of a kind that cannot do this",
-        "One that makes embeddings answers no conversation, and not every model tells likelihoods.",
-        "Evaluate a model whose task fits.",
+        "A model cannot do what the task needs",
+        "For example, an embedding model cannot answer a conversation, and many models do not return likelihoods.",
+        "Choose a model with the required capability.",
         test="tests/adapters/inspect/models/test_provider.py::test_a_conversation_with_an_embeddings_model_is_refused_before_it_begins",
     ),
     Entry(
         Code.FAILED_MODEL_LOAD,
-        "A model could not be loaded into this process",
-        "Its folder, tokenizer or memory is not what its backend needs.",
-        "Look at the backend's own words in the message.",
+        "A local model could not be loaded",
+        "The folder, the tokenizer or the available memory does not meet the needs of the backend.",
+        "Check the error of the backend in the message.",
         test="tests/adapters/lighteval/models/test_backends.py::test_a_model_that_is_nowhere_is_no_folder_first_of_all",
     ),
     Entry(
         Code.FAILED_MODEL,
-        "A model was asked and gave no answer that can be used",
-        "The endpoint refused, could not be reached after all retries, or sent what is no answer. The sample failed.",
-        "`run --resume` asks again for the samples that failed; what the endpoint said stands in the message.",
+        "A model call failed",
+        "The endpoint refused the call, was unreachable after all retries, or returned an invalid reply. The sample failed.",
+        "Check the endpoint error in the message, then run the failed samples again with `run --resume`.",
         test="tests/bridge/models/connections/test_endpoint.py::test_an_answer_that_trickles_is_given_up",
     ),
     Entry(
         Code.LOST_OPTION,
-        "An option of a call would not reach the model",
-        "An adapter or backend does not pass it on, and an evaluation without it would be another one.",
-        "Leave the option out, or let the adapter's `process_input` write it.",
+        "A model option would be lost",
+        "The adapter or backend does not send this option, so the model would run with other settings than you asked for.",
+        "Remove the option, or send it in `process_input` of the adapter.",
         test="tests/adapters/lighteval/models/test_generation.py::test_a_request_of_a_task_and_the_users_settings_do_not_contradict_each_other",
     ),
     Entry(
         Code.UNSENDABLE_CONTENT,
-        "A message has a part that cannot be sent to this model",
-        "Images, audio and files reach some models only.",
-        "Take a model or an engine that can, or leave these samples out.",
+        "A message part is not supported by this model",
+        "Only some models accept images, audio or files.",
+        "Use another model or engine, or exclude these samples.",
         test="tests/adapters/inspect/models/test_models.py::test_what_has_no_place_in_inspect_is_an_error_of_the_sample",
     ),
     Entry(
         Code.NOT_RECORDED,
-        "A call is not in the cassette",
-        "`--replay` asks no model, and this run asks something that the recorded one did not.",
-        "Record it anew, or see which template or option has changed: the message names the nearest call.",
+        "A model call is not in the cassette",
+        "`--replay` does not call the model, and the recorded run did not make this call.",
+        "Check the closest recorded call in the message for a changed template or option, or record the run again.",
         test="tests/bridge/cassettes/test_playing.py::test_a_changed_prompt_is_told_with_the_difference",
     ),
     Entry(
         Code.DAMAGED_CASSETTE,
-        "A cassette is damaged, or is none",
-        "Every line has a checksum; lines that were cut off or altered are left out, and said.",
-        "Record it anew, or take a copy that is whole.",
+        "A cassette is damaged or not a cassette",
+        "Each line has a checksum. Truncated or modified lines are reported and skipped.",
+        "Record the run again, or use an intact copy.",
         Example("run task.yaml --replay answers.jsonl"),
     ),
 )

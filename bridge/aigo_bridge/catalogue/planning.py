@@ -1,4 +1,4 @@
-"""What cannot be carried out as it is written: AB501 to AB510."""
+"""Errors of planning and exports: AB501 to AB511."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _RUN = "run task.yaml --model scripted/answers.jsonl "
 ENTRIES = (
     Entry(
         Code.ENGINE_GAP,
-        "An engine cannot carry out a part of the task",
-        "Rather than to leave it out or do it by halves, nothing is run. The message lists every such part.",
-        "Take the other engine (`--engine`), or change the part; `docs/what-runs-where.md` has all of them.",
+        "The engine does not support a part of the task",
+        "Unsupported parts are never skipped, so the run does not start. The message lists all of them.",
+        "Use the other engine with `--engine`, or change these parts. `docs/what-runs-where.md` lists the "
+        "features of each engine.",
         edited(
             "type: single_turn_solver",
             "type: agent_solver",
@@ -21,30 +22,31 @@ ENTRIES = (
     ),
     Entry(
         Code.NOTHING_TO_RUN,
-        "There is nothing to run in this file",
-        "It has no evaluation, or every specification has a stored result.",
-        "Add an `evaluation` with specifications, or run the task by itself.",
+        "A file contains nothing to run",
+        "The file has no evaluation, or all of its specifications use stored results.",
+        "Add an `evaluation` with specifications, or run the task directly.",
         Example("run models.yaml", files={"models.yaml": "models:\n  - $provider: openai/gpt-4.1-nano\n"}),
     ),
     Entry(
         Code.UNKNOWN_SPECIFICATION,
-        "A run file has no specification of that name",
-        "Behind `#` stands the key of one of its specifications.",
-        "Take one of the keys in the message.",
+        "A run file has no specification with this key",
+        "The text after `#` must be the key of a specification.",
+        "Use one of the keys in the message.",
         Example("run run.yaml#capitols"),
     ),
     Entry(
         Code.SURPLUS_ARGUMENT,
-        "Something was given that nothing uses",
-        "A data set or a model by a key that the task does not have: perhaps a slip, and then another one is missing.",
-        "Correct the key, or leave it out.",
+        "An argument is not used by the task",
+        "You passed a dataset or model for a key that the task does not have. If the key is misspelled, the "
+        "real one is missing.",
+        "Correct the key, or remove the option.",
         Example(_RUN + "--dataset capitols=capitals.jsonl"),
     ),
     Entry(
         Code.WRONG_EARLIER_RESULT,
-        "An earlier result that the task starts from cannot be had",
-        "The rows of such a task are the samples of another task's result.",
-        "Run that task first, or give its result: `--dataset KEY=FILE.tasklog.json`.",
+        "The earlier result that a task needs is not available",
+        "The rows of this task are the samples of another task's result.",
+        "Run the other task first, or pass its result with `--dataset KEY=FILE.tasklog.json`.",
         edited(
             "dataset: {key: capitals}",
             "dataset: {source: task_result, key: earlier}",
@@ -53,16 +55,16 @@ ENTRIES = (
     ),
     Entry(
         Code.NO_FULL_DATASET,
-        "`--full` has no real data set to take",
-        "It stands for the data set of the hub that lies beside a shipped task.",
-        "Give rows of your own with `--dataset KEY=FILE`, or leave `--full` out.",
+        "`--full` has no dataset for this task",
+        "`--full` runs the Hugging Face dataset that belongs to a shipped task. This task has none.",
+        "Pass your own rows with `--dataset KEY=FILE`, or remove `--full`.",
         Example(_RUN + "--full"),
     ),
     Entry(
         Code.UNUSED_OPTION,
         "An option has no effect on this task",
-        "For instance a model where a data set is evaluated.",
-        "Leave it out.",
+        "For example, `--model` for a task that evaluates a dataset.",
+        "Remove the option.",
         Example(
             "run controls.yaml --num-samples 2",
             files={
@@ -75,8 +77,8 @@ ENTRIES = (
     Entry(
         Code.NOT_EXPORTABLE,
         "A task or result cannot be exported exactly",
-        "A part has no form in the files of the other tool, and would be lost or mean something else there.",
-        "Export without `--native`, or change the part that the message names.",
+        "The target format has no equivalent for a part, so the part would be lost or change its meaning.",
+        "Export without `--native`, or change the part in the message.",
         edited(
             "- type: string_equals\n",
             "- type: python\n      compute_scores_snippet: |\n"
@@ -87,9 +89,9 @@ ENTRIES = (
     ),
     Entry(
         Code.NOT_ALLOWED,
-        "The task's code needs what was not allowed",
-        "Snippets have neither network nor programs unless you say so for this very task.",
-        "If you trust it, give the command once more with the `--allow` of the message.",
+        "The code of a task needs a permission",
+        "Snippets may not use the network or start programs unless you allow it for this task.",
+        "If you trust the task, run the command again with the `--allow` option in the message.",
         Example(
             _RUN,
             files={
@@ -103,18 +105,18 @@ ENTRIES = (
     ),
     Entry(
         Code.OTHER_EXPORT,
-        "Exported files are not those that were exported",
-        "They were changed, mixed with another export, or do not have what is asked for, so numbers would be wrong.",
+        "Exported files were changed",
+        "The files were modified, mixed with another export, or are incomplete. The metrics would be wrong.",
         "Export the task again into an empty folder.",
         test="tests/bridge/exporting/test_packing.py::test_another_data_set_is_not_in_the_export",
     ),
     Entry(
         Code.UNTRANSLATED,
-        "A task of another project has no form in AI GO",
-        "What the message names would be lost, or cannot be said: a function in Python, which is not run; numbers"
-        " over all answers; examples that are drawn; solvers that ask more than once.",
-        "Write that part as a template or a column; what may be left out is left out with `--allow-gaps`, and the"
-        " task says so.",
+        "A task of another tool has no equivalent in AI GO",
+        "The part in the message cannot be converted. Examples: Python functions, metrics over all answers, "
+        "randomly drawn examples, and solvers with several model calls.",
+        "Rewrite the part as a template or a column. To convert without optional parts, use `--allow-gaps`; "
+        "the new task lists the gaps.",
         Example(
             "convert lm-eval:quiz.yaml --out out",
             files={

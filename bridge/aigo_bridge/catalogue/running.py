@@ -1,4 +1,4 @@
-"""What fails while a task runs: AB601 to AB620."""
+"""Errors during a run: AB601 to AB620."""
 
 from __future__ import annotations
 
@@ -24,72 +24,72 @@ _JUDGED = _RUN + " --model-map 'openai$gpt-4-1-nano=scripted/judge.jsonl'"
 ENTRIES = (
     Entry(
         Code.FAILED_ENGINE,
-        "The engine itself failed",
-        "It ended with an error of its own, before or outside of any sample.",
-        "Its words stand in the message; what was finished is in its log, and `run --resume` goes on from there.",
+        "The engine failed",
+        "The engine stopped with its own error, outside any sample. Finished samples are in its log.",
+        "Correct the cause in the message, then continue with `run --resume`.",
         test="tests/end_to_end/test_full_disk.py::test_what_inspect_refuses_before_it_has_a_log_is_an_error_of_the_engine",
     ),
     Entry(
         Code.NEVER_BEGUN,
-        "A task was not begun, as the run was stopped before",
-        "An interruption, or another task whose result it needs did not come to an end.",
-        "`run --resume` runs what is missing.",
+        "A task was not started",
+        "The run was interrupted, or another task whose result is needed did not complete.",
+        "Run the remaining tasks with `run --resume`.",
         test="tests/end_to_end/test_rows_of_results.py::test_a_task_whose_sibling_is_not_complete_is_not_run",
     ),
     Entry(
         Code.CHANGED_SINCE,
-        "The task, its data or its model has changed since the run began",
-        "Going on would mix samples of two different tasks under one number.",
+        "The task, dataset or model changed since the run started",
+        "Resuming would mix samples of two different tasks in one metric.",
         "Start a new run.",
         test="tests/adapters/inspect/models/test_provider.py::test_an_address_of_ones_own_is_another_version_of_the_model",
     ),
     Entry(
         Code.PLACE_IN_USE,
-        "Another process writes to the same place, or a run has its files there",
-        "Two would overwrite each other's files.",
-        "Wait for its end, or take another `--out`.",
+        "The output folder is in use",
+        "Another process is writing to this folder, or it contains the files of another run.",
+        "Wait until the other run ends, or choose another `--out`.",
         test="tests/extras/scale/storage/test_leases.py::test_two_at_a_time_are_refused",
     ),
     Entry(
         Code.FAILED_SNIPPET,
-        "The author's Python failed",
-        "It raised an exception, or its process ended. The message has the line of the snippet.",
-        "Mend the snippet; `aigo-bridge score` scores stored answers again without asking the model.",
+        "A snippet failed",
+        "The Python code of the task raised an exception, or its process ended. The message shows the line of the snippet.",
+        "Correct the snippet. Then score the stored answers again with `aigo-bridge score`, without calling the model.",
         edited(_STRING, _SNIPPET + "return {'right': float(sample['size'])}", command=_RUN),
     ),
     Entry(
         Code.STOPPED_SNIPPET,
-        "The author's Python was stopped",
-        "It took too long, or started too many processes.",
-        "Make it faster, or give it more time in the task.",
+        "A snippet was stopped",
+        "The Python code of the task took too long or started too many processes.",
+        "Make the code faster, or raise its time limit in the task.",
         test="tests/bridge/snippets/test_host_stopping.py::test_closing_ends_calls_in_progress",
     ),
     Entry(
         Code.UNCONFINED_SNIPPETS,
         "Snippets cannot be confined on this machine",
-        "The kernel or the container forbids what keeps strangers' code apart, so none is run.",
-        "docs/snippets.md says what to allow; for tasks of your own there is `--snippets in-process`.",
+        "The kernel or the container forbids the required isolation, so no snippet is executed.",
+        "Read docs/snippets.md for the required permissions. For your own tasks, you can use `--snippets in-process`.",
         test="tests/security/test_snippet_jail.py::test_what_a_shell_adds_to_an_environment_is_no_secret",
     ),
     Entry(
         Code.WRONG_SNIPPET_RESULT,
-        "The author's Python returned something of another shape",
-        "`compute_scores` gives one mapping of scores a sample, `solve` a trace, `postprocess` a solver output.",
-        "Return what the message expects.",
+        "A snippet returned a value of the wrong type",
+        "`compute_scores` must return one mapping of scores per sample, `solve` a trace, and `postprocess` a solver output.",
+        "Return a value of the expected type.",
         edited(_STRING, _SNIPPET + "return 'right'", command=_RUN),
     ),
     Entry(
         Code.WRONG_INPUT,
-        "A template of the model's input gave no conversation for a sample",
-        "It has to give messages, as a list or as JSON; quotes inside a value often break the JSON.",
-        "Write values as `{{ sample.x | tojson }}`, without quotes around them.",
+        "An input template did not produce valid messages",
+        "The template must produce a list of messages or JSON text with one. Quotes inside a value often break the JSON.",
+        "Insert values as `{{ sample.x | tojson }}`, without quotes around them.",
         test="tests/bridge/solving/test_solvers_single.py::test_json_that_cannot_be_read_is_a_fault_of_the_template",
     ),
     Entry(
         Code.UNREADABLE_VERDICT,
-        "A judge's reply could not be read",
-        "It was asked for JSON, and once more with the reason, and gave something else.",
-        "Try a stronger judge, or a shorter prompt; the last reply stands in the message.",
+        "A judge reply could not be parsed",
+        "The judge did not return the requested JSON, and a second request with the error did not help.",
+        "Check the last reply in the message. Use a stronger judge model or a shorter prompt.",
         Example(
             _JUDGED,
             right=_STRING,
@@ -101,9 +101,10 @@ ENTRIES = (
     ),
     Entry(
         Code.VERDICT_OUT_OF_RANGE,
-        "A judge's verdict is outside of what was asked for",
-        "A number beyond the scale, or a label that is none. It is not clamped: that would be a number nobody gave.",
-        "Say the scale or the labels more clearly in the prompt.",
+        "A judge reply is out of range",
+        "The score is outside the scale, or the label is not one of the allowed labels. The value is not "
+        "clamped, because that would invent a score.",
+        "Describe the scale or the labels more clearly in the prompt.",
         Example(
             _JUDGED,
             right=_STRING,
@@ -115,9 +116,9 @@ ENTRIES = (
     ),
     Entry(
         Code.MISSING_VALUE,
-        "A sample lacks the value that its answer is compared with",
-        "A cell is empty, or there is no single answer. Unscored is not zero: the sample counts as failed.",
-        "Fill the cell, or say in the template what stands for a missing value.",
+        "A sample has no value to compare the answer with",
+        "A cell is empty, or there is no single answer. The sample counts as failed, because unscored is not zero.",
+        "Fill in the cell, or set a default in the template.",
         Example(
             _RUN,
             files={
@@ -127,23 +128,23 @@ ENTRIES = (
     ),
     Entry(
         Code.FAILED_SANDBOX,
-        "The sandbox failed, or could not judge the code",
-        "Code that a model wrote runs apart; the place where it runs broke, or its tests ended without a verdict.",
-        "docs/sandbox.md says what the sandbox needs.",
+        "The sandbox failed",
+        "Code written by a model runs in a sandbox. The sandbox broke, or the tests ended without a verdict.",
+        "Read docs/sandbox.md for the requirements of the sandbox.",
         test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_there_is_no_score",
     ),
     Entry(
         Code.MISSING_LIKELIHOODS,
-        "There are no likelihoods of these texts",
-        "Only some models tell how likely a given text is; chat endpoints do not.",
-        "Take a model that does: `--engine lighteval --model transformers/PATH`.",
+        "The model returned no likelihoods",
+        "Only some models return the likelihood of a given text. Chat endpoints do not.",
+        "Use a model with likelihoods, for example `--engine lighteval --model transformers/PATH`.",
         test="tests/bridge/scoring/test_likelihoods.py::test_likelihoods_of_other_texts_are_not_taken",
     ),
     Entry(
         Code.EXCEEDED_LIMIT,
-        "A sample came to its limit",
-        "A loop made all of its iterations, or the sample its tokens, without an end.",
-        "Raise the limit, or set `on_max_iterations: continue` where such an end is an answer, too.",
+        "A sample reached a limit",
+        "A loop reached its maximum number of iterations, or the sample reached its token limit.",
+        "Raise the limit. If a loop may end this way, set `on_max_iterations: continue`.",
         edited(
             _SOLVER,
             "    type: multi_turn_solver\n    message_builders:\n      - type: loop\n        max_iterations: 2\n"
@@ -155,9 +156,9 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_SAMPLE_DATA,
-        "A sample's data are not what a scorer or solver needs",
-        "Its choices are no list, its ground truth is none of them, its tests are no texts.",
-        "Mend the row, or the template that reads it.",
+        "The data of a sample are not valid for a scorer or solver",
+        "For example, the choices are not a list, the ground truth is not one of the choices, or the tests are not texts.",
+        "Correct the row, or the template that reads it.",
         edited(
             _STRING,
             '- type: string_equals_mcqa\n      ground_truth_choice: "{{ sample.capital }}"\n      choices: "{{ sample.country }}"',
@@ -166,25 +167,25 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_TRACE,
-        "A column or output does not hold the trace that is needed",
-        "A solver passes recorded traces on, or a scorer looks into one, and it is none or has no answer.",
-        "See what the column holds; imports write traces as they are needed.",
+        "A column or output does not contain a valid trace",
+        "A solver or scorer needs a recorded trace, and the value is not a trace or has no answer.",
+        "Check the content of the column. `import` writes traces in the required form.",
         edited(
             _SOLVER, "    type: pass_through_solver\n    trace_column: country\n", command="run task.yaml"
         ),
     ),
     Entry(
         Code.TOO_MANY_FAILURES,
-        "More samples failed than may",
-        "`--fail-on-error` says how many; the run stopped there, and keeps what it has.",
-        "Look at the first errors; `run --resume` goes on.",
+        "Too many samples failed",
+        "The run stopped at the limit set by `--fail-on-error`. Finished samples are kept.",
+        "Check the first errors, then continue with `run --resume`.",
         test="tests/end_to_end/test_stopping.py::test_a_spent_tolerance_stops_the_run",
     ),
     Entry(
         Code.FAILED_SAMPLE,
-        "A sample failed in another way",
-        "The kind that stands in its evidence is an engine's or a library's own.",
-        "Its message is that of the library; the native log has the traceback.",
+        "A sample failed with another error",
+        "The error comes from an engine or a library. The evidence contains its type.",
+        "Read the message of the library. The engine log contains the traceback.",
         Example(
             "run task.yaml --model scripted/other.jsonl",
             files={"other.jsonl": '{"match": {"contains": "x"}, "reply": "y"}\n'},
@@ -192,9 +193,9 @@ ENTRIES = (
     ),
     Entry(
         Code.OUTCOME_NOT_SHOWN,
-        "What a run came to cannot be shown, or differs from what was written",
-        "The evidence and the native log are complete; the summary on the screen is not to be trusted.",
-        "Use the evidence, and report it: this is a fault of aigo-bridge.",
+        "The summary of a run cannot be shown",
+        "The summary failed or differs from the written evidence. Evidence and engine log are complete.",
+        "Use the evidence, and report this error in aigo-bridge.",
         test="tests/end_to_end/test_outcome_is_evidence.py::test_a_task_whose_evidence_differs",
     ),
 )

@@ -1,4 +1,4 @@
-"""What a task says that cannot be meant, and its templates: AB140 to AB153, AB201 to AB209."""
+"""Errors in tasks and templates: AB140 to AB153, AB201 to AB209."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _ACTION = "  actions:\n    - {{key: r, action: exclude_from_metrics, filter: {{e
 ENTRIES = (
     Entry(
         Code.UNKNOWN_SCORE,
-        "A score is named that no scorer gives",
-        "A metric, an aggregator or a rule reads a score by its name; the task's scorers give others.",
-        "Take one of the names in the hint.",
+        "A score does not exist",
+        "A metric, an aggregator or a rule refers to a score that the scorers of the task do not produce.",
+        "Use one of the score names in the hint.",
         edited("field: is_correct", "field: correct"),
     ),
     Entry(
         Code.NO_ANSWER_TO_SCORE,
-        "A scorer has no single answer to look at",
-        "There is no solver, or it gives a group of answers, and the scorer compares one.",
-        "Add a solver, give the scorer a `value`, or take a scorer that sees groups.",
+        "A scorer has no single answer to score",
+        "The task has no solver, or the solver returns a group of answers and the scorer needs one.",
+        "Add a solver, set `value` of the scorer, or use a scorer for groups of answers.",
         edited(
             "  solver:\n    type: single_turn_solver\n    input_builder:\n      type: chat_completion\n"
             '      input_messages:\n        - role: user\n          content: "What is the capital of'
@@ -35,23 +35,23 @@ ENTRIES = (
     ),
     Entry(
         Code.NEVER_EQUAL,
-        "Two things are compared that are never equal",
-        "A score is a number and the constant a text, or the constant is none of the scorer's labels.",
-        "Write the constant as the score is: numbers without quotes, labels as they are declared.",
+        "A comparison can never be true",
+        "For example, a numeric score is compared with a text, or a label with a text that the scorer never returns.",
+        "Write numbers without quotes, and labels exactly as declared.",
         edited("  scorers:\n", _ACTION.format('"{{ scores.string_equals.is_correct }}"', "equals", "'yes'")),
     ),
     Entry(
         Code.CONSTANT_EXPRESSION,
-        "An expression is plain text",
-        "Without `{{ … }}` it is the same for every sample, so the rule takes all of them or none.",
-        "Write the expression in `{{ … }}`.",
+        "An expression contains no template",
+        "Without `{{ … }}` the expression has the same value for every sample, so the rule matches all samples or none.",
+        "Write the expression in `{{ … }}`, for example `{{ sample.country }}`.",
         edited("  scorers:\n", _ACTION.format("sample.country", "equals", "Norway")),
     ),
     Entry(
         Code.LABELS_OVERLAP,
-        "Labels of a judge say two things",
-        "A label counts as correct and as incorrect, or one of the lists is empty, so that every label counts alike.",
-        "Put every label into one list.",
+        "The labels of a judge overlap",
+        "A label is listed as both correct and incorrect, or one of the two lists is empty.",
+        "Put each label into exactly one list, and at least one label into each list.",
         edited(
             _STRING,
             "- type: model_as_a_judge_classifier\n      model_key: openai$gpt-4-1-nano\n"
@@ -61,9 +61,9 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_CONVERSATION,
-        "A conversation is put together in a way that cannot work",
-        "The model is never asked, a loop has no end, or an end stands where nothing ends.",
-        "Do as the hint says: `generate` where the model is to answer, `terminate_if` on the builder.",
+        "A conversation cannot work as declared",
+        "The model is never called, a loop never ends, or an end condition has no effect in its place.",
+        "Follow the hint: add `generate` to call the model, or `terminate_if` to end a loop.",
         edited(
             "    type: single_turn_solver\n    input_builder:\n      type: chat_completion\n      input_messages:\n",
             "    type: multi_turn_solver\n    message_builders:\n      - type: messages\n        messages:\n",
@@ -71,16 +71,16 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_CHOICES,
-        "The choices of a multiple choice cannot be chosen",
-        "They are compared by their first letter, or by likelihoods, and some of them never can be.",
-        "Write single letters, or `method: loglikelihood` with one continuation for each choice.",
+        "The choices of a multiple-choice question are not valid",
+        "Answers are matched by a single letter or by likelihoods, and some of these choices can never match.",
+        "Use single letters, or set `method: loglikelihood` with one continuation for each choice.",
         edited(_STRING, f"- type: string_equals_mcqa\n      {_TRUTH}\n      choices: [Oslo, Lima]"),
     ),
     Entry(
         Code.WRONG_SCORE_RANGE,
-        "The least score is not below the greatest",
-        "A judge's scores lie between `score_min` and `score_max`.",
-        "Exchange them, or correct one.",
+        "The minimum score is not below the maximum",
+        "A judge gives scores from `score_min` to `score_max`, so `score_min` must be smaller.",
+        "Swap the two values, or correct one of them.",
         edited(
             _STRING,
             "- type: model_as_a_judge_scorer\n      model_key: openai$gpt-4-1-nano\n"
@@ -90,9 +90,9 @@ ENTRIES = (
     ),
     Entry(
         Code.WRONG_PRICE,
-        "A table of prices cannot be used",
-        "Prices are numbers from 0, in money for a million tokens, under the names of models.",
-        "Mend the entry; `aigo-bridge run --help` names the option for the table.",
+        "A price table is not valid",
+        "Each model name maps to prices per million tokens. Prices are numbers of at least 0.",
+        "Correct the entry in the file that you passed with `--prices`.",
         Example(
             "explain task.yaml --model scripted/answers.jsonl --cost --prices prices.yaml",
             files={"prices.yaml": "scripted/answers.jsonl: {input: cheap, output: 2}\n"},
@@ -100,30 +100,31 @@ ENTRIES = (
     ),
     Entry(
         Code.NOT_PYTHON,
-        "A snippet is not Python",
-        "Its text cannot be parsed; nothing of it was run.",
-        "Mend the line that the message names.",
+        "A snippet is not valid Python",
+        "The snippet has a syntax error. No part of it was executed.",
+        "Correct the line in the message.",
         edited(_STRING, _SNIPPET + "def compute_scores(sample, solver_output)\n            return []"),
     ),
     Entry(
         Code.MISSING_FUNCTION,
-        "A snippet does not define the function that is called",
-        "Each kind of snippet has one: `compute_scores`, `solve`, `compute_metrics`, `postprocess`, `synthesize`.",
-        "Define it at the top level of the snippet.",
+        "A snippet does not define the required function",
+        "Each kind of snippet must define one function: `compute_scores`, `solve`, `compute_metrics`, "
+        "`postprocess` or `synthesize`.",
+        "Define the function at the top level of the snippet.",
         edited(_STRING, _SNIPPET + "def score(sample, solver_output):\n            return []"),
     ),
     Entry(
         Code.WRONG_SIGNATURE,
-        "A snippet's function has other parameters than it is called with",
+        "A snippet function has the wrong parameters",
         "The call would fail for every sample.",
-        "Write the parameters that the message names.",
+        "Change the parameters as the message says.",
         edited(_STRING, _SNIPPET + "def compute_scores(answer):\n            return {}"),
     ),
     Entry(
         Code.UNKNOWN_IMPORT,
-        "A snippet imports what the platform's modules do not have here",
-        "The types of AI GO can be imported; the rest of the platform is not part of aigo-bridge.",
-        "Import the name that the hint offers, or do without.",
+        "A snippet imports a name that is not available",
+        "Snippets can import the AI GO types. Other modules of the platform are not part of aigo-bridge.",
+        "Import the name that the hint suggests, or remove the import.",
         edited(
             _STRING,
             _SNIPPET + "from latticeflow.go.types import Nothing\n"
@@ -132,51 +133,53 @@ ENTRIES = (
     ),
     Entry(
         Code.TEMPLATE_SYNTAX,
-        "A template is not Jinja",
-        "A bracket is not closed, a tag has no end, or another template is asked for.",
-        "Mend the line that the message names.",
+        "A template has a Jinja syntax error",
+        "For example, a bracket is not closed, a block has no end tag, or the template includes another template.",
+        "Correct the line in the message.",
         edited(_QUESTION, "{{ sample.country }?"),
     ),
     Entry(
         Code.UNKNOWN_NAME,
-        "A template uses a name that is not there",
-        "Which names there are depends on the place: before the answer only `sample`, behind it `solver_output`, too.",
-        "Write one of the names in the hint; columns are `{{ sample.COLUMN }}`.",
+        "A template uses an unknown name",
+        "The available names depend on the place. Before the answer, only `sample` exists; after it, "
+        "`solver_output` is also available.",
+        "Use one of the names in the hint. Write columns as `{{ sample.COLUMN }}`.",
         edited(_QUESTION, "{{ country }}?"),
     ),
     Entry(
         Code.UNKNOWN_COLUMN,
-        "The data set has no such column",
-        "A template, a parameter or a scorer names a column that no row has.",
-        "Take one of the columns in the hint, or another data set.",
+        "The dataset does not have this column",
+        "A template, a parameter or a scorer refers to a column that no row contains.",
+        "Use one of the columns in the hint, or another dataset.",
         edited(_QUESTION, "{{ sample.contry }}?", command="explain task.yaml"),
     ),
     Entry(
         Code.UNKNOWN_PLACEHOLDER,
-        "`<< config.x >>` names no parameter",
-        "Placeholders stand for the task's parameters, and in models for secrets.",
-        "Declare the parameter in `config_spec`, or correct the name.",
+        "`<< config.x >>` does not match a parameter",
+        "Placeholders insert task parameters. In model files they insert secrets.",
+        "Correct the name, or declare the parameter in `config_spec`.",
         edited(_QUESTION, "<< config.country >>?"),
     ),
     Entry(
         Code.TEMPLATE_TOO_COSTLY,
-        "A template asks for too much",
-        "Templates come from strangers, so their length, depth, time and memory have limits.",
-        "Make it simpler; what takes long belongs into a snippet.",
+        "A template exceeds a limit",
+        "Templates can come from untrusted tasks, so their length, nesting, time and memory are limited.",
+        "Simplify the template, or move long computations into a snippet.",
         edited(_QUESTION, "{{ (" * 300 + "1" + ") }}" * 300),
     ),
     Entry(
         Code.TEMPLATE_FAILED,
-        "A template failed with the values of a sample",
-        "It is right as a template, and for this row it divides by zero, adds text to a number, gives no list where choices are needed or the like.",
-        "Say in the template what is to become of such rows.",
+        "A template failed for a sample",
+        "The syntax is valid, but rendering fails with the values of this row. For example, the template "
+        "adds a number to a text or divides by zero.",
+        "Handle such rows in the template, for example with `{% if %}` or the `default` filter.",
         edited(_QUESTION, "{{ sample.country + 1 }}?", command=_RUN),
     ),
     Entry(
         Code.EMPTY_CELLS,
-        "A column that the task reads is empty in some samples",
-        "These samples get a prompt or a comparison with a hole in it, which may fail when they are scored.",
-        "Fill the cells, leave the rows out by a filter, or say in the template what stands for a missing value.",
+        "A column has empty cells",
+        "The task reads this column. The prompts or scores of the affected samples will be incomplete or may fail.",
+        "Fill in the cells, exclude the rows with a filter, or set a default in the template.",
         Example(
             "explain task.yaml",
             files={
@@ -187,8 +190,8 @@ ENTRIES = (
     Entry(
         Code.WHOLE_COLLECTION,
         "A rule compares a whole collection",
-        "The row, the scores or the output as a whole equal no single value.",
-        "Name the part that is meant, as the hint does.",
+        "A complete row, mapping of scores or output never equals a single value.",
+        "Compare one field, as in the hint.",
         edited("  scorers:\n", _ACTION.format('"{{ sample }}"', "equals", "Norway")),
     ),
 )

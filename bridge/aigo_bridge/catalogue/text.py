@@ -1,4 +1,4 @@
-"""An entry of the catalogue as a text in Markdown, for the terminal and the pages."""
+"""Markdown text of a catalogue entry, for the terminal and the docs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from aigo_bridge.catalogue.entry import Entry, Example
 
 SHOWN = 400
-"""Characters of a file that are shown."""
+"""Maximum number of file characters in an example."""
 
 
 def page(entry: Entry, said: str | None = None) -> str:
-    """What is said of a code.
+    """Return the page of an error code.
 
     Args:
-        entry: the code's.
-        said: what the example's command says; `None`: it is not shown.
+        entry: the entry of the code.
+        said: the output of the example command; `None` to omit it.
     """
-    parts = [f"# {entry.code}: {entry.title}", entry.meaning, f"**What to do:** {entry.remedy}"]
+    parts = [f"# {entry.code}: {entry.title}", entry.meaning, f"**Fix:** {entry.remedy}"]
     if entry.example is not None:
         parts += ["## Example", *_example(entry.example)]
         command = f"$ aigo-bridge {entry.example.command}"
@@ -27,16 +27,16 @@ def page(entry: Entry, said: str | None = None) -> str:
 
 def _example(example: Example) -> Iterator[str]:
     if example.right is not None:
-        yield f"In the folder [examples/capitals](../../examples/capitals), with a change of `{example.file}`:"
+        yield f"In [examples/capitals](../../examples/capitals), change `{example.file}`:"
         yield f"```diff\n{_marked('-', example.right)}{_marked('+', example.wrong)}```"
     elif not example.files:
-        yield "In the folder [examples/capitals](../../examples/capitals):"
+        yield "In [examples/capitals](../../examples/capitals):"
     for name, text in example.files.items():
         source = text.removeprefix("COPY ")
         if source != text:
-            yield f"With a copy of `{source}` as `{name}`:"
+            yield f"Copy `{source}` to `{name}`:"
         else:
-            yield f"With a file `{name}`:"
+            yield f"Create `{name}`:"
             yield f"```text\n{text.encode('unicode_escape').decode() if not text.isascii() else text}```"
 
 

@@ -161,7 +161,7 @@ def test_an_error_of_others_is_raised_and_shown_without_one() -> None:
 def test_the_command_explains_a_code(aigo: Run) -> None:
     done = aigo("error", "ab116")
     assert done.code == 0
-    assert done.out.startswith("# AB116: A key is not known at this place\n")
+    assert done.out.startswith("# AB116: A key is not allowed in this place\n")
     assert "+ ground_thruth:" in done.out
 
 
@@ -173,5 +173,5 @@ def test_the_command_lists_all_codes(aigo: Run) -> None:
 def test_a_code_that_is_none_is_refused(aigo: Run) -> None:
     done = aigo("error", "AB999")
     assert done.code == 2
-    assert "there is no error 'AB999'" in done.err
+    assert "unknown error code 'AB999'" in done.err
     assert "[AB805]" in done.err

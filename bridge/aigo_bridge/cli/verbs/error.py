@@ -1,4 +1,4 @@
-"""`aigo-bridge error`: what the codes of errors mean, without a network."""
+"""`aigo-bridge error`: explain an error code offline."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ app = typer.Typer(**VERB)
 @app.command("error")
 def error(
     code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="As it stands behind a message: AB116. [all codes]")
+        str | None,
+        typer.Argument(
+            metavar="CODE", help="Error code at the end of a message, e.g. AB116. [default: list all codes]"
+        ),
     ] = None,
 ) -> None:
-    """Say what the code of an error means, with an example and what to do about it.
+    """Explain an error code, with its fix and an example.
 
-    Without a code: all of them, each with one line.
+    Without a code, list all codes with their titles.
     """
     from aigo_bridge.catalogue import CATALOGUE, FAMILIES, family_of
     from aigo_bridge.catalogue.text import page
@@ -37,6 +40,6 @@ def error(
     with reported():
         known = Code(code.upper()) if code.upper() in set(Code) else None
         if known is None:
-            message = f"there is no error {code!r}; `aigo-bridge error` lists all"
+            message = f"unknown error code {code!r}; run `aigo-bridge error` to list all codes"
             raise UsageError(message, code=Code.UNKNOWN_CHOICE)
         typer.echo(page(CATALOGUE[known]), nl=False)
