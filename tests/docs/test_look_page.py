@@ -1,4 +1,4 @@
-"""`docs/guides/look-at-results.md`: its commands print what it shows."""
+"""The guides to looking at results and to querying them: their commands print what they show."""
 
 from __future__ import annotations
 
@@ -14,21 +14,26 @@ from tests.support.consoles import Reader, squeezed
 from tests.support.forked import start
 from tests.support.pages import page
 
-PAGE = page(REPOSITORY / "docs" / "guides" / "look-at-results.md")
+GUIDES = REPOSITORY / "docs" / "guides"
+PAGES = {GUIDES / "look-at-results.md": 6, GUIDES / "query-results-with-sql.md": 6}
+"""Page → number of its commands."""
 
 
 @pytest.mark.timeout(600)
-def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_commands_print_the_shown_output(tmp_path: Path, path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     reader = Reader(tmp_path)
-    commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
+    commands = [
+        command for block in page(path).blocks if block.kind == "console" for command in block.commands
+    ]
 
     for command, shown in commands:
         if command.startswith("aigo-bridge view"):
             assert squeezed(served(command, tmp_path)) == squeezed(shown), command
         else:
             assert squeezed(reader.run(command)) == squeezed(shown), command
-    assert len(commands) == 10
+    assert len(commands) == PAGES[path]
 
 
 def served(command: str, folder: Path) -> str:
