@@ -9,15 +9,6 @@ from typing import Any
 from tests.conformance.features import Feature, features, files_of
 from tests.golden.outputs.case import Case, Files, case
 
-ELSEWHERE = {
-    "scorers: string_equals_mcqa by likelihoods": "its numbers are those of a machine's arithmetic",
-    "runs: cost limit": "prices are set in a program",
-    "runs: time limit": "how far a sample comes in a second is chance",
-    "failures: transient failures, asked again": "engines wait between attempts",
-    "judges: garbage, asked again": "engines wait between attempts",
-}
-"""Features that are not run here, with the reason: the conformance tests run them."""
-
 
 def feature_cases() -> Iterator[Case]:
     for feature in features():
@@ -39,8 +30,6 @@ def feature_cases() -> Iterator[Case]:
             f"export {task} --to lighteval --native -o lighteval {given}",
             engine="lighteval",
         )
-        if feature.id in ELSEWHERE:
-            continue
         run = _run(feature, task, feature.document)
         commands = [run]
         more: Files = {}

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import zstandard
 from tests.golden.outputs.case import Case
-from tests.golden.outputs.quick import QUICK
 from tests.golden.outputs.running import Done, Worker, put
 from tests.golden.outputs.steady import ID, Steady
 from tests.support.commands import REPOSITORY
@@ -53,12 +52,7 @@ def read(case: Case, outcome: Outcome) -> str:
     """An outcome without what is chance in it."""
     folder, done, before, after = outcome
     made = sorted(
-        (
-            name
-            for name, content in after.items()
-            # A provenance says what the result beside it says, which is held: the quick cases hold its form.
-            if before.get(name) != content and (case.name in QUICK or not name.endswith(PROVENANCE))
-        ),
+        (name for name, content in after.items() if before.get(name) != content),
         key=_without_chance,
     )
     steady = Steady({}, ran=any(each.arguments[:1] in (("run",), ("score",)) for each in done))
