@@ -7,7 +7,7 @@ TASKS := tasks/aigo_tasks
 OUT ?= out/demo
 RUN := $(BIN)/aigo-bridge run --out $(OUT)
 
-.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage coverage-core check format containers environments oldest bench bench-update golden golden-update clean fuzz nightly soak conformance published support-table field-tables error-pages registries
+.PHONY: frontend editors site pictures gallery manual dist sbom install locked lock demo unit test e2e durations coverage coverage-core check format containers environments oldest bench bench-update golden-update mutants clean fuzz nightly soak conformance published support-table field-tables error-pages registries
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -44,15 +44,18 @@ demo: $(VENV)/installed
 	@echo "The evidence of the three runs:"
 	@ls $(OUT)/*.tasklog.json
 
-## The core without an engine, in under a minute on two cores: what one runs at every save. ARGS="-k scorer".
+## Run the tests of the core without an engine, in under a minute on two cores: after every save. ARGS="-k scorer".
 unit: $(VENV)/installed-for-tests
-	$(BIN)/python -m pytest -n auto -m "not engine and not slow" tests/bridge tests/extras $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not engine and not slow and not nightly" tests/bridge tests/extras $(ARGS)
 
-## Install what the tests need and run all of them, offline.
-# Compiled beforehand: each of the hundreds of commands that tests start would do it again where Python keeps nothing.
+# Tests of the repository's own text: `make check` runs them, `make test` does not.
+TEXT := tests/architecture
+
+## Install the test requirements and run the tests of a submission, offline. One extra: `make test ARGS=tests/extras/aigo_stats`.
+# Bytecode is compiled first: each of the hundreds of commands that tests start would compile it again if Python cannot write it.
 test: $(VENV)/installed-for-tests
 	$(BIN)/python -m compileall -q bridge adapters extras
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not nightly" $(TEXT:%=--ignore=%) $(ARGS)
 
 ## Whole jobs, as users do them.
 e2e: $(VENV)/installed-for-tests
@@ -72,25 +75,22 @@ coverage: $(VENV)/installed-for-tests
 ## Branches of the core that the tests of `make unit` reach, in some six CPU minutes; they reached 79.9 %.
 coverage-core: $(VENV)/installed-for-tests
 	rm -rf out/coverage && mkdir -p out/coverage
-	$(BIN)/coverage run -m pytest -n auto -m "not engine and not slow" tests/bridge tests/extras
+	$(BIN)/coverage run -m pytest -n auto -m "not engine and not slow and not nightly" tests/bridge tests/extras
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='bridge/*,extras/*' --fail-under=78
 
-## Whether the outputs of the command line are byte for byte what they were; `make test` does the quick part of it. ARGS="-k export".
-golden: $(VENV)/installed-for-tests
-	AIGO_GOLDEN=all $(BIN)/python -m pytest -n auto --dist loadgroup tests/golden/outputs $(ARGS)
-
-## Rewrite them, after a change that is meant: what the difference promises belongs in the commit's message.
+## Rewrite the golden outputs that `make test` compares, after an intended change. Name the changed promise in the commit message. ARGS="-k export".
 golden-update: $(VENV)/installed-for-tests
 	AIGO_GOLDEN=update $(BIN)/python -m pytest -n auto --dist loadgroup tests/golden/outputs $(ARGS)
 
-## Format, lint, types, import contracts, prose.
+## Check format, lint, types, import contracts, prose, and run the tests of the repository's own text.
 check: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.docs.prose
+	$(BIN)/python -m pytest -n auto -q $(TEXT)
 
 format: $(VENV)/installed-for-tests
 	$(BIN)/ruff format .
@@ -139,9 +139,10 @@ manual: $(VENV)/installed
 containers: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.support.containers --tests
 
-## Every verb in clean environments: core only, extras, oldest versions, `make install`, other Pythons (PYTHONS="python3.13 …").
+## Run every verb in clean environments: core only, extras, oldest versions, `make install`, other Pythons (PYTHONS="python3.13 …").
+## A submission runs NAMES=core alone unless the sandbox, snippets or requirements change (.ci/run).
 environments:
-	$(PYTHON) -m tests.environments
+	$(PYTHON) -m tests.environments $(NAMES)
 
 ## Find the oldest versions anew, after a change of requirements in pyproject.toml.
 oldest:
@@ -162,17 +163,25 @@ clean:
 registries: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.registries $(ARGS)
 
-## Hostile input of every kind for as long as you like, `make fuzz SECONDS=600 TARGETS="yaml logs"`; 60 seconds of it, from one
-## seed, belong to a submission. What is found is stored in tests/fuzz/crashes/, and is a test from then on. ARGS=--atheris where that is installed.
+## Try hostile input for a minute or longer: `make fuzz SECONDS=600 TARGETS="yaml logs"`. `make nightly` runs it; a submission
+## replays the inputs in tests/fuzz/crashes/, where each new crash is stored. ARGS=--atheris if that is installed.
 fuzz: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(ARGS) $(TARGETS)
+
+## Apply small faults from tests/mutants.toml one at a time and check that the tests of a submission find each. Some only: ARGS="metrics scale".
+mutants: $(VENV)/installed-for-tests
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 ## Shipped tasks against the published definitions of their benchmarks, with 2,000 random answers to a row.
 published: $(VENV)/installed-for-tests
 	AIGO_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 0 -o timeout=0 tests/tasks
 
-## What takes hours: hostile input, odd logs, tasks that something happened to, every pair of operands of every template, random tasks.
+## Run what a submission leaves out, for hours: tests marked `nightly`, containers, clean environments, hostile input, odd logs, random tasks.
 nightly: $(VENV)/installed-for-tests
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m nightly
+	$(MAKE) containers
+	$(MAKE) environments
+	$(MAKE) mutants
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),7200) $(TARGETS)
 	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-100000} $(BIN)/python -m pytest -n 0 -o timeout=0 \
 		tests/adapters/inspect/importing/test_importing_malformed_logs.py tests/property/test_import_any_bytes.py -k any

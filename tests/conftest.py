@@ -14,6 +14,7 @@ import orjson
 import pytest
 from hypothesis import settings
 from tests.support.commands import TASKS, Finished, Run
+from tests.support.durations import is_nightly
 from tests.support.endpoint import Endpoint
 
 from aigo_bridge.snippets import host
@@ -55,6 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     `tryfirst`: before xdist looks.
     """
     for item in items:
+        if is_nightly(item.nodeid):
+            item.add_marker(pytest.mark.nightly)
         if isinstance(item, pytest.Function) and item.get_closest_marker("xdist_group") is None:
             definitions = item._fixtureinfo.name2fixturedefs.values()
             if "lighteval" in item.nodeid:

@@ -7,16 +7,24 @@ import tomllib
 
 import pytest
 from tests.architecture.sources import ROOT
-from tests.support.durations import BUDGETS, Budgets, Durations, budgets
+from tests.support.durations import (
+    BUDGETS,
+    NIGHTLY,
+    Budgets,
+    Durations,
+    budgets,
+    is_nightly,
+    without_parameters,
+)
 
 TABLE = tomllib.loads(BUDGETS.read_text("utf-8"))
 
 
 def exists(test: str) -> bool:
-    """Whether a folder, or a test without its parameters, is there."""
-    path, _, names = test.partition("::")
+    """Whether a folder, a file or a test is there, whatever its parameters are."""
+    path, _, names = without_parameters(test).partition("::")
     if not names:
-        return (ROOT / path).is_dir()
+        return (ROOT / path).exists()
     body: list[ast.stmt] = ast.parse((ROOT / path).read_text("utf-8")).body if (ROOT / path).is_file() else []
     for name in names.split("::"):
         body = [
@@ -29,9 +37,17 @@ def exists(test: str) -> bool:
     return bool(body)
 
 
-@pytest.mark.parametrize("test", [*TABLE["slow"], *TABLE["reasons"]])
+COVERING = {test for tests in NIGHTLY.values() for test in tests}
+
+
+@pytest.mark.parametrize("test", [*TABLE["slow"], *TABLE["reasons"], *NIGHTLY, *sorted(COVERING)])
 def test_what_is_listed_exists(test: str) -> None:
     assert exists(test)
+
+
+def test_a_promise_of_a_nightly_test_has_a_test_in_the_submission() -> None:
+    assert all(NIGHTLY.values())
+    assert not any(is_nightly(test) for test in COVERING)
 
 
 def test_a_test_that_is_gone_is_seen() -> None:

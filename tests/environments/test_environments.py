@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -90,5 +93,43 @@ def test_what_is_not_right_is_told(tmp_path: Path, check: Check, said: str | Non
     assert found[:1] == ([] if said is None else [said])
 
 
-def test_ci_runs_it() -> None:
-    assert "make environments" in (REPOSITORY / ".ci" / "run").read_text().splitlines()
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ("bridge/aigo_bridge/sandbox/jail.py", ["containers", "environments"]),
+        ("pyproject.toml", ["containers", "environments"]),
+        ("README.md", ["environments NAMES=core"]),
+        (None, ["containers", "environments"]),
+    ],
+)
+def test_ci_runs_all_environments_if_a_change_may_concern_them(
+    tmp_path: Path, changed: str | None, expected: list[str]
+) -> None:
+    """`None`: nothing tells what has changed, as in a clone of the main branch."""
+
+    def run(*words: str) -> str:
+        environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.run(
+            words, cwd=source, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    source = tmp_path / "source"
+    for folder in ("frontend", "editors/vscode", ".ci"):
+        (source / folder).mkdir(parents=True)
+    shutil.copy(REPOSITORY / ".ci" / "run", source / ".ci" / "run")
+    (tmp_path / "bin").mkdir()
+    for name in ("make", "npm", "chromium"):
+        (tmp_path / "bin" / name).write_text('#!/bin/sh\n[ "$1" = ci ] || echo "$@"\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    run("git", "init", "-q", "-b", "main")
+    commit = ("git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "m")
+    run("git", "add", ".")
+    run(*commit)
+    run("git", "update-ref", "refs/remotes/origin/main", "HEAD")
+    if changed is not None:
+        (source / changed).parent.mkdir(parents=True, exist_ok=True)
+        (source / changed).write_text("x")
+        run("git", "add", ".")
+        run(*commit)
+
+    assert run("bash", ".ci/run").splitlines() == ["check", "test", *expected]

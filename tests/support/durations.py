@@ -11,7 +11,7 @@ import resource
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,10 +105,22 @@ def without_parameters(test: str) -> str:
     return re.split(r"[\[@]", test, maxsplit=1)[0]
 
 
+NIGHTLY: Mapping[str, Sequence[str]] = tomllib.loads(BUDGETS.read_text("utf-8"))["nightly"]
+"""Test with or without its parameters, or file → the tests of a submission that cover its promise."""
+
+
+def is_nightly(test: str) -> bool:
+    """Return whether only `make nightly` runs a test."""
+    file, _, name = test.partition("::")
+    return not NIGHTLY.keys().isdisjoint(
+        {file, without_parameters(test), f"{file}::{name.partition('@')[0]}"}
+    )
+
+
 def is_unit(item: pytest.Item) -> bool:
     """Whether `make unit` runs a test."""
     marks = {mark.name for mark in item.iter_markers()}
-    return (TESTS / "bridge") in item.path.parents and not marks & {"engine", "slow"}
+    return (TESTS / "bridge") in item.path.parents and not marks & {"engine", "slow", "nightly"}
 
 
 def _measured(item: pytest.Item) -> Generator[None]:
