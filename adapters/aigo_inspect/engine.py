@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from aigo_bridge.access.file_kinds import Head
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import (
@@ -66,6 +67,12 @@ def _logs() -> LogImporter:
     from aigo_inspect.importing.importing import InspectLogs
 
     return InspectLogs()
+
+
+def _is_log(head: Head, name: str) -> bool:
+    from aigo_inspect.logs.sources import is_log
+
+    return is_log(head, name)
 
 
 def _running() -> RunningLogs:
@@ -149,6 +156,7 @@ def _log_ranges() -> RangeImporter:
 CAPABILITIES = Capabilities(
     checks=_checks,
     logs=_logs,
+    is_log=_is_log,
     log_ranges=_log_ranges,
     running=_running,
     traces=_traces,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from aigo_bridge.access.file_kinds import Head
 from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import Capabilities, Check, LogImporter, NativeTasks, TaskExporter
 from aigo_bridge.engine.protocol import (
@@ -50,6 +51,12 @@ def _logs() -> LogImporter:
     from aigo_lighteval.importing.importing import LightevalLogs
 
     return LightevalLogs()
+
+
+def _is_log(head: Head, name: str) -> bool:
+    from aigo_lighteval.importing.locate import may_be_results
+
+    return may_be_results(head, name)
 
 
 def _model(name: str) -> Model:
@@ -103,6 +110,7 @@ def _store_numbers(log: Path, numbers: StoredNumbers) -> None:
 CAPABILITIES = Capabilities(
     checks=_checks,
     logs=_logs,
+    is_log=_is_log,
     model=_model,
     native_tasks=_native_tasks,
     task_export=_task_export,

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue, UnsupportedPlanError
+from aigo_bridge.engine.formats import Conversion
+from aigo_bridge.errors import Issue, UnsupportedPlanError, UsageError
 from aigo_bridge.jsonl_spec.conversion import task_yaml
 from aigo_bridge.redaction.secrets import open_clean
 from aigo_bridge.text.json_text import key_of
@@ -82,7 +83,28 @@ def _refused(issues: Sequence[Issue], *, can_be_allowed: bool) -> UnsupportedPla
     return UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)
 
 
-def write_tasks(tasks: Sequence[ConvertedTask], folder: Path, project: str) -> Path:
+def write_conversion(
+    tasks: Sequence[ConvertedTask], folder: Path, project: str, *, force: bool
+) -> Conversion:
+    """Write tasks into a folder, and return a summary for the user.
+
+    Raises:
+        UsageError: files exist already (without `force`).
+    """
+    present = [file for file in _planned_files(tasks, folder) if file.exists()]
+    if present and not force:
+        raise UsageError(
+            f"{str(present[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+        )
+    return Conversion(
+        _write_tasks(tasks, folder, project),
+        [task.key for task in tasks],
+        [issue for task in tasks for issue in task.issues],
+        {task.key: task.task["definition"]["dataset"]["key"] for task in tasks if task.dataset is None},
+    )
+
+
+def _write_tasks(tasks: Sequence[ConvertedTask], folder: Path, project: str) -> Path:
     """Write one task as `task.yaml` with its data set, or several in folders of their own with a run file.
 
     Returns:
@@ -106,8 +128,7 @@ def write_tasks(tasks: Sequence[ConvertedTask], folder: Path, project: str) -> P
     return _put(folder / "run.yaml", run)
 
 
-def planned_files(tasks: Sequence[ConvertedTask], folder: Path) -> list[Path]:
-    """What `write_tasks` writes first of all."""
+def _planned_files(tasks: Sequence[ConvertedTask], folder: Path) -> list[Path]:
     if len(tasks) == 1:
         return [folder / "task.yaml"]
     return [folder / "run.yaml", *(folder / task.key / "task.yaml" for task in tasks)]

@@ -13,7 +13,7 @@ ELSEWHERE = {
     "bridge/aigo_bridge/results/log_files.py": "writes through the sink",
     "bridge/aigo_bridge/exporting/folders.py": "exports are searched before they take their place",
     "bridge/aigo_bridge/exporting/manifest.py": "exports are searched before they take their place",
-    "bridge/aigo_bridge/exporting/inspect_hub.py": "exports are searched before they take their place",
+    "extras/aigo_formats/inspect_hub/exporting.py": "exports are searched before they take their place",
     "bridge/aigo_bridge/exporting/packing.py": "exports are searched before they take their place",
     "adapters/aigo_inspect/exporting/export.py": "exports are searched before they take their place",
     "adapters/aigo_inspect/exporting/native.py": "exports are searched before they take their place",

@@ -155,10 +155,11 @@ def is_log_file(path: Path) -> bool:
     if not path.is_file():
         return False
     head = head_of(path)
-    return _is_log_name(path.name) if head is None else _is_log(head, path.name)
+    return _is_log_name(path.name) if head is None else is_log(head, path.name)
 
 
-def _is_log(head: Head, name: str) -> bool:
+def is_log(head: Head, name: str) -> bool:
+    """Return whether a file with these first bytes and this name is a log of Inspect."""
     if head.data[:2] == b"PK":
         return True
     members = head.members or ()
@@ -222,7 +223,7 @@ def _is_remote_log(fs: Any, path: str) -> bool:
         data = bytes(fs.cat_file(path, start=0, end=HEAD))
     except remote_errors():
         return False
-    return _is_log(Head(data, len(data) < HEAD), name)
+    return is_log(Head(data, len(data) < HEAD), name)
 
 
 def _is_named(path: Path) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+from aigo_bridge.access.file_kinds import Head
 from aigo_bridge.engine.benchmarks import Benchmarks
 from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError
@@ -39,9 +40,7 @@ class Check:
 
 
 class LogImporter(Protocol):
-    """Turns the files that a framework leaves behind into result logs; the framework itself need not be
-    installed.
-    """
+    """Turns the files of an engine or a format into result logs; needs no installed framework."""
 
     expected: str
     """The files, for people: `logs of Inspect (*.eval, *.json)`."""
@@ -248,6 +247,8 @@ class Capabilities:
     """What of its framework is installed, for `aigo-bridge doctor`; imports nothing heavy."""
     logs: Callable[[], LogImporter] | None = None
     """Import of the framework's own logs."""
+    is_log: Callable[[Head, str], bool] | None = None
+    """Whether a local file may be one of `logs`, by its first bytes and its name; `None`: ask `logs`."""
     log_ranges: Callable[[], RangeImporter] | None = None
     """The same by parts of a log, for large ones."""
     running: Callable[[], RunningLogs] | None = None

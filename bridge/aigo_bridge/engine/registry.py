@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from aigo_bridge.access.file_kinds import (
     IRREGULAR,
+    Head,
     expanded,
     head_of,
     other_file,
@@ -22,13 +23,13 @@ from aigo_bridge.access.presence import is_file, is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
 from aigo_bridge.engine.engine import Check, Engine, LogImporter
+from aigo_bridge.engine.formats import format_files, format_named, formats
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
 from aigo_bridge.plugins import Plugin, PluginError, all_plugins
 from aigo_bridge.process import install_command
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
-from aigo_formats import foreign_files, format_files, format_named, formats
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
 DEFAULT_ENGINE = "inspect"
@@ -62,9 +63,9 @@ def load_logs(name: str) -> LogImporter:
         UsageError: nothing has that name, or it imports none.
         MissingEngineError: the adapter cannot be loaded.
     """
-    exchanged = format_named(name)
-    if exchanged is not None:
-        return required(exchanged.logs, f"files of {exchanged.title} cannot be imported")()
+    row = format_named(name)
+    if row is not None:
+        return required(row.logs, f"files of {row.title} cannot be imported")()
     with _loading(name):
         return required(engine_class(name).capabilities.logs, f"logs of engine {name!r} cannot be imported")()
 
@@ -133,27 +134,20 @@ def split_name(task: str) -> tuple[str, str] | None:
 def logs_at(location: str) -> dict[str, list[str]]:
     """Engine, or format → its logs at a location: a file, a folder, a pattern or a URL.
 
-    An engine that cannot be loaded has none: that is its own matter as long as another one has some.
+    An importer is loaded only if the first bytes of a local file may be its own. An engine that cannot be
+    loaded counts as one without logs, which is an error only if the others find none.
 
     Raises:
         UsageError: there are none; the message says what there is instead, or what was looked for.
         MissingEngineError: there are none of the engines that can be loaded, and one cannot.
     """
-    engines, missing = dict[str, LogImporter](), list[MissingEngineError]()
-    for name in engine_names():
-        try:
-            with _loading(name):
-                load = engine_class(name).capabilities.logs
-                if load is not None:
-                    engines[name] = load()
-        except MissingEngineError as error:
-            missing.append(error)
-    engines |= foreign_files()
-    logs = {name: list(engine.files(location)) for name, engine in engines.items()}
+    importers, _ = log_importers(location)
+    logs = {name: list(importer.files(location)) for name, importer in importers.items()}
     logs = {name: files for name, files in logs.items() if files}
     if logs:
         return logs
     refuse_other(location)
+    engines, missing = log_importers()
     path = Path(location)
     if is_file(path) and DEFAULT_ENGINE in engines:
         # Whatever it is: the report says what is wrong with it.
@@ -162,6 +156,35 @@ def logs_at(location: str) -> dict[str, list[str]]:
         raise MissingEngineError(f"no logs at {location!r} that can be read here: {missing[0]}")
     expected = " or ".join(engine.expected for engine in engines.values())
     raise UsageError(f"no logs at {location!r}{_instead(path)} (expected {expected})", code=Code.NO_LOGS)
+
+
+def log_importers(
+    location: str | None = None,
+) -> tuple[dict[str, LogImporter], list[MissingEngineError]]:
+    """Return the importers of engines and formats by name, and the engines that cannot be loaded.
+
+    Args:
+        location: leave out importers that do not read this local file.
+    """
+    head = None if location is None or "://" in location else head_of(location)
+    file_name = "" if location is None else Path(location).name
+    importers, missing = dict[str, LogImporter](), list[MissingEngineError]()
+    for name in engine_names():
+        try:
+            with _loading(name):
+                capabilities = engine_class(name).capabilities
+                if capabilities.logs is not None and _may_read(capabilities.is_log, head, file_name):
+                    importers[name] = capabilities.logs()
+        except MissingEngineError as error:
+            missing.append(error)
+    for name, row in formats().items():
+        if row.logs is not None and _may_read(row.is_log, head, file_name):
+            importers[name] = row.logs()
+    return importers, missing
+
+
+def _may_read(is_log: Callable[[Head, str], bool] | None, head: Head | None, name: str) -> bool:
+    return head is None or is_log is None or is_log(head, name)
 
 
 def logs_by_engine(

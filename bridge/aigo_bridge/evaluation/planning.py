@@ -16,6 +16,7 @@ from aigo_bridge.access.private import refusal, refusals_below
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.sources import TraceReader
+from aigo_bridge.engine.formats import TraceFormat, format_named
 from aigo_bridge.engine.registry import load_engine, required
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.evaluation.run_files import (
@@ -32,7 +33,7 @@ from aigo_bridge.planning.rows import Sibling, Surroundings
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_task_with_key
 from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec
-from aigo_bridge.spec.datasets import DatasetSource, InspectSource, TraceSource
+from aigo_bridge.spec.datasets import ClaudeCodeSource, DatasetSource, InspectSource, TraceSource
 from aigo_bridge.text.plurals import plural
 
 
@@ -435,12 +436,11 @@ def _typed(run_file: RunFile, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trace_reader(root: Path) -> TraceReader:
-    """A reader of data sets that are made of traces; `root` is the folder that paths may not leave.
+    """Return a reader of datasets with traces; `root` is the folder that paths may not leave.
 
     Inspect's logs are read by its adapter. Those of Claude Code, LangSmith, Phoenix and OpenTelemetry are
     read from files: no service is asked, and no folder is read that the data set does not name.
     """
-    from aigo_formats.traces.datasets import missing_path, rows_of_files
 
     def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
         if not isinstance(source, TraceSource):
@@ -450,7 +450,7 @@ def trace_reader(root: Path) -> TraceReader:
                 f"'limit': found {source.limit}, expected 1 or more", code=Code.WRONG_TRACE_SOURCE
             )
         if source.path is None:
-            raise DatasetError([missing_path(source)])
+            raise DatasetError([_missing_path(source)])
         path = base / source.path
         if (issue := refusal(path, root, "the path", own=base, file=str(path))) is not None:
             raise DatasetError([issue])
@@ -460,11 +460,32 @@ def trace_reader(root: Path) -> TraceReader:
         rows = (
             _of_inspect(path)
             if isinstance(source, InspectSource)
-            else rows_of_files(source, path, base, root)
+            else _trace_format(source).rows(source, path, base, root)
         )
         return itertools.islice(rows, source.limit)
 
     return read
+
+
+def _missing_path(source: TraceSource) -> Issue:
+    if isinstance(source, ClaudeCodeSource):
+        return Issue(
+            "'path' is missing: sessions in the home folder are not read unless the data set names it",
+            hint="copy the sessions that you mean into the project and name their folder: path: sessions",
+            code=Code.WRONG_TRACE_SOURCE,
+        )
+    return Issue(
+        f"'path' is missing: {source.type!r} is read from exported files, its service is not asked",
+        hint="export the traces and name the file: path: traces.jsonl",
+        code=Code.WRONG_TRACE_SOURCE,
+    )
+
+
+def _trace_format(source: TraceSource) -> TraceFormat:
+    row = format_named(source.type)
+    assert row is not None
+    assert row.traces is not None
+    return row.traces()
 
 
 def _of_inspect(path: Path) -> Iterator[Mapping[str, Any]]:

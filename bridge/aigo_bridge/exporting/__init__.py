@@ -10,11 +10,10 @@ import difflib
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import LogExporter, TaskExporter
+from aigo_bridge.engine.formats import format_named, formats, result_exports
 from aigo_bridge.engine.registry import engine_class, engine_names, load_engine, required
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exporting.native import InexactExportError, refuse_inexact
-from aigo_formats import result_exports
-from aigo_formats.inspect_hub import HUB
 
 __all__ = [
     "EVIDENCE",
@@ -39,7 +38,8 @@ def targets() -> list[str]:
     names: list[str] = []
     for name in engine_names():
         names += [name, f"{name}{LOG_SUFFIX}"]
-    return [*names, EVIDENCE, HUB, *result_exports()]
+    task_formats = [name for name, row in formats().items() if row.task_export is not None]
+    return [*names, EVIDENCE, *task_formats, *result_exports()]
 
 
 def check_target(target: str) -> None:
@@ -56,16 +56,15 @@ def check_target(target: str) -> None:
 
 
 def task_exporter(engine: str) -> TaskExporter:
-    """What exports tasks to an engine.
+    """Return the exporter of tasks to an engine or format.
 
     Raises:
         UsageError: there is no such engine, or it takes no tasks.
         MissingEngineError: its framework is not installed.
     """
-    if engine == HUB:
-        from aigo_bridge.exporting.inspect_hub import HubTasks
-
-        return HubTasks()
+    row = format_named(engine)
+    if row is not None and row.task_export is not None:
+        return row.task_export()
     # Asked before the engine is made: what no engine does is no reason to install one.
     load = required(
         engine_class(engine).capabilities.task_export, f"engine {engine!r} cannot be given tasks as files"

@@ -12,15 +12,13 @@ import yaml
 from aigo_bridge.access.opening import read_regular
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.formats import Conversion, ConversionOptions
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.text.plurals import plural
-from aigo_formats.conversions import ConvertedTask, all_of
+from aigo_formats.conversions import ConvertedTask, all_of, write_conversion
 from aigo_formats.definitions import MOST_BYTES, Definition, Dialect, read_yaml
-from aigo_formats.inspect_hub import HUB
 from aigo_formats.inspect_hub.conversion import Rows, convert
 
-PREFIX = f"{HUB}:"
-"""In front of a path that is to be converted."""
 FILE = "eval.yaml"
 MOST_TASKS = 1_000
 """Entries that one file may have."""
@@ -31,6 +29,20 @@ _CACHED = re.compile(r"datasets--(?P<organisation>[^/]+?)--(?P<name>[^/]+)/snaps
 """A folder of the Hub's own cache, which names the repository."""
 _REPOSITORY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?\Z", re.ASCII)
 _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---", re.DOTALL)
+
+
+def convert_tasks(path: Path, out: Path, options: ConversionOptions) -> Conversion:
+    """Write the tasks of an `eval.yaml` as AI GO tasks; see `TaskConverter`.
+
+    Raises:
+        UsageError: as `converted_tasks`, and for any argument except `repository=ORG/NAME`.
+    """
+    named = dict(argument.partition("=")[::2] for argument in options.arguments)
+    repository = named.pop("repository", None)
+    if named:
+        raise UsageError(f"-T: found {min(named)!r}, expected repository=ORG/NAME", code=Code.WRONG_OPTION)
+    tasks = converted_tasks(path, repository=repository, key=options.key, allow=options.allow_gaps)
+    return write_conversion(tasks, out, "Inspect", force=options.force)
 
 
 def converted_tasks(

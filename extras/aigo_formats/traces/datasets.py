@@ -1,13 +1,15 @@
-"""Data sets that are made of recorded traces → their rows."""
+"""Recorded traces of one source as a format: rows of datasets, and results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue
+from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.spec.datasets import (
     ClaudeCodeSource,
     LangSmithSource,
@@ -19,19 +21,28 @@ from aigo_formats.traces.documents import Reading
 from aigo_formats.traces.sources import Wanted, read_traces, row_of
 
 
-def missing_path(source: TraceSource) -> Issue:
-    """What is said of a source that names no files."""
-    if isinstance(source, ClaudeCodeSource):
-        return Issue(
-            "'path' is missing: sessions in the home folder are not read unless the data set names it",
-            hint="copy the sessions that you mean into the project and name their folder: path: sessions",
-            code=Code.WRONG_TRACE_SOURCE,
-        )
-    return Issue(
-        f"'path' is missing: {source.type!r} is read from exported files, its service is not asked",
-        hint="export the traces and name the file: path: traces.jsonl",
-        code=Code.WRONG_TRACE_SOURCE,
-    )
+@dataclass(frozen=True)
+class SourceTraces:
+    """Traces of one source."""
+
+    source: str
+    """Name in `SOURCES`."""
+
+    def import_logs(
+        self,
+        locations: Sequence[str],
+        out: Path,
+        options: ImportOptions,
+        tell: Callable[[ImportReport], None],
+    ) -> int:
+        """Write a result log for each location; see `TraceFormat.import_logs`."""
+        from aigo_formats.traces.evidence import import_traces
+
+        return import_traces(locations, self.source, out, options, tell)
+
+    def rows(self, source: TraceSource, path: Path, base: Path, root: Path) -> Iterator[Mapping[str, Any]]:
+        """Return the rows of a dataset; see `TraceFormat.rows`."""
+        return rows_of_files(source, path, base, root)
 
 
 def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> Iterator[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from aigo_bridge.access.mirrored import SHOWN
 from aigo_bridge.access.object_addresses import is_address, parse
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
+from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport, unmapped
 from aigo_bridge.results.sources import is_result
@@ -197,15 +197,11 @@ def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
 
 @lru_cache(maxsize=1)
 def _importers() -> dict[str, LogImporter]:
-    """Engine, or format → what imports its logs; those that cannot be loaded here are left out."""
-    from aigo_bridge.engine.registry import engine_names, load_logs
-    from aigo_formats import foreign_files
+    """Return the importers of engines and formats by name, without those that cannot be loaded."""
+    from aigo_bridge.engine.registry import log_importers
 
-    importers: dict[str, LogImporter] = {}
-    for name in engine_names():
-        with suppress(MissingEngineError, UsageError):
-            importers[name] = load_logs(name)
-    return importers | foreign_files()
+    importers, _ = log_importers()
+    return importers
 
 
 def run_id_of(engine: str, path: Path, digest: str) -> str:

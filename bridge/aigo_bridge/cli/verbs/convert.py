@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +21,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_formats.conversions import ConvertedTask
+    from aigo_bridge.engine.formats import ConversionOptions, TaskConverter
 
 app = typer.Typer(**VERB)
 
@@ -101,6 +100,7 @@ def convert(
     out.
     """
     from aigo_bridge.cli.failing import reported
+    from aigo_bridge.engine.formats import ConversionOptions
     from aigo_bridge.engine.registry import split_name
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
@@ -109,9 +109,10 @@ def convert(
     with reported():
         if to not in (None, "aigo"):
             raise UsageError(f"--to: found {to!r}, expected aigo", code=Code.WRONG_OPTION)
-        convert_task = _foreign(source, root, task_args or [], key=key, allow=allow_gaps)
-        if convert_task is not None:
-            converted = _write_foreign(convert_task, out, force=force)
+        foreign = _foreign(source)
+        if foreign is not None:
+            options = ConversionOptions(root, task_args or (), key, allow_gaps, force)
+            converted = _write_foreign(*foreign, out, options)
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
         if allow_gaps:
             raise UsageError(
@@ -200,66 +201,30 @@ def _to_records(
     return True
 
 
-@dataclass(frozen=True)
-class _Foreign:
-    """Tasks of another project that are to be converted."""
+def _foreign(source: str) -> tuple[TaskConverter, Path] | None:
+    """Return the converter of `FORMAT:PATH` and the path; `None` if the source does not name a format."""
+    from aigo_bridge.engine.formats import format_named
 
-    project: str
-    tasks: Callable[[], Sequence[ConvertedTask]]
-
-
-def _foreign(
-    source: str, root: Path | None, arguments: Sequence[str], *, key: str | None, allow: bool
-) -> _Foreign | None:
-    """How tasks of another project are converted; `None`: the source names none."""
-    from aigo_bridge.errors import UsageError
-    from aigo_formats.inspect_hub import files as inspect_hub
-    from aigo_formats.lm_eval.tasks import files as lm_eval
-
-    if source.startswith(lm_eval.PREFIX):
-        path = Path(source.removeprefix(lm_eval.PREFIX))
-        return _Foreign(
-            "lm-evaluation-harness", lambda: lm_eval.converted_tasks(path, root=root, key=key, allow=allow)
-        )
-    if source.startswith(inspect_hub.PREFIX):
-        named = dict(argument.partition("=")[::2] for argument in arguments)
-        repository = named.pop("repository", None)
-        if named:
-            raise UsageError(
-                f"-T: found {min(named)!r}, expected repository=ORG/NAME", code=Code.WRONG_OPTION
-            )
-        path = Path(source.removeprefix(inspect_hub.PREFIX))
-        return _Foreign(
-            "Inspect",
-            lambda: inspect_hub.converted_tasks(path, repository=repository, key=key, allow=allow),
-        )
-    return None
+    name, colon, path = source.partition(":")
+    row = format_named(name) if colon else None
+    return None if row is None or row.tasks is None else (row.tasks(), Path(path))
 
 
-def _write_foreign(foreign: _Foreign, out: Path, *, force: bool) -> bool:
-    """Write tasks of another project as AI GO tasks; whether they could be said in AI GO."""
+def _write_foreign(convert: TaskConverter, path: Path, out: Path, options: ConversionOptions) -> bool:
+    """Write tasks of another project as AI GO tasks; return whether AI GO can express them."""
     from aigo_bridge.cli.failing import show_issues, show_message
     from aigo_bridge.cli.terminal import name_of, short_path
-    from aigo_bridge.errors import UnsupportedPlanError, UsageError
-    from aigo_formats.conversions import planned_files, write_tasks
+    from aigo_bridge.errors import UnsupportedPlanError
 
     try:
-        tasks = foreign.tasks()
+        converted = convert(path, out, options)
     except UnsupportedPlanError as error:
         show_message(str(error), error.code)
         return False
-    present = [file for file in planned_files(tasks, out) if file.exists()]
-    if present and not force:
-        raise UsageError(
-            f"{str(present[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
-        )
-    path = write_tasks(tasks, out, foreign.project)
-    show_issues([issue for task in tasks for issue in task.issues])
-    typer.echo(f"{plural(len(tasks), 'task')}  {name_of(short_path(path))}")
-    for task in tasks:
-        if task.dataset is None:
-            rows = task.task["definition"]["dataset"]["key"]
-            typer.echo(f"the rows of {task.key} have to be given: --dataset {rows}=FILE", err=True)
+    show_issues(converted.issues)
+    typer.echo(f"{plural(len(converted.tasks), 'task')}  {name_of(short_path(converted.path))}")
+    for task, dataset in (converted.missing_rows or {}).items():
+        typer.echo(f"the rows of {task} have to be given: --dataset {dataset}=FILE", err=True)
     return True
 
 

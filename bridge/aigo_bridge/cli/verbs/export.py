@@ -141,6 +141,7 @@ def export(
     from aigo_bridge.cli.options import origin_of
     from aigo_bridge.cli.storage.evidence_exports import export_to_aigo, refuse_without_aigo
     from aigo_bridge.engine.engine import ExportOptions
+    from aigo_bridge.engine.formats import result_exports
     from aigo_bridge.errors import UnsupportedPlanError, UsageError
     from aigo_bridge.evaluation.task import plan
     from aigo_bridge.exit_codes import ExitCode
@@ -151,7 +152,6 @@ def export(
         check_target,
         task_exporter,
     )
-    from aigo_formats import result_exports
 
     with reported():
         check_target(to)
@@ -217,8 +217,8 @@ def export(
 
 def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:
     from aigo_bridge.cli.terminal import name_of, print_json, short_path
+    from aigo_bridge.engine.formats import result_export
     from aigo_bridge.exporting import log_exporter
-    from aigo_formats import result_export
 
     export_as = result_export(to)
     if export_as is not None:

@@ -302,12 +302,17 @@ def _traces(
     tell: Callable[[ImportReport], None],
 ) -> int:
     """Import traces that no engine wrote; the worst exit code."""
+    from aigo_bridge.engine.formats import formats
     from aigo_bridge.errors import UsageError
-    from aigo_formats.traces.evidence import import_traces
 
     if engine is not None:
         raise UsageError("--engine: not with --from", code=Code.OPTIONS_APART)
-    return import_traces(locations, source, out, options, tell)
+    sources = {name: row.traces for name, row in formats().items() if row.traces is not None}
+    if source not in sources:
+        raise UsageError(
+            f"--from: found {source!r}, expected one of {', '.join(sources)}", code=Code.WRONG_OPTION
+        )
+    return sources[source]().import_logs(locations, out, options, tell)
 
 
 def _recompute(

@@ -8,19 +8,23 @@ from typing import Any
 
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.formats import Conversion, ConversionOptions
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.text.plurals import plural
-from aigo_formats.conversions import ConvertedTask, all_of
+from aigo_formats.conversions import ConvertedTask, all_of, write_conversion
 from aigo_formats.definitions import Definition
 from aigo_formats.lm_eval.tasks.conversion import convert, name_of
 from aigo_formats.lm_eval.tasks.definition import read_definition
 
-PREFIX = "lm-eval:"
-"""In front of a path that is to be converted."""
-
 MOST_FILES = 5_000
 """Files of a folder that are looked at for the tasks of a group."""
 ENDINGS = frozenset({".yaml", ".yml"})
+
+
+def convert_tasks(path: Path, out: Path, options: ConversionOptions) -> Conversion:
+    """Write the tasks of a file, a group or a folder as AI GO tasks; see `TaskConverter`."""
+    tasks = converted_tasks(path, root=options.root, key=options.key, allow=options.allow_gaps)
+    return write_conversion(tasks, out, "lm-evaluation-harness", force=options.force)
 
 
 def converted_tasks(

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aigo_bridge.engine.formats import Format, ResultExport
 from aigo_bridge.errors import UsageError
 from aigo_bridge.results import read_log
-from aigo_formats.formats import Format, ResultExport
 
 
 @dataclass(frozen=True)
