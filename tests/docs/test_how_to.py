@@ -106,10 +106,14 @@ def test_evidence_is_brought_into_aigo(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.timeout(400)
-def test_a_task_that_moves(examples: Path) -> None:
-    reader = Reader(examples, elsewhere={"openai/gpt-4.1-nano": f"scripted/{ANSWERS}"})
+def test_exported_task_gives_the_same_result(examples: Path) -> None:
+    reader = Reader(
+        examples, elsewhere={"openai/gpt-4.1-nano": f"scripted/{ANSWERS}"}, INSPECT_DISPLAY="none"
+    )
 
-    assert type_in(GUIDES["move-a-task"], reader, examples) == 7
+    assert type_in(GUIDES["export-a-task"], reader, examples) == 9
+    assert len(list((examples / "theirs").glob("*.tasklog.json"))) == 1
+    assert len(list((examples / "logs-for-you").glob("*.eval"))) == 1
 
 
 @pytest.mark.timeout(400)
