@@ -1,4 +1,4 @@
-"""Write docs/aigo-bridge.1, the manual page, from the command line itself: `make manual`."""
+"""Generate docs/aigo-bridge.1, the manual page, from the help texts: `make manual`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from aigo_bridge.exit_codes import ExitCode
 FILE = Path(__file__).resolve().parents[1] / "docs" / "aigo-bridge.1"
 
 CODES = {
-    ExitCode.DONE: "All is right.",
-    ExitCode.FAILED: "What was examined is not right: failed samples, a metric without a value, a policy or"
-    " a rule that does not hold.",
-    ExitCode.WRONG_USE: "Wrong use, or an invalid task: nothing was run.",
-    ExitCode.PARTIAL: "All is right, but something was left out or salvaged.",
-    ExitCode.UNDECIDED: "A rule cannot be decided with this many samples.",
+    ExitCode.DONE: "Success.",
+    ExitCode.FAILED: "A check failed: failed samples, a metric without a value, or a failed policy or rule.",
+    ExitCode.WRONG_USE: "Wrong arguments or an invalid task. Nothing was run.",
+    ExitCode.PARTIAL: "Success, but some parts were skipped or recovered.",
+    ExitCode.UNDECIDED: "Not enough samples to decide a rule.",
     ExitCode.HUNG_UP: "Stopped by SIGHUP.",
     ExitCode.INTERRUPTED: "Stopped by ctrl-C.",
     ExitCode.TERMINATED: "Stopped by SIGTERM.",
@@ -25,18 +24,18 @@ CODES = {
 
 
 def text(words: str) -> str:
-    """Words as roff has them: nothing in them is a request."""
+    """Return words escaped for roff."""
     plain = " ".join(words.split()).replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + plain if plain.startswith((".", "'")) else plain
 
 
 def bold(words: str) -> str:
-    """Words in bold."""
+    """Return words in bold."""
     return f"\\fB{text(words)}\\fR"
 
 
 def options(command: Any) -> list[str]:
-    """Each option with its help."""
+    """Return the lines of all options."""
     lines = []
     for parameter in command.params:
         if not parameter.opts[0].startswith("-") or getattr(parameter, "hidden", False) or not parameter.help:
@@ -50,7 +49,7 @@ def options(command: Any) -> list[str]:
 
 
 def synopsis(verb: str, command: Any) -> str:
-    """A verb with its arguments."""
+    """Return a verb with its arguments."""
     names = [
         parameter.metavar or parameter.name.upper()
         for parameter in command.params
@@ -61,7 +60,7 @@ def synopsis(verb: str, command: Any) -> str:
 
 
 def manual() -> str:
-    """The page."""
+    """Return the text of the manual page."""
     group = LazyGroup(name="aigo-bridge")
     lines = [
         '.TH AIGO\\-BRIDGE 1 "" "aigo\\-bridge" "User Commands"',
@@ -75,16 +74,16 @@ def manual() -> str:
         ".SH OPTIONS",
         ".TP",
         f"{bold('-q')}, {bold('--quiet')}",
-        "No progress and no notes; also behind the verb.",
+        "Print no progress and no notes. Also allowed after any command.",
         ".TP",
         f"{bold('-v')}, {bold('--verbose')}",
-        "Each sample and each retry of a run, and the defaults that count; also behind the verb.",
+        "Print each sample, retry and project default. Also allowed after any command.",
         ".TP",
         bold("--install-completion"),
-        "Install completion for the current shell (bash, zsh, fish, PowerShell).",
+        "Install completion for the current shell (bash, zsh, fish or PowerShell).",
         ".TP",
         bold("--show-completion"),
-        "Show completion for the current shell, to put it elsewhere.",
+        "Print the completion script of the current shell.",
         ".TP",
         bold("--version"),
         "Show the version.",
@@ -95,12 +94,14 @@ def manual() -> str:
         described = inspect.cleandoc(command.help or "").split("\n\n")
         lines += [f".SS {text(verb)}", synopsis(verb, command)]
         for paragraph in described:
-            lines.append(".PP")
-            if paragraph.startswith("\b"):
-                lines += [".nf", *map(text, paragraph.splitlines()[1:]), ".fi"]
-            else:
-                lines.append(text(paragraph))
+            lines += [".PP", text(paragraph)]
+        if command.examples:
+            lines += [".PP", "Examples:", ".PP", ".nf", *map(text, command.examples), ".fi"]
         lines += options(command)
+        if command.exit_codes:
+            lines += [".PP", "Exit codes:"]
+        for code, meaning in command.exit_codes.items():
+            lines += [".TP", bold(code), text(meaning)]
     lines.append(".SH EXIT STATUS")
     for code, meaning in CODES.items():
         lines += [".TP", bold(str(int(code))), text(meaning)]
@@ -108,15 +109,15 @@ def manual() -> str:
         ".SH ENVIRONMENT",
         ".TP",
         bold("NO_COLOR"),
-        "Not empty: no colours.",
+        "If set, the output has no colors.",
         ".TP",
         bold("COLUMNS"),
-        "Width of help, and of what is said on a terminal.",
+        "Width of the help and of terminal output.",
         ".SH FILES",
         ".TP",
         bold("aigo-bridge.toml"),
         text(
-            "Defaults for options of the project of the current folder; or [tool.aigo-bridge] in its"
+            "Default options of the project in the current folder. You can also use [tool.aigo-bridge] in"
             " pyproject.toml."
         ),
     ]

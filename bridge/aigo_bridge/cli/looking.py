@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from aigo_report.tables.results import Results
 
 RESULTS_HELP = (
-    "Result logs (.tasklog.json, also .gz and .zst), folders of them, patterns, an evaluation.json, or run "
-    "files with task result logs (run.yaml; of one task specification run.yaml#KEY)."
+    "Result logs (.tasklog.json, also .gz and .zst), folders, patterns, an evaluation.json, or run files with"
+    " task result logs (run.yaml, or run.yaml#KEY for one specification)."
 )
-"""Help of an argument that takes results."""
+"""Help of an argument for results."""
 
 _CELL = 60
 """Characters of a cell on the screen."""

@@ -36,13 +36,27 @@ VERB: dict[str, Any] = {
 }
 
 
+SECURITY = ("root", "network", "allow_url", "allow_file", "env", "snippets", "allow")
+"""Options of the panel "Security"."""
+
+
 class VerbCommand(TyperCommand):
-    """A verb whose help has panels and a list of exit codes."""
+    """Command whose help has panels, examples and exit codes."""
 
     panels: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Title of a panel → its options, by their parameters' names; other options come last."""
+    """Title of a panel → its options, by parameter name. Other options follow."""
+    examples: ClassVar[Sequence[str]] = ()
+    """Command lines."""
     exit_codes: ClassVar[Mapping[str, str]] = {}
     """Exit code → its meaning."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the description and the examples."""
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, panel by panel."""
@@ -53,10 +67,12 @@ class VerbCommand(TyperCommand):
                 rows[parameter.param_type_name][str(parameter.name)] = record
         options = rows["option"]
         panels = [(title, [options.pop(name) for name in names]) for title, names in self.panels.items()]
+        security = [options.pop(name) for name in SECURITY if name in options]
         for title, records in (
             ("Arguments", list(rows["argument"].values())),
             *panels,
             ("Options", list(options.values())),
+            ("Security", security),
         ):
             if records:
                 with formatter.section(title):
@@ -67,6 +83,24 @@ class VerbCommand(TyperCommand):
         if self.exit_codes:
             with formatter.section("Exit codes"):
                 formatter.write_dl(list(self.exit_codes.items()))
+
+
+def verb_command(
+    *examples: str,
+    exit_codes: Mapping[str, str],
+    panels: Mapping[str, Sequence[str]] | None = None,
+    base: type[VerbCommand] = VerbCommand,
+) -> type[VerbCommand]:
+    """Return the command class of a verb.
+
+    Args:
+        examples: command lines of the help.
+        exit_codes: exit code → its meaning.
+        panels: title of a panel → its options, by parameter name.
+        base: class to derive from.
+    """
+    values = {"examples": examples, "exit_codes": exit_codes, "panels": panels or {}}
+    return type("Verb", (base,), values)
 
 
 def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 
 app = typer.Typer(**VERB)
 
 
-@app.command("lsp")
+@app.command(
+    "lsp", cls=verb_command(exit_codes={"0": "the editor closed the connection", "2": "wrong arguments"})
+)
 def lsp() -> None:
-    """Serve an editor: problems while one types, completion, meanings, definitions, prompts of rows.
+    """Start the language server for your editor.
 
-    Speaks the Language Server Protocol over standard input and output; editors start it themselves. It runs
-    no snippet, calls no model, and reads only local files of the project.
-    Exit code: 0 ended by the editor, 2 wrong use.
+    It reports problems while you type and offers completion, descriptions, definitions and prompt previews.
+    Editors start it themselves and use the Language Server Protocol on standard input and output. It only
+    reads local files of the project, executes no snippet and calls no model.
     """
     from aigo_bridge.cli.failing import reported
 

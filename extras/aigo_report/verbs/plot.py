@@ -8,13 +8,20 @@ from typing import Annotated, cast, get_args
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
 
-@app.command("plot")
+@app.command(
+    "plot",
+    cls=verb_command(
+        "aigo-bridge plot out/*.tasklog.json --out metrics.svg",
+        "aigo-bridge plot out --chart scores --out scores.png",
+        exit_codes={"0": "the chart was written", "2": "wrong arguments, or a result cannot be read"},
+    ),
+)
 def plot(
     locations: Annotated[
         list[str],
@@ -22,18 +29,24 @@ def plot(
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="The picture, .svg or .png; .csv comes beside it."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Chart file, .svg or .png. The numbers are written next to it as .csv.",
+        ),
     ],
     name: Annotated[
-        str, typer.Option("--chart", metavar="CHART", help="metrics, scores, stages or tokens.")
+        str,
+        typer.Option(
+            "--chart",
+            metavar="CHART",
+            help="Chart to draw: metrics (values with 95 % intervals), scores (distribution), "
+            "stages (failed samples by stage) or tokens (of all model calls).",
+        ),
     ] = "metrics",
 ) -> None:
-    """Draw results as a chart, and write its numbers beside it as CSV.
-
-    metrics: every number with its 95 % interval; scores: how often each value is given; stages: samples that
-    failed, by stage; tokens: of all model calls.
-    Exit code: 0 done, 2 wrong use, or a result cannot be read.
-    """
+    """Draw a chart of results for a paper, and write its numbers as CSV."""
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.looking import note_missing
     from aigo_bridge.cli.terminal import short_path

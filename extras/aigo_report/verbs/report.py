@@ -8,13 +8,23 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
 
-@app.command("report")
+@app.command(
+    "report",
+    cls=verb_command(
+        "aigo-bridge report out --out report.html",
+        exit_codes={
+            "0": "the page was written",
+            "2": "wrong arguments, or no result can be read",
+            "3": "a result is missing or could only be read in part",
+        },
+    ),
+)
 def report(
     results: Annotated[
         list[Path],
@@ -23,21 +33,22 @@ def report(
             help=RESULTS_HELP,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page, in HTML.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = Path(
         "report.html"
     ),
     max_size: Annotated[
         int,
         typer.Option(
-            "--max-size", min=1, metavar="MB", help="A larger page becomes a folder of pages, beside it."
+            "--max-size",
+            min=1,
+            metavar="MB",
+            help="Maximum size of one page, in MB. Larger reports are split into a folder next to it.",
         ),
     ] = 48,
 ) -> None:
-    """Write results as one page of HTML: summary, metrics, and every sample with its conversation.
+    """Write results as one HTML page with a summary, the metrics and every conversation.
 
-    The page opens without a network, loads nothing, and runs nothing that stands in a result.
-    Exit code: 0 done, 2 wrong use or no result that can be read, 3 a result could be read in part or not at
-    all.
+    The page works offline, loads no external files and never executes content of a result.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.pages import show_report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
@@ -24,47 +24,64 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 
-@app.command("show")
+@app.command(
+    "show",
+    cls=verb_command(
+        "aigo-bridge show out --failed",
+        "aigo-bridge show out/capitals.tasklog.json --sample 3 --full",
+        "aigo-bridge show out --worst 5",
+        exit_codes={
+            "0": "the samples were shown",
+            "2": "wrong arguments, or no result was found",
+            "3": "a result could only be read in part",
+        },
+    ),
+)
 def show(
     results: Annotated[
         list[str],
-        typer.Argument(metavar="RESULT…", help=f"{RESULTS_HELP} Also one sample of `attest`."),
+        typer.Argument(metavar="RESULT…", help=f"{RESULTS_HELP} Also samples from `attest --disclose`."),
     ],
     sample: Annotated[
-        str | None, typer.Option("--sample", metavar="ID", help="The sample of this id.")
+        str | None, typer.Option("--sample", metavar="ID", help="Show the sample with this id, e.g. 3.")
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only samples with a failed trial.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Show only samples with a failed trial.")] = False,
     stop_reason: Annotated[
         str | None,
         typer.Option(
             "--stop-reason",
             metavar="REASON",
-            help="Only samples with an answer that has this stop reason, e.g. content_filter or max_tokens.",
+            help="Show only samples with an answer that has this stop reason, e.g. "
+            "content_filter or max_tokens.",
         ),
     ] = None,
     worst: Annotated[
-        int | None, typer.Option("--worst", min=1, metavar="N", help="N samples, lowest score first.")
+        int | None, typer.Option("--worst", min=1, metavar="N", help="Show N samples, lowest score first.")
     ] = None,
     score: Annotated[
         str | None,
         typer.Option(
             "--score",
             metavar="SCORER.SCORE",
-            help="That says which are worst; without it the first one that is a number.",
+            help="Score for --worst, e.g. string_equals.is_correct. [default: the first numeric score]",
         ),
     ] = None,
     number: Annotated[
         int,
         typer.Option(
-            "-n", "--num-samples", "--limit", min=0, metavar="N", help="Samples at most; 0 for all."
+            "-n",
+            "--num-samples",
+            "--limit",
+            min=0,
+            metavar="N",
+            help="Maximum number of samples of each result; 0 shows all.",
         ),
     ] = 10,
-    full: Annotated[bool, typer.Option("--full", help="Texts in full length.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show texts without shortening them.")] = False,
 ) -> None:
-    """Show samples of results: the conversation, scores, errors.
+    """Show samples of results in the terminal: conversations, scores and errors.
 
-    -n and --worst count the samples of each result; with --sample, results without it are left out.
-    Exit code: 0 done, 2 wrong use or no result, 3 the result could be read in part.
+    -n and --worst apply to each result. With --sample, results without this sample are skipped.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.looking import named_results

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
@@ -19,10 +19,21 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 
-@app.command("sql")
+@app.command(
+    "sql",
+    cls=verb_command(
+        "aigo-bridge sql 'SELECT metric, value FROM metrics' out",
+        "aigo-bridge sql --schema",
+        exit_codes={
+            "0": "the query succeeded",
+            "2": "wrong arguments, an invalid query or a timeout, or a result cannot be read",
+        },
+    ),
+)
 def sql(
     query: Annotated[
-        str | None, typer.Argument(metavar="QUERY", help="One SELECT, in DuckDB's SQL.", show_default=False)
+        str | None,
+        typer.Argument(metavar="QUERY", help="One SELECT statement in DuckDB SQL.", show_default=False),
     ] = None,
     locations: Annotated[
         list[str] | None,
@@ -35,12 +46,15 @@ def sql(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="A file (.csv, .jsonl, .parquet, .xlsx), not the screen."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File for the rows (.csv, .jsonl, .parquet or .xlsx), instead of the screen.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     rows: Annotated[
-        int, typer.Option("--rows", min=0, metavar="N", help="Rows on the screen at most; 0 for all.")
+        int, typer.Option("--rows", min=0, metavar="N", help="Maximum number of rows to print; 0 prints all.")
     ] = 100,
     timeout: Annotated[
         float,
@@ -48,10 +62,9 @@ def sql(
     ] = 60,
     schema: Annotated[bool, typer.Option("--schema", help="Print the tables and their columns.")] = False,
 ) -> None:
-    """Ask results in SQL: tables results, metrics, samples, trials, scores, events.
+    """Query results with SQL. The tables are results, metrics, samples, trials, scores and events.
 
-    The query reads these tables and nothing else: no file, no network.
-    Exit code: 0 done, 2 wrong use, a wrong query, one that takes too long, or a result that cannot be read.
+    A query can only read these tables: it has no access to other files or the network.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.looking import note_missing, plain_values, print_rows, print_written

@@ -8,13 +8,23 @@ from typing import Annotated, cast
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_report.tables.schema import TABLE_NAMES, TableName
 
 app = typer.Typer(**VERB)
 
 
-@app.command("table")
+@app.command(
+    "table",
+    cls=verb_command(
+        "aigo-bridge table out --out trials.csv",
+        "aigo-bridge table out --table metrics --out metrics.parquet",
+        exit_codes={
+            "0": "the table was written",
+            "2": "wrong arguments, or a result cannot be read; no file is written",
+        },
+    ),
+)
 def table(
     locations: Annotated[
         list[str],
@@ -23,7 +33,10 @@ def table(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Ends in .csv, .jsonl (also .gz, .zst), .parquet or .xlsx."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File to write: .csv, .jsonl (also .gz and .zst), .parquet or .xlsx.",
         ),
     ],
     name: Annotated[
@@ -31,14 +44,15 @@ def table(
         typer.Option(
             "--table",
             metavar="TABLE",
-            help=f"{', '.join(TABLE_NAMES)}; trials if left out, in .xlsx all but events.",
+            help=f"Table to write: {', '.join(TABLE_NAMES)}. [default: trials; in .xlsx all "
+            "tables except events]",
         ),
     ] = None,
 ) -> None:
-    """Write the samples, trials, scores, metrics or events of results as a table.
+    """Write samples, trials, scores, metrics or events of results as a table.
 
-    In .csv and .xlsx a text that a spreadsheet would take for a formula has an apostrophe in front.
-    Exit code: 0 done, 2 wrong use, or a result cannot be read: then nothing is written.
+    In .csv and .xlsx files, an apostrophe is put before texts that a spreadsheet would execute as a
+    formula.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.looking import note_missing, print_written

@@ -7,33 +7,44 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 
 app = typer.Typer(**VERB)
 
 
-@app.command("view")
+@app.command(
+    "view",
+    cls=verb_command(
+        "aigo-bridge view out --open", exit_codes={"0": "stopped by ctrl-C", "2": "wrong arguments"}
+    ),
+)
 def view(
     folder: Annotated[
         Path,
         typer.Argument(
             metavar="DIR",
-            help="Folder with results, evaluations, run files with task result logs, and logs of engines; or "
-            "such a run file.",
+            help="Folder with results, evaluations, engine logs and run files with task "
+            "result logs, or one such run file.",
         ),
     ] = Path("out"),
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0 takes any that is free.")
+        int,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help="Port of the local server, e.g. 8000; 0 selects a free port.",
+        ),
     ] = 0,
     open_browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the address in a browser, too.")
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = False,
 ) -> None:
-    """Look at a folder in a browser: results, evaluations, logs of engines, runs that go on, comparisons.
+    """Browse a folder of results, engine logs and runs in progress in a web browser.
 
-    Prints an address, and serves it to this machine alone until ctrl-C. It only reads, and nothing outside
-    the folder.
-    Exit code: 0 ended by ctrl-C, 2 wrong use.
+    The command prints a URL and serves it until you press ctrl-C. Only this machine can open it. The server
+    only reads files in this folder.
     """
     from aigo_bridge.cli.failing import exit_code, reported
     from aigo_bridge.cli.terminal import name_of, short_path

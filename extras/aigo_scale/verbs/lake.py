@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
@@ -19,26 +19,46 @@ app = typer.Typer(**VERB)
 ACTIONS = ("list", "show", "compact", "verify")
 
 
-@app.command("lake")
+@app.command(
+    "lake",
+    cls=verb_command(
+        "aigo-bridge lake list team.lake",
+        "aigo-bridge lake verify s3://team/evidence.lake",
+        exit_codes={
+            "0": "done",
+            "1": "verify found a problem",
+            "2": "wrong arguments, or the lake does not exist",
+        },
+    ),
+)
 def lake(
-    action: Annotated[str, typer.Argument(metavar="list|show|compact|verify", help="What is done.")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="list|show|compact|verify",
+            help="Action: list results, show counts, compact small files, or verify all tables.",
+        ),
+    ],
     location: Annotated[
         str,
         typer.Argument(
-            metavar="LAKE", help="Folder, or s3://…; for list also LAKE/by_task=…/by_model=…/by_run=…"
+            metavar="LAKE",
+            help="Lake folder or URL, e.g. team.lake or s3://team/evidence.lake. For list, "
+            "you can name a part: LAKE/by_task=…/by_model=…/by_run=…",
         ),
     ],
     files: Annotated[
         str | None,
-        typer.Option("--files", metavar="TABLE", help="With list: the files of a table, one a line."),
+        typer.Option(
+            "--files", metavar="TABLE", help="With list: print the files of this table, one per line."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Look after a lake that `import … --lake` has made.
+    """List, count, compact or verify the results in a lake that `import --lake` created.
 
-    list names its results, show counts what is in it, compact makes few large files of many, verify reads all
-    of it and says what is missing, doubled or damaged.
-    Exit code: 0 done, 1 verify has found something, 2 wrong use, or no lake.
+    `compact` merges many small files into a few large ones. `verify` reads all tables and reports missing,
+    duplicate and damaged rows.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError

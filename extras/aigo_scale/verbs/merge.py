@@ -16,17 +16,45 @@ from aigo_bridge.cli.options import (
     RootOption,
     SnippetsOption,
     choose_confinement,
+    verb_command,
 )
 
 app = typer.Typer(**VERB)
 
 
-@app.command("merge", cls=MergeCommand)
+@app.command(
+    "merge",
+    cls=verb_command(
+        "aigo-bridge merge out --out merged",
+        "aigo-bridge merge out/shard-1-of-2 out/shard-2-of-2 --task task.yaml --out merged",
+        exit_codes={
+            "0": "all samples were scored and all policies passed",
+            "1": "samples failed, a metric has no value, or a policy failed",
+            "2": "wrong arguments, or the shards do not belong together",
+            "3": "some shards are missing (with --partial), or invalid task records were skipped",
+        },
+        panels={
+            "Options of the run": (
+                "config",
+                "dataset",
+                "num_samples",
+                "subsampling",
+                "num_trials",
+                "task_args",
+                "sample_id",
+                "data_dir",
+                "custom_tasks",
+                "allow_bad_tasks",
+            )
+        },
+        base=MergeCommand,
+    ),
+)
 def merge(
     shards: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR…", help="Folders of shards (`run --shard K/N --out DIR`), or single shards."
+            metavar="DIR…", help="Folders of shards (from `run --shard K/N --out DIR`), or single shards."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the evidence.")],
@@ -35,47 +63,79 @@ def merge(
         typer.Option(
             "--task",
             metavar="TASK",
-            help="The task of the shards, where numbers depend on its code over all samples; their run file, "
-            "or their benchmark (inspect:NAME, lighteval:NAME).",
+            help="Task, run file or benchmark (inspect:NAME, lighteval:NAME) of the shards. "
+            "Needed only if a metric depends on task code over all samples.",
         ),
     ] = None,
     partial: Annotated[
         bool,
-        typer.Option("--partial", help="Merge what there is; the results say how much of the whole it is."),
+        typer.Option(
+            "--partial",
+            help="Merge the existing shards even if some are missing. The result records its "
+            "proportion of the whole.",
+        ),
     ] = False,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", metavar="KEY=VALUE", help="With --task, as for run. Repeatable."),
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE",
+            help="Value of a task parameter, as in `run`, e.g. language=de. Repeatable.",
+        ),
     ] = None,
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", metavar="KEY=FILE", help="With --task, as for run. Repeatable."),
+        typer.Option(
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File for a dataset key, as in `run`, e.g. capitals=rows.csv. Repeatable.",
+        ),
     ] = None,
     num_samples: Annotated[
         int | None,
-        typer.Option("--num-samples", "-n", "--limit", min=1, metavar="N", help="With --task, as for run."),
+        typer.Option(
+            "--num-samples", "-n", "--limit", min=1, metavar="N", help="Number of samples, as in `run`."
+        ),
     ] = None,
     subsampling: Annotated[
-        str | None, typer.Option("--subsampling", metavar="head|random", help="With --task, as for run.")
+        str | None,
+        typer.Option(
+            "--subsampling", metavar="head|random", help="How the samples were chosen, as in `run`."
+        ),
     ] = None,
     num_trials: Annotated[
         int | None,
-        typer.Option("--num-trials", "--epochs", min=1, metavar="N", help="With --task, as for run."),
+        typer.Option(
+            "--num-trials",
+            "--epochs",
+            min=1,
+            metavar="N",
+            help="Number of trials of each sample, as in `run`.",
+        ),
     ] = None,
     task_args: Annotated[
         list[str] | None,
         typer.Option(
-            "--task-arg", "-T", metavar="NAME=VALUE", help="With a benchmark, as for run. Repeatable."
+            "--task-arg",
+            "-T",
+            metavar="NAME=VALUE",
+            help="Parameter of the benchmark, as in `run`. Repeatable.",
         ),
     ] = None,
     sample_id: Annotated[
-        str | None, typer.Option("--sample-id", metavar="ID,…", help="With a benchmark, as for run.")
+        str | None, typer.Option("--sample-id", metavar="ID,…", help="Samples of the benchmark, as in `run`.")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", metavar="DIR", help="With a benchmark, as for run.")
+        Path | None,
+        typer.Option(
+            "--data-dir", metavar="DIR", help="Folder with local rows of the benchmark, as in `run`."
+        ),
     ] = None,
     custom_tasks: Annotated[
-        Path | None, typer.Option("--custom-tasks", metavar="FILE", help="With a benchmark, as for run.")
+        Path | None,
+        typer.Option(
+            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks, as in `run`."
+        ),
     ] = None,
     engine_options: Annotated[list[str] | None, typer.Option(OPTION, hidden=True)] = None,
     root: RootOption = None,
@@ -85,20 +145,21 @@ def merge(
         typer.Option(
             "--fail-on-error",
             metavar="N|0.x",
-            help="Failed samples that are tolerated (per specification): a number, or a share of all.",
+            help="Number or proportion of failed samples that do not set exit code 1, e.g. 5 "
+            "or 0.02. Applies to each specification. [default: 0]",
         ),
     ] = None,
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge the shards of a run: check that they belong together, and write what one run would have written.
+    """Merge the shards of a run into the result of a single run.
 
-    Every metric is computed anew over all samples, from the shards' logs as a stream. Nothing is written when
-    a shard is missing, is there twice, has changed since it ended, or is of another plan, model or version.
-    Nothing that stands in a shard is run; --task names your own task where code is needed. Numbers of an
-    engine's own benchmark are the engine's: it computes them over what all shards were answered.
-    Exit code: as of run; 3 with --partial where something is missing.
+    All metrics are recomputed over all samples. Nothing is written if a shard is missing, duplicate or
+    modified, or belongs to another task, model or version.
+
+    Code inside a shard is never executed; pass --task to use your own task code. For a benchmark, the
+    engine computes the metrics over the answers of all shards.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import origin_of

@@ -8,14 +8,26 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.terminal import print_json
 from aigo_stats.verbs.stats import ClusterOption
 
 app = typer.Typer(**VERB)
 
 
-@app.command("check")
+@app.command(
+    "check",
+    cls=verb_command(
+        "aigo-bridge check out/capitals.tasklog.json --rule 'accuracy >= 0.8 at 95%'",
+        "aigo-bridge check new.tasklog.json --baseline old.tasklog.json --rule 'no regression beyond 0.02'",
+        exit_codes={
+            "0": "all rules passed",
+            "1": "a rule failed",
+            "2": "wrong arguments",
+            "4": "no rule failed, but there are not enough samples to decide one",
+        },
+    ),
+)
 def check(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help=RESULTS_HELP)],
     baseline: Annotated[
@@ -23,8 +35,8 @@ def check(
         typer.Option(
             "--baseline",
             metavar="BASE",
-            help="Result log that rules of regression compare with; of several results a folder or run "
-            "file with the same names.",
+            help="Earlier result for rules about regressions. For several results, name a "
+            "folder or run file with the same result names.",
         ),
     ] = None,
     rule: Annotated[
@@ -32,34 +44,31 @@ def check(
         typer.Option(
             "--rule",
             metavar="RULE",
-            help="e.g. 'accuracy >= 0.8 at 95%', 'no regression beyond 0.02'. Repeatable.",
+            help="Rule to check, e.g. 'accuracy >= 0.8 at 95%' or 'no regression beyond 0.02'. Repeatable.",
         ),
     ] = None,
     rules: Annotated[
         Path | None,
-        typer.Option("--rules", metavar="FILE", help="YAML file with a list `rules` of such texts."),
+        typer.Option("--rules", metavar="FILE", help="YAML file with a list of rules under `rules`."),
     ] = None,
     cluster: ClusterOption = None,
     by_id: Annotated[
-        bool, typer.Option("--by-id", help="Pair samples by their ids alone, also where their rows differ.")
+        bool, typer.Option("--by-id", help="Pair samples by id only, even if their rows differ.")
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML, too.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdicts as JUnit XML.")
     ] = None,
     github: Annotated[
         bool,
-        typer.Option("--github", help="Print rules that do not hold as annotations for GitHub Actions, too."),
+        typer.Option("--github", help="Also print failed rules as GitHub Actions annotations."),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print machine-readable verdicts instead of lines.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Hold a result against rules, each decided by the interval of its number.
+    """Check results against rules, for example in CI.
 
-    A rule with a confidence (`at 95%`) holds where the whole interval does, and does not where none of it
-    does. A regression is judged on the samples that both results have: it must be no larger than the margin,
-    with 95 % confidence. Exit code: 0 all rules hold, 1 one does not, 2 wrong use, 4 none is broken but one
-    cannot be decided with this many samples.
+    A rule with a confidence level (`at 95%`) passes if the whole interval meets it, and fails if no part of
+    the interval does. A regression rule compares the common samples of both results. It passes if the
+    regression is smaller than the margin with 95 % confidence.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_stats.terminal.checking import (

@@ -7,41 +7,58 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.terminal import print_json
 from aigo_stats.verbs.stats import ClusterOption, LevelOption
 
 app = typer.Typer(**VERB)
 
 
-@app.command("compare")
+@app.command(
+    "compare",
+    cls=verb_command(
+        "aigo-bridge compare old.tasklog.json new.tasklog.json",
+        "aigo-bridge compare out-a out-b --by language --report comparison.html",
+        exit_codes={
+            "0": "the comparison was shown",
+            "2": "wrong arguments, or the results cannot be compared",
+        },
+    ),
+)
 def compare(
     base: Annotated[
         Path,
         typer.Argument(
-            metavar="BASE", help="Result log to compare with, or a folder or run file with several."
+            metavar="BASE", help="Result log to compare with, or a folder or run file with several results."
         ),
     ],
     new: Annotated[
         list[Path],
         typer.Argument(
             metavar="NEW…",
-            help="Result logs, or folders or run files with task result logs; results of one name, or of "
-            "one task specification key, belong together.",
+            help="Result logs, folders or run files to compare. Results with the same name or "
+            "the same specification key are paired.",
         ),
     ],
     cluster: ClusterOption = None,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="COLUMN", help="Show differences for each value of a column, too."),
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Also show differences for each value of this dataset column, e.g. language.",
+        ),
     ] = None,
     by_id: Annotated[
-        bool, typer.Option("--by-id", help="Pair samples by their ids alone, also where their rows differ.")
+        bool, typer.Option("--by-id", help="Pair samples by id only, even if their rows differ.")
     ] = False,
     flips: Annotated[
         int,
         typer.Option(
-            "--flips", min=0, metavar="N", help="Samples that changed between right and wrong to list."
+            "--flips",
+            min=0,
+            metavar="N",
+            help="Number of samples to list that changed between right and wrong.",
         ),
     ] = 10,
     level: LevelOption = 0.95,
@@ -50,19 +67,16 @@ def compare(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the comparison, too: FILE.html as a page, FILE.json for programs.",
+            help="Also write the comparison as a page (FILE.html) or as JSON (FILE.json).",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a machine-readable comparison instead of tables.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Compare results on the samples that they have in common: differences with paired intervals and tests,
-    and the answers that changed.
+    """Compare results on their common samples, with paired intervals, tests and changed answers.
 
-    What else differs (task, prompt, scorers, config, model, engine, version) is said before any number.
-    P-values are corrected for all numbers of all tasks (Holm). With several NEW every result is compared with
-    every other, and ranked. Exit code: 0, whatever differs; 2 wrong use.
+    The output starts with other differences between the runs, such as the prompt, scorers, model or engine
+    version. P-values are corrected for multiple comparisons (Holm). With several NEW results, all results
+    are compared with each other and ranked.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_stats.terminal.comparisons import (

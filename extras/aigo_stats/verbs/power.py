@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.terminal import name_of, print_json
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -22,48 +22,69 @@ app = typer.Typer(**VERB)
 _TRIALS = (1, 2, 3, 5, 10)
 
 
-@app.command("power")
+@app.command(
+    "power",
+    cls=verb_command(
+        "aigo-bridge power old.tasklog.json new.tasklog.json --difference 0.01",
+        "aigo-bridge power --rates 0.80,0.83",
+        exit_codes={"0": "the estimate was shown", "2": "wrong arguments"},
+    ),
+)
 def power(
     results: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RESULT [NEW]]", help="A past result, or two of the same task; none with --rates."
+            metavar="[RESULT [NEW]]",
+            help="One past result, or two results of the same task. Omit with --rates.",
         ),
     ] = None,
     rates: Annotated[
         str | None,
-        typer.Option("--rates", metavar="BASE,NEW", help="Assumed shares of right samples, e.g. 0.80,0.83."),
+        typer.Option(
+            "--rates", metavar="BASE,NEW", help="Assumed proportions of correct samples, e.g. 0.80,0.83."
+        ),
     ] = None,
     correlation: Annotated[
         float,
         typer.Option(
-            "--correlation", min=-1.0, max=1.0, help="With --rates: of both models' verdicts on a sample."
+            "--correlation",
+            metavar="R",
+            min=-1.0,
+            max=1.0,
+            help="Correlation between the verdicts of both models on a sample, for --rates.",
         ),
     ] = 0.0,
     difference: Annotated[
-        float, typer.Option("--difference", "-d", min=1e-9, help="The difference that is to be found.")
+        float,
+        typer.Option("--difference", "-d", metavar="X", min=1e-9, help="Difference to detect, e.g. 0.02."),
     ] = 0.02,
     samples: Annotated[
-        int | None, typer.Option("--samples", min=2, help="With --rates: the samples at hand.")
+        int | None,
+        typer.Option("--samples", metavar="N", min=2, help="Number of available samples, for --rates."),
     ] = None,
     chance: Annotated[
-        float, typer.Option("--power", min=0.05, max=0.999, help="How often it is to be found.")
+        float,
+        typer.Option(
+            "--power", metavar="P", min=0.05, max=0.999, help="Probability of detecting the difference."
+        ),
     ] = 0.8,
     alpha: Annotated[
         float,
         typer.Option(
-            "--alpha", min=0.0001, max=0.5, help="How often a difference may be found where there is none."
+            "--alpha",
+            metavar="P",
+            min=0.0001,
+            max=0.5,
+            help="Probability of detecting a difference that does not exist.",
         ),
     ] = 0.05,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a machine-readable plan instead of lines.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Say how many samples a paired comparison of two models needs, the smallest difference that those at
-    hand can find, and what trials buy.
+    """Estimate how many samples and trials you need to detect a difference between two models.
 
-    From two results the spread of their difference is taken; from one that of its score, as if a second model
-    were as good and answered independently. Exit code: 0; 2 wrong use.
+    The output also contains the smallest difference that your samples can detect. Two results provide the
+    variance of their difference. With one result, the second model is assumed to be equally good and
+    independent.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError

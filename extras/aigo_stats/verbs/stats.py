@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aigo_bridge.cli.looking import RESULTS_HELP
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.terminal import name_of, print_json, printable
 from aigo_stats.terminal.tables import print_table
 
@@ -24,15 +24,27 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="COLUMN",
-        help="Column of the data set; samples with the same value in it belong together and count as one.",
+        help="Dataset column that groups related samples, e.g. document_id. Samples with "
+        "the same value count as one cluster.",
     ),
 ]
 LevelOption = Annotated[
-    float, typer.Option("--level", min=0.5, max=0.999, metavar="0.x", help="Confidence of the intervals.")
+    float,
+    typer.Option(
+        "--level", min=0.5, max=0.999, metavar="0.x", help="Confidence level of the intervals, e.g. 0.9."
+    ),
 ]
 
 
-@app.command("stats")
+@app.command(
+    "stats",
+    cls=verb_command(
+        "aigo-bridge stats out/capitals.tasklog.json",
+        "aigo-bridge stats out --labels human_label",
+        "aigo-bridge stats out --repeatability",
+        exit_codes={"0": "the metrics were shown, with or without intervals", "2": "wrong arguments"},
+    ),
+)
 def stats(
     results: Annotated[
         list[Path],
@@ -45,31 +57,28 @@ def stats(
         typer.Option(
             "--labels",
             metavar="COLUMN",
-            help="Column of the data set with people's labels of some samples: how well scores agree with "
-            "them, and the mean of each score corrected by them.",
+            help="Dataset column with human labels of some samples. Shows the agreement with "
+            "each score, and a mean corrected by the labels.",
         ),
     ] = None,
     repeatability: Annotated[
         bool,
         typer.Option(
             "--repeatability",
-            help="Take the results, their runs and trials as repetitions of one task: where the spread of "
-            "scores comes from, and the samples whose scores change.",
+            help="Treat the results, runs and trials as repetitions of one task. Shows the "
+            "sources of variance and the samples with unstable scores.",
         ),
     ] = False,
     flaky: Annotated[
-        int, typer.Option("--flaky", min=0, metavar="N", help="Samples whose scores change to list.")
+        int,
+        typer.Option("--flaky", min=0, metavar="N", help="Number of samples with unstable scores to list."),
     ] = 10,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a machine-readable summary instead of tables.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Show every number of a result with its standard error and interval, or why there is none, and which
-    samples are in it.
+    """Show each metric with its standard error, confidence interval and sample counts.
 
-    The interval answers: where would the number lie if the task had been made of other samples of the same
-    kind? With --labels it is also shown how far scores can be trusted, with --repeatability how far they come
-    again. Exit code: 0, also where a number has no interval; 2 wrong use.
+    Intervals express the uncertainty from the choice of samples. If a metric has no interval, the output says
+    why.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_stats.comparison.estimates import estimates, missing_numbers

@@ -7,14 +7,26 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, JsonOption
+from aigo_bridge.cli.options import VERB, JsonOption, verb_command
 from aigo_bridge.cli.terminal import print_json, printable, short_path
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
 
-@app.command("attest")
+@app.command(
+    "attest",
+    cls=verb_command(
+        "aigo-bridge attest --new-key me.pem",
+        "aigo-bridge attest out/capitals.tasklog.json --key me.pem",
+        "aigo-bridge attest out/capitals.tasklog.json --disclose 3",
+        exit_codes={
+            "0": "done",
+            "2": "wrong arguments, an invalid key, or no signed result to disclose from",
+        },
+        panels={"Keyless": ("keyless", "trust_config"), "Single samples": ("disclose", "out")},
+    ),
+)
 def attest(
     results: Annotated[
         list[Path] | None,
@@ -22,21 +34,22 @@ def attest(
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option("--key", metavar="FILE", help="Private Ed25519 key (PEM) that signs."),
+        typer.Option("--key", metavar="FILE", help="Private Ed25519 key (PEM) to sign with, e.g. me.pem."),
     ] = None,
     new_key: Annotated[
         Path | None,
         typer.Option(
             "--new-key",
             metavar="FILE",
-            help="Make a private key, me.pem, and its public half beside it, me.pub.pem.",
+            help="Create a key pair: the private key me.pem and the public key me.pub.pem.",
         ),
     ] = None,
     keyless: Annotated[
         bool,
         typer.Option(
             "--keyless",
-            help="Sign by an identity through sigstore, which needs a network and writes to a public log.",
+            help="Sign with an identity through sigstore. This needs network access and "
+            "writes to a public log.",
         ),
     ] = False,
     trust_config: Annotated[
@@ -44,7 +57,8 @@ def attest(
         typer.Option(
             "--trust-config",
             metavar="FILE",
-            help="With --keyless: other services than sigstore's public ones (client trust configuration).",
+            help="Sigstore client trust configuration, for --keyless with your own services. "
+            "[default: public sigstore]",
         ),
     ] = None,
     disclose: Annotated[
@@ -52,23 +66,25 @@ def attest(
         typer.Option(
             "--disclose",
             metavar="ID",
-            help="Write one sample with the proof that it belongs to the attested result; no others.",
+            help="Write one sample with the proof that it belongs to the signed result, "
+            "without other samples.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="With --disclose: the file. [beside the result]"),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File for --disclose. [default: next to the result]"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sign what a result says: an in-toto statement in a DSSE envelope, `<name>.intoto.json` beside it.
+    """Sign a result: write an in-toto statement in a DSSE envelope, `<name>.intoto.json`, next to it.
 
-    It binds the result file, its numbers, its provenance and a Merkle tree over its samples. No network is
-    used.
-    `verify --key` checks it, and so do the tools of in-toto and DSSE.
-    --keyless writes a sigstore bundle instead, `<name>.intoto.sigstore.json`: signed by the identity of the
-    token in SIGSTORE_ID_TOKEN, or of a job in CI. `verify --identity --issuer` checks it.
-    Exit code: 0 done, 2 wrong use, a key that cannot be read, or no attestation to disclose a sample of.
+    The signature covers the result file, its metrics, its provenance and all samples (as a Merkle tree).
+    Check it with `verify --key`, or with in-toto and DSSE tools.
+
+    With --keyless, the command writes a sigstore bundle, `<name>.intoto.sigstore.json`. The identity comes
+    from SIGSTORE_ID_TOKEN or from the CI job. Check it with `verify --identity --issuer`.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError

@@ -7,37 +7,50 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, AllowFileOption, DatasetOption, EnvOption, JsonOption, RootOption
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowFileOption,
+    DatasetOption,
+    EnvOption,
+    JsonOption,
+    RootOption,
+    verb_command,
+)
 from aigo_bridge.cli.terminal import print_json, printable, short_path
 
 app = typer.Typer(**VERB)
 
 
-@app.command("bundle")
+@app.command(
+    "bundle",
+    cls=verb_command(
+        "aigo-bridge bundle out/capitals.tasklog.json --task task.yaml --out capitals.zip",
+        exit_codes={"0": "the bundle was written", "2": "wrong arguments, or a file cannot be read"},
+    ),
+)
 def bundle(
     result: Annotated[
         Path, typer.Argument(metavar="RESULT", help="Result log (.tasklog.json, also .gz and .zst).")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.zip", help="The bundle.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.zip", help="Bundle file to write.")],
     task: Annotated[
         str | None,
-        typer.Option(
-            "--task", metavar="TASK", help="The task that the result is of, with all files it includes."
-        ),
+        typer.Option("--task", metavar="TASK", help="Task of the result. All included files are added."),
     ] = None,
     log: Annotated[
-        Path | None, typer.Option("--log", metavar="LOG", help="The native log that the result is of.")
+        Path | None,
+        typer.Option("--log", metavar="LOG", help="Engine log of the result, e.g. logs/run.eval."),
     ] = None,
     replay: Annotated[
         Path | None,
         typer.Option(
             "--replay",
             metavar="CASSETTE",
-            help="The cassette of the run, with what models and judges were asked and said.",
+            help="Cassette of the run, with all model and judge calls.",
         ),
     ] = None,
     without_data: Annotated[
-        bool, typer.Option("--without-data", help="Digests of the data rows instead of the rows.")
+        bool, typer.Option("--without-data", help="Add checksums of the dataset rows instead of the rows.")
     ] = False,
     dataset: DatasetOption = None,
     root: RootOption = None,
@@ -45,11 +58,10 @@ def bundle(
     allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a result, its provenance and attestation, a report, and what else is named into one reproducible
-    zip.
+    """Pack a result, its provenance, its signature, a report and other evidence into one zip file.
 
-    `aigo-bridge verify FILE.zip` checks the bundle alone. Equal contents give equal bytes.
-    Exit code: 0 done, 2 wrong use, or a file cannot be read.
+    `aigo-bridge verify FILE.zip` checks the bundle without other files. The same content always produces
+    the same bytes.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import pairs

@@ -19,6 +19,7 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     RootOption,
     SnippetsOption,
+    verb_command,
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -33,45 +34,67 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 
-@app.command("parity")
+@app.command(
+    "parity",
+    cls=verb_command(
+        "aigo-bridge run task.yaml --model openai/gpt-4.1-mini --record answers.cassette",
+        "aigo-bridge parity task.yaml --replay answers.cassette",
+        exit_codes={
+            "0": "the engines agree and every call was recorded",
+            "1": "the engines differ, a call was not recorded, or a run failed",
+            "2": "wrong arguments or an invalid task",
+        },
+    ),
+)
 def parity(
     task: Annotated[
         str,
         typer.Argument(
             metavar="TASK",
-            help="Task file, the name of a shipped task, a run file (all its specifications), or"
-            " `RUN_FILE#SPECIFICATION`.",
+            help="Task file (YAML or JSONL task records), shipped task (aigo_tasks/gsm8k), "
+            "run file (all its specifications), or RUN_FILE#SPECIFICATION.",
         ),
     ],
     replay: Annotated[
         Path,
         typer.Option(
-            "--replay", metavar="CASSETTE", help="Recorded with `run --record`: answers all engines."
+            "--replay",
+            metavar="CASSETTE",
+            help="Recording of a run (`run --record`). It answers all model calls.",
         ),
     ],
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME,NAME", help="Engines that are held against each other.")
+        str, typer.Option("--engine", metavar="NAME,NAME", help="Engines to compare.")
     ] = "inspect,lighteval",
     model_map: Annotated[
         list[str] | None,
         typer.Option(
-            "--model-map", metavar="KEY=MODEL", help="Name of a model that was not recorded. Repeatable."
+            "--model-map",
+            metavar="KEY=MODEL",
+            help="Model for a model key that was not recorded, e.g. judge=openai/gpt-4.1-mini. Repeatable.",
         ),
     ] = None,
     config: ConfigOption = None,
     dataset: DatasetOption = None,
     num_samples: Annotated[
-        int | None, typer.Option("--num-samples", "-n", min=1, metavar="N", help="Run on N samples only.")
+        int | None,
+        typer.Option(
+            "--num-samples", "-n", min=1, metavar="N", help="Number of samples to run. [default: all]"
+        ),
     ] = None,
     subsampling: Annotated[
         str | None,
         typer.Option(
-            "--subsampling", metavar="head|random", help="Which N: the first, or a fixed random choice."
+            "--subsampling",
+            metavar="head|random",
+            help="How to choose these samples: the first ones, or a fixed random choice. [default: head]",
         ),
     ] = None,
     num_trials: Annotated[
         int | None,
-        typer.Option("--num-trials", min=1, metavar="N", help="Solve and score each sample N times."),
+        typer.Option(
+            "--num-trials", min=1, metavar="N", help="Number of times to solve and score each sample."
+        ),
     ] = None,
     out: Annotated[
         Path,
@@ -79,7 +102,7 @@ def parity(
             "--out",
             "-o",
             metavar="DIR",
-            help="Folder for the certificate, and below it each engine's results.",
+            help="Folder for the certificate and the results of each engine.",
         ),
     ] = Path("parity"),
     root: RootOption = None,
@@ -90,14 +113,12 @@ def parity(
     network: NetworkOption = False,
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
 ) -> None:
-    """Run the same plan on several engines, from the same recorded answers, and write a certificate: whether
-    messages and scores are the same for every sample, and if not, why.
+    """Run a task on several engines with the same recorded answers, and certify that the scores are equal.
 
-    DIR then holds parity.json and parity.md. No model is called.
-    Exit code: 0 the engines agree and every call was in the cassette, 1 they differ, a call was not in it or
-    a run failed, 2 wrong use or an invalid task.
+    DIR then contains parity.json and parity.md. They show whether messages and scores are the same for
+    every sample, and the reason for each difference. No model is called.
     """
     from contextlib import ExitStack
     from dataclasses import replace

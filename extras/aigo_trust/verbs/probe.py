@@ -20,6 +20,7 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     RootOption,
     SnippetsOption,
+    verb_command,
 )
 from aigo_bridge.codes import Code
 
@@ -31,40 +32,56 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 
-@app.command("probe")
+@app.command(
+    "probe",
+    cls=verb_command(
+        "aigo-bridge probe task.yaml out/capitals.tasklog.json",
+        "aigo-bridge probe task.yaml out/chat.tasklog.json --model-map judge=openai/gpt-4.1-mini -n 50",
+        exit_codes={
+            "0": "all scorers react correctly",
+            "1": "a scorer reacts wrongly",
+            "2": "wrong arguments or an invalid task",
+            "3": "no scorer reacts wrongly, but some could not be tested",
+        },
+        panels={
+            "Perturbations": ("limit", "seed", "only", "right", "swap", "mirror", "tolerance"),
+            "Judges": ("model_map", "engine", "max_connections", "record", "replay"),
+        },
+    ),
+)
 def probe(
     task: Annotated[
         str,
-        typer.Argument(
-            metavar="TASK", help="Your own task with the scorers: a file, or a shipped task's name."
-        ),
+        typer.Argument(metavar="TASK", help="Your own task with the scorers: a task file or a shipped task."),
     ],
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Result log with the stored outputs.")],
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Result log with the stored answers.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE.probe.json", help="Write the evidence to this file."),
+        typer.Option("--out", "-o", metavar="FILE.probe.json", help="File for the evidence of the test."),
     ] = None,
     model_map: Annotated[
         list[str] | None,
         typer.Option(
             "--model-map",
             metavar="KEY=MODEL",
-            help="Which model an AI GO model key of the task (a judge) stands for. Repeatable.",
+            help="Model to use for an AI GO model key of the task, such as its judge, e.g. "
+            "judge=openai/gpt-4.1-mini. Repeatable.",
         ),
     ] = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="Engine that calls the judges.")
     ] = "inspect",
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, metavar="N", help="Answers that are changed at most.")
+        int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number of answers to change.")
     ] = 20,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the choice of answers.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed for choosing answers.")] = 0,
     only: Annotated[
         list[str] | None,
         typer.Option(
             "--only",
             metavar="NAME",
-            help="This perturbation only (docs/guides/test-a-scorer.md). Repeatable.",
+            help="Apply only this perturbation, e.g. upper-case (see "
+            "docs/guides/test-a-scorer.md). Repeatable.",
         ),
     ] = None,
     right: Annotated[
@@ -72,8 +89,9 @@ def probe(
         typer.Option(
             "--right",
             metavar="SCORER=NAME",
-            help="Score that says whether an answer is right, or a labeller's label of a right one."
-            " [the first metric's, the heaviest label] Repeatable.",
+            help="Score or label that marks a correct answer, e.g. string_equals=is_correct. "
+            "[default: the score of the first metric, or the label with the largest "
+            "weight] Repeatable.",
         ),
     ] = None,
     swap: Annotated[
@@ -81,33 +99,44 @@ def probe(
         typer.Option(
             "--swap",
             metavar="COLUMN=COLUMN",
-            help="Columns that a judge compares: they change places for `columns-swapped`. Repeatable.",
+            help="Columns with the two answers that a judge compares, e.g. answer_a=answer_b. "
+            "`columns-swapped` exchanges them. Repeatable.",
         ),
     ] = None,
     mirror: Annotated[
         list[str] | None,
         typer.Option(
-            "--mirror", metavar="LABEL=LABEL", help="Labels that stand for these columns. Repeatable."
+            "--mirror",
+            metavar="LABEL=LABEL",
+            help="Labels that change places when columns are swapped, e.g. A=B. Repeatable.",
         ),
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option("--tolerance", min=0.0, metavar="X", help="Differences of a score that are none."),
+        typer.Option(
+            "--tolerance",
+            min=0.0,
+            metavar="X",
+            help="Maximum score difference that counts as no change, e.g. 0.1.",
+        ),
     ] = 0.0,
     record: Annotated[
         Path | None,
-        typer.Option("--record", metavar="CASSETTE", help="Keep the judges' replies in this file."),
+        typer.Option("--record", metavar="CASSETTE", help="Record all judge replies in this file."),
     ] = None,
     replay: Annotated[
         Path | None,
         typer.Option(
             "--replay",
             metavar="CASSETTE",
-            help="Take the judges' replies from this file; no model is called.",
+            help="Answer all judge calls from this recording. No model is called.",
         ),
     ] = None,
     max_connections: Annotated[
-        int, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent calls of judges.")
+        int,
+        typer.Option(
+            "--max-connections", min=1, metavar="N", help="Maximum number of concurrent judge calls."
+        ),
     ] = 10,
     config: ConfigOption = None,
     root: RootOption = None,
@@ -119,15 +148,13 @@ def probe(
     network: NetworkOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Change the outputs of a result, score them again, and say which scorers changed their mind and should
-    not have, or did not and should have.
+    """Change stored answers, score them again, and report scorers that react wrongly.
 
-    Blanks, case, quotes or a polite sentence leave an answer what it is; a refusal, another number or another
-    letter do not. Judges are also told in the answer what to say, given more words that say nothing, and
-    shown their labels in the opposite order; they are asked with --model-map or --replay alone.
-    Scorers are those of your own task, and nothing that stands in the result is run.
-    Exit code: 0 every scorer is as it should be, 1 one is not, 2 wrong use or an invalid task, 3 none is not,
-    but not every scorer could be probed.
+    Changes of whitespace, case or quotes should keep the score. A refusal, another number or another letter
+    should change it. Judges are also tested with injected instructions, extra words and reordered labels.
+    They are only called with --model-map or --replay.
+
+    Only the scorers of your own task are used. Code inside a result is never executed.
     """
     from aigo_bridge.cli.cassettes import show_tape
     from aigo_bridge.cli.failing import reported, show_issues

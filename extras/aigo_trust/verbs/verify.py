@@ -20,6 +20,7 @@ from aigo_bridge.cli.options import (
     RootOption,
     SnippetsOption,
     choose_confinement,
+    verb_command,
 )
 from aigo_bridge.cli.terminal import print_json
 from aigo_bridge.codes import Code
@@ -27,29 +28,43 @@ from aigo_bridge.codes import Code
 app = typer.Typer(**VERB)
 
 
-@app.command("verify")
+@app.command(
+    "verify",
+    cls=verb_command(
+        "aigo-bridge verify out/capitals.tasklog.json --task task.yaml",
+        "aigo-bridge verify capitals.zip --key me.pub.pem",
+        exit_codes={
+            "0": "no level failed",
+            "1": "a level failed",
+            "2": "wrong arguments",
+            "3": "no level failed, but a requested level could not be checked",
+        },
+        panels={
+            "Compare with": ("task", "log", "rerun_scorers", "replay", "provenance", "dataset"),
+            "Signature": ("attestation", "key", "identity", "issuer", "trust_config"),
+        },
+    ),
+)
 def verify(
     results: Annotated[
         list[str],
         typer.Argument(
             metavar="RESULT…",
-            help=f"{RESULTS_HELP} Also bundles of `aigo-bridge bundle`, and samples of `attest --disclose`.",
+            help=f"{RESULTS_HELP} Also bundles, and samples from `attest --disclose`.",
         ),
     ],
     task: Annotated[
         str | None,
-        typer.Option(
-            "--task", metavar="TASK", help="Your own task (of a run file FILE#KEY) that the result is of."
-        ),
+        typer.Option("--task", metavar="TASK", help="Your own task of the result. For a run file: FILE#KEY."),
     ] = None,
     log: Annotated[
-        str | None, typer.Option("--log", metavar="LOG", help="The native log that the result is of.")
+        str | None, typer.Option("--log", metavar="LOG", help="Engine log of the result, e.g. logs/run.eval.")
     ] = None,
     rerun_scorers: Annotated[
         bool,
         typer.Option(
             "--rerun-scorers",
-            help="With --task: run its scorers and metrics in Python on the stored outputs.",
+            help="Execute the Python scorers and metrics of --task on the stored answers.",
         ),
     ] = False,
     replay: Annotated[
@@ -58,22 +73,30 @@ def verify(
             "--recording",
             "--replay",
             metavar="CASSETTE",
-            help="Recording of the run: the model's answers are compared with it, and the replies of judges"
-            " are taken from it.",
+            help="Recording of the run. Stored answers are compared with it, and judge "
+            "replies are read from it.",
         ),
     ] = None,
     provenance: Annotated[
         Path | None,
-        typer.Option("--provenance", metavar="FILE", help="Its provenance. [the file beside it]"),
+        typer.Option(
+            "--provenance",
+            metavar="FILE",
+            help="Provenance file of the result. [default: the file next to the result]",
+        ),
     ] = None,
     attestation: Annotated[
         Path | None,
-        typer.Option("--attestation", metavar="FILE", help="Its attestation. [the file beside it]"),
+        typer.Option(
+            "--attestation",
+            metavar="FILE",
+            help="Attestation file of the result. [default: the file next to the result]",
+        ),
     ] = None,
     key: Annotated[
         Path | None,
         typer.Option(
-            "--key", metavar="FILE", help="Public key (PEM) that has to have signed the attestation."
+            "--key", metavar="FILE", help="Public key (PEM) of the required signer, e.g. me.pub.pem."
         ),
     ] = None,
     identity: Annotated[
@@ -81,19 +104,24 @@ def verify(
         typer.Option(
             "--identity",
             metavar="NAME",
-            help="Who has to have signed without a key: an e-mail address, or the address of a workflow.",
+            help="Identity of the required keyless signer: an e-mail address or a workflow URL.",
         ),
     ] = None,
     issuer: Annotated[
         str | None,
-        typer.Option("--issuer", metavar="URL", help="With --identity: the provider that vouches for it."),
+        typer.Option(
+            "--issuer",
+            metavar="URL",
+            help="Identity provider of --identity, e.g. https://accounts.google.com.",
+        ),
     ] = None,
     trust_config: Annotated[
         Path | None,
         typer.Option(
             "--trust-config",
             metavar="FILE",
-            help="With --identity: keys of other services than sigstore's public ones.",
+            help="Sigstore client trust configuration, for --identity with your own services. "
+            "[default: public sigstore]",
         ),
     ] = None,
     dataset: DatasetOption = None,
@@ -104,13 +132,11 @@ def verify(
     allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check results: valid log, numbers, scores, answers, digests, native log, signature.
+    """Check results: valid log, metrics, scores, answers, checksums, engine log, signature.
 
-    The first line is the verdict: verified, partly verified, or FAILED. Then each level is proved, failed, or
-    cannot be checked, with the reason. Code in a result is never executed: code and templates are those of
-    your own task.
-    Exit code: 0 no level has failed, 1 one has failed, 2 wrong use, 3 none has failed, but a level that you
-    have asked for with an option could not be checked.
+    The first line is the verdict: verified, partly verified, or FAILED. Then each level is proved, failed,
+    or cannot be checked, with the reason. Code inside a result is never executed; all code and templates
+    come from your own task.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.levels import show_verifications

@@ -62,7 +62,7 @@ def test_help_is_as_wide_as_the_terminal(columns: int) -> None:
     )  # fmt: skip
 
     # Examples are whole lines, to be copied.
-    lines = [line for line in done.stdout.splitlines() if not line.startswith("    aigo-bridge")]
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("  aigo-bridge")]
     widest = max(map(len, lines))
     assert min(columns, 120) * 0.8 < widest <= min(columns, 120)
 

@@ -1,4 +1,4 @@
-"""The options of `aigo-bridge run` that say where pieces of it are carried out."""
+"""Options of `aigo-bridge run` for distributed runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aigo_bridge.codes import Code
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    """On which cluster, and in which pieces."""
+    """Cluster and shards of a run."""
 
     on: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from aigo_bridge.cli.options import (
     EnvOption,
     NetworkOption,
     RootOption,
+    verb_command,
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -26,15 +27,28 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 
-@app.command("convert")
+@app.command(
+    "convert",
+    cls=verb_command(
+        "aigo-bridge convert tasks.jsonl --out capitals",
+        "aigo-bridge convert inspect:inspect_evals/arc_easy --out arc",
+        "aigo-bridge convert lm-eval:tasks/quiz.yaml --out quiz",
+        exit_codes={
+            "0": "the task was converted",
+            "1": "the task cannot be converted exactly",
+            "2": "wrong arguments or an invalid file",
+            "3": "invalid task records were skipped",
+        },
+    ),
+)
 def convert(
     source: Annotated[
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .jsonl file of task records, an AI GO task, `inspect:BENCHMARK`, `lighteval:TASK`,"
-            " `lm-eval:PATH`, a task or group of lm-evaluation-harness, or `inspect-hub:PATH`, an eval.yaml"
-            " of Inspect.",
+            help="JSONL file with task records, AI GO task, inspect:BENCHMARK, "
+            "lighteval:TASK, lm-eval:PATH (a task or group of lm-evaluation-harness), or "
+            "inspect-hub:PATH (an eval.yaml of Inspect).",
         ),
     ],
     out: Annotated[
@@ -45,16 +59,20 @@ def convert(
     ],
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="Key of the AI GO task. [the file's name]"),
+        typer.Option("--key", metavar="KEY", help="Key of the AI GO task. [default: the file name]"),
     ] = None,
     allow_bad_tasks: Annotated[
         bool,
-        typer.Option("--allow-bad-tasks", help="Leave invalid records out instead of refusing the file."),
+        typer.Option("--allow-bad-tasks", help="Skip invalid task records of a JSONL file."),
     ] = False,
     config: ConfigOption = None,
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", metavar="KEY=FILE", help="File of the task's data set. Repeatable."),
+        typer.Option(
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File for a dataset key of the task, e.g. capitals=rows.csv. Repeatable.",
+        ),
     ] = None,
     root: RootOption = None,
     task_args: Annotated[
@@ -63,41 +81,45 @@ def convert(
             "--task-arg",
             "-T",
             metavar="NAME=VALUE",
-            help="Parameter of the benchmark; repository=ORG/NAME of inspect-hub:PATH. Repeatable.",
+            help="Parameter of the benchmark, e.g. subset=easy. For inspect-hub: "
+            "repository=ORG/NAME. Repeatable.",
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Rows of a lighteval task, in place of a hub's."),
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Folder with local rows of a lighteval task: DIR/<split>.jsonl, .parquet or .csv.",
+        ),
     ] = None,
     custom_tasks: Annotated[
         Path | None,
-        typer.Option("--custom-tasks", metavar="FILE", help="Python file with further lighteval tasks."),
+        typer.Option(
+            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
+        ),
     ] = None,
     allow_gaps: Annotated[
         bool,
         typer.Option(
             "--allow-gaps",
-            help="Of `lm-eval:PATH` and `inspect-hub:PATH`, leave out what AI GO has no form for; the task"
-            " says so.",
+            help="Convert lm-eval and inspect-hub tasks without the parts that AI GO cannot "
+            "express. The new task lists them.",
         ),
     ] = False,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="aigo", help="What a benchmark becomes: an AI GO task.")
+        str | None, typer.Option("--to", metavar="aigo", help="Target format of a benchmark: aigo.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is already there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     env: EnvOption = None,
     allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
 ) -> None:
-    """Convert JSONL task records, a benchmark, a task of lm-evaluation-harness or an eval.yaml of Inspect to
-    an AI GO task with its data set, or an AI GO task to records.
+    """Convert task records or a benchmark to an AI GO task, or an AI GO task to records.
 
-    The AI GO task has the same prompts and gives the same scores. Not every AI GO task fits into records; all
-    reasons are listed.
-    Exit code: 0 converted, 1 it does not fit, 2 wrong use or an invalid file, 3 invalid records were left
-    out.
+    The AI GO task has the same prompts and produces the same scores. If an AI GO task cannot be expressed
+    as records, the command lists all reasons.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.formats import ConversionOptions

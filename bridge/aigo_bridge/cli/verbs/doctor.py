@@ -1,20 +1,20 @@
-"""`aigo-bridge doctor`: what of this installation works."""
+"""`aigo-bridge doctor`: check the installation."""
 
 from __future__ import annotations
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 
 app = typer.Typer(**VERB)
 
 
-@app.command("doctor")
-def doctor(as_json: bool = typer.Option(False, "--json", help="Print a machine-readable list.")) -> None:
-    """Check the engines, their versions and versions that are known not to work together.
-
-    Exit code: 0 at least one engine can run tasks, 1 none can.
-    """
+@app.command(
+    "doctor",
+    cls=verb_command(exit_codes={"0": "at least one engine can run tasks", "1": "no engine can run tasks"}),
+)
+def doctor(as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table.")) -> None:
+    """Check engines, versions and plug-ins, and report versions that do not work together."""
     from dataclasses import asdict
 
     from aigo_bridge.cli.terminal import print_json, printable

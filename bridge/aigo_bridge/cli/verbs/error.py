@@ -6,13 +6,18 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
 
 
-@app.command("error")
+@app.command(
+    "error",
+    cls=verb_command(
+        "aigo-bridge error AB116", exit_codes={"0": "the explanation was printed", "2": "unknown code"}
+    ),
+)
 def error(
     code: Annotated[
         str | None,

@@ -20,6 +20,7 @@ from aigo_bridge.cli.options import (
     EnvOption,
     NetworkOption,
     RootOption,
+    verb_command,
 )
 from aigo_bridge.text.plurals import plural
 
@@ -30,20 +31,32 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 
-@app.command("explain")
+@app.command(
+    "explain",
+    cls=verb_command(
+        "aigo-bridge explain task.yaml",
+        "aigo-bridge explain task.yaml -n 1 --config language=de",
+        "aigo-bridge explain task.yaml --cost --model openai/gpt-4.1-mini",
+        exit_codes={
+            "0": "all samples were shown",
+            "2": "wrong arguments or an invalid task",
+            "3": "invalid task records were skipped",
+        },
+        panels={"Cost": ("cost", "prices", "model", "model_map", "answer_tokens", "num_trials")},
+    ),
+)
 def explain(
     task: Annotated[
         str,
         typer.Argument(
             metavar="TASK",
-            help="Task file (YAML, or JSONL task records), the name of a shipped task, a run file (all its "
-            "specifications), or"
-            " `RUN_FILE#SPECIFICATION`.",
+            help="Task file (YAML or JSONL task records), shipped task (aigo_tasks/gsm8k), "
+            "run file (all its specifications), or RUN_FILE#SPECIFICATION.",
         ),
     ],
     num_samples: Annotated[
         int,
-        typer.Option("--num-samples", "-n", "--limit", min=0, metavar="N", help="Samples that are shown."),
+        typer.Option("--num-samples", "-n", "--limit", min=0, metavar="N", help="Number of samples to show."),
     ] = 3,
     config: ConfigOption = None,
     dataset: DatasetOption = None,
@@ -51,7 +64,7 @@ def explain(
         bool,
         typer.Option(
             "--full",
-            help="Take the real rows from the Hugging Face hub, in place of a shipped task's sample data.",
+            help="Use the real rows from the Hugging Face hub instead of the sample rows of a shipped task.",
         ),
     ] = False,
     root: RootOption = None,
@@ -63,23 +76,30 @@ def explain(
     cost: Annotated[
         bool,
         typer.Option(
-            "--cost", help="Say how many calls, tokens and how much money a run would take, with bounds."
+            "--cost", help="Estimate the number of calls, tokens and the cost of a run, with bounds."
         ),
     ] = False,
     prices: Annotated[
         Path | None,
         typer.Option(
-            "--prices", metavar="FILE", help="With --cost: what a million tokens of a model cost, YAML."
+            "--prices",
+            metavar="FILE",
+            help="Price table for --cost: a YAML file with prices per million tokens.",
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="MODEL", help="With --cost: the model under evaluation."),
+        typer.Option(
+            "--model", metavar="MODEL", help="Model to evaluate, for --cost, e.g. openai/gpt-4.1-mini."
+        ),
     ] = None,
     model_map: Annotated[
         list[str] | None,
         typer.Option(
-            "--model-map", metavar="KEY=MODEL", help="With --cost: which model a key stands for. Repeatable."
+            "--model-map",
+            metavar="KEY=MODEL",
+            help="Model for an AI GO model key of the task, for --cost, e.g. "
+            "judge=openai/gpt-4.1-mini. Repeatable.",
         ),
     ] = None,
     answer_tokens: Annotated[
@@ -87,19 +107,20 @@ def explain(
         typer.Option(
             "--answer-tokens",
             metavar="MEAN[,MOST]",
-            help="With --cost: tokens that answers are expected to have, and have at most.",
+            help="Expected and maximum number of tokens in an answer, for --cost, e.g. 200,1000.",
         ),
     ] = None,
     num_trials: Annotated[
         int | None,
-        typer.Option("--num-trials", min=1, metavar="N", help="Solve and score each sample N times."),
+        typer.Option(
+            "--num-trials", min=1, metavar="N", help="Number of times to solve and score each sample."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Show exactly the messages, judge prompts and metrics that a run would have, or what it would cost.
+    """Show the exact messages, judge prompts and metrics of a run, or estimate its cost.
 
-    No model is called and no snippet is run; ⟨…⟩ stands for what a model would say.
-    Exit code: 0 shown, 2 wrong use or an invalid task, 3 invalid task records were left out.
+    No model is called and no snippet is executed. ⟨…⟩ marks a text that a model would produce.
     """
     from dataclasses import replace
 

@@ -17,6 +17,7 @@ from aigo_bridge.cli.options import (
     EnvOption,
     NetworkOption,
     RootOption,
+    verb_command,
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -32,14 +33,39 @@ RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json
 """How result logs are called; somebody who names one with `--to inspect` meant `--to inspect-log`."""
 
 
-@app.command("export")
+@app.command(
+    "export",
+    cls=verb_command(
+        "aigo-bridge export task.yaml --to inspect --native --out exported",
+        "aigo-bridge export out/capitals.tasklog.json --to inspect-log --out logs",
+        "aigo-bridge export out --to aigo --out platform",
+        exit_codes={
+            "0": "the files were written",
+            "1": "some parts cannot be exported exactly; the output lists them",
+            "2": "wrong arguments or an invalid file",
+            "3": "written without invalid task records or damaged parts of logs",
+        },
+        panels={
+            "AI GO platform (--to aigo)": (
+                "app",
+                "evaluation_key",
+                "model_key",
+                "task_key",
+                "events",
+                "allow_gaps",
+                "dry_run",
+            )
+        },
+    ),
+)
 def export(
     sources: Annotated[
         list[str],
         typer.Argument(
             metavar="TASK|RESULT",
-            help="Task file (YAML, or JSONL task records), or name of a shipped task. With NAME-log or"
-            " FORMAT: result logs. With aigo: results, engine logs, folders and lakes.",
+            help="Task file (YAML or JSONL task records) or shipped task. With --to NAME-log "
+            "or FORMAT: result logs. With --to aigo: results, engine logs, folders and "
+            "lakes.",
         ),
     ],
     to: Annotated[
@@ -47,44 +73,51 @@ def export(
         typer.Option(
             "--to",
             metavar="NAME|NAME-log|FORMAT|aigo",
-            help="Engine, inspect or lighteval; inspect-hub, a dataset with an eval.yaml; an engine's logs,"
-            " e.g. inspect-log; a format for results, every-eval-ever; or aigo, a folder for the AI GO"
-            " platform.",
+            help="Target: inspect or lighteval (files to run a task), inspect-hub (a dataset "
+            "with an eval.yaml), inspect-log (a log for the Inspect viewer), "
+            "every-eval-ever, or aigo (a folder for the AI GO platform).",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
     native: Annotated[
-        bool, typer.Option("--native", help="Plain code of the engine that needs no aigo-bridge.")
+        bool, typer.Option("--native", help="Write plain engine code that runs without aigo-bridge.")
     ] = False,
     config: ConfigOption = None,
     dataset: DatasetOption = None,
     num_samples: Annotated[
         int | None,
         typer.Option(
-            "--num-samples", "-n", "--limit", min=1, metavar="N", help="Samples that are exported. [all]"
+            "--num-samples",
+            "-n",
+            "--limit",
+            min=1,
+            metavar="N",
+            help="Number of samples to export. [default: all]",
         ),
     ] = None,
     subsampling: Annotated[
         str,
         typer.Option(
-            "--subsampling", metavar="head|random", help="The first ones, or a fixed random choice."
+            "--subsampling",
+            metavar="head|random",
+            help="How to choose these samples: the first ones, or a fixed random choice.",
         ),
     ] = "head",
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace what an earlier export wrote; other files stay.")
+        bool, typer.Option("--force", help="Replace the files of an earlier export. Other files are kept.")
     ] = False,
     app: Annotated[
         str | None,
-        typer.Option("--app", metavar="KEY", help="With aigo: AI app that the README switches to."),
+        typer.Option("--app", metavar="KEY", help="Key of the AI app that the README selects."),
     ] = None,
     evaluation_key: Annotated[
         str | None,
         typer.Option(
             "--evaluation-key",
             metavar="KEY",
-            help="With aigo: key of the evaluation. [default: made from the results]",
+            help="Key of the evaluation. [default: derived from the results]",
         ),
     ] = None,
     model_key: Annotated[
@@ -92,8 +125,7 @@ def export(
         typer.Option(
             "--model-key",
             metavar="MODEL=KEY",
-            help="With aigo: use a model that the platform already has, e.g. openai/gpt-4o=my-model."
-            " Repeatable.",
+            help="Use a model that already exists on the platform, e.g. openai/gpt-4o=my-model. Repeatable.",
         ),
     ] = None,
     task_key: Annotated[
@@ -101,7 +133,7 @@ def export(
         typer.Option(
             "--task-key",
             metavar="TASK=KEY",
-            help="With aigo: use a task that the platform already has, e.g. capitals=my-task. Repeatable.",
+            help="Use a task that already exists on the platform, e.g. capitals=my-task. Repeatable.",
         ),
     ] = None,
     events: Annotated[
@@ -109,33 +141,30 @@ def export(
         typer.Option(
             "--events",
             metavar="all|main",
-            help="With aigo: keep all events of the traces, or only the main conversation. [default: all]",
+            help="Keep all events of the traces, or only the main conversation. [default: all]",
         ),
     ] = None,
     allow_gaps: Annotated[
         bool,
         typer.Option(
             "--allow-gaps",
-            help="With aigo: export without the parts that AI GO cannot express; losses.json lists them.",
+            help="Export without the parts that AI GO cannot express. losses.json lists them.",
         ),
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="With aigo: list files with their sizes, and write nothing."),
+        typer.Option("--dry-run", help="List the files with their sizes without writing them."),
     ] = False,
     env: EnvOption = None,
     allow_file: AllowFileOption = None,
     allow_url: AllowUrlOption = None,
     network: NetworkOption = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a summary for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary.")] = False,
 ) -> None:
-    """Write a task as files for an engine's tool, a result as a log for its viewer, or results for AI GO.
+    """Write a task as files for an engine, a result as an engine log, or results for the AI GO platform.
 
-    The files can be sent to another machine: they hold the task, everything that it includes, and its rows.
-    Nothing is run.
-    Exit code: 0 written, 1 the task has parts that cannot be exported exactly (all are listed), 2 wrong use
-    or an invalid file,
-    3 written without invalid task records, or without damaged parts of logs.
+    The exported files contain the task, all included files and the rows, so you can copy them to another
+    machine. Nothing is executed.
     """
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import origin_of

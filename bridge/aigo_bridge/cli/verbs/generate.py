@@ -1,4 +1,4 @@
-"""`aigo-bridge generate`: the rows of a generated data set, as a file."""
+"""`aigo-bridge generate`: generate the rows of a dataset."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     SnippetsOption,
     choose_confinement,
+    verb_command,
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -23,32 +24,48 @@ from aigo_bridge.text.plurals import plural
 app = typer.Typer(**VERB)
 
 
-@app.command("generate")
+@app.command(
+    "generate",
+    cls=verb_command(
+        "aigo-bridge generate questions.yaml --out questions.jsonl",
+        "aigo-bridge run task.yaml --dataset questions=questions.jsonl",
+        exit_codes={"0": "the rows were written", "2": "wrong arguments or an invalid generator"},
+    ),
+)
 def generate(
     dataset_file: Annotated[
-        Path, typer.Argument(metavar="DATASET", help="Data set file (YAML) with a generator_specification.")
+        Path, typer.Argument(metavar="DATASET", help="Dataset file (YAML) with a generator_specification.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="JSONL file for the rows.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="JSONL file for the rows, e.g. rows.jsonl.")
+    ],
     model_map: Annotated[
         list[str] | None,
         typer.Option(
             "--model-map",
             metavar="KEY=MODEL",
-            help="Which model a key of the generator stands for. Repeatable.",
+            help="Model to use for a model key of the generator, e.g. "
+            "writer=openai/gpt-4.1-mini. Repeatable.",
         ),
     ] = None,
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            "--dataset", metavar="KEY=FILE", help="File of a data set that it starts from. Repeatable."
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File of a dataset that the generator starts from, e.g. seeds=seeds.jsonl. Repeatable.",
         ),
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Folder that the files of the task may read from. [default: the project folder]",
+        ),
     ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="Engine that reaches the models.")
+        str, typer.Option("--engine", metavar="NAME", help="Engine that calls the models.")
     ] = "inspect",
     env: EnvOption = None,
     allow_file: AllowFileOption = None,
@@ -56,11 +73,10 @@ def generate(
     network: NetworkOption = True,
     snippets: SnippetsOption = None,
 ) -> None:
-    """Make the rows of a generated data set; run a task on them with `--dataset KEY=FILE`.
+    """Generate the rows of a dataset and write them to a file.
 
-    Generating calls models and runs the author's snippets, so it is a step of its own: the rows that numbers
-    stand on
-    are a file.
+    Generation calls models and executes snippets. It is a separate step, so that all runs use the same
+    rows. Run a task on the rows with `--dataset KEY=FILE`.
     """
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import pairs

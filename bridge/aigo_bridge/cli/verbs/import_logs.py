@@ -1,4 +1,4 @@
-"""`aigo-bridge import`: logs of an engine, whoever wrote them, as AI GO evidence."""
+"""`aigo-bridge import`: convert engine logs to AI GO evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement
+from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement, verb_command
 from aigo_bridge.cli.storage.import_reports import ImportReports, one_result
 from aigo_bridge.codes import Code
 
@@ -30,15 +30,36 @@ CHOICES = {
 }
 
 
-@app.command("import")
+@app.command(
+    "import",
+    cls=verb_command(
+        "aigo-bridge import logs/run.eval",
+        "aigo-bridge import 'logs/**/*.eval' --out evidence --format json.zst",
+        "aigo-bridge import sessions.jsonl --from claude_code",
+        "aigo-bridge import logs --lake team.lake --watch",
+        exit_codes={
+            "0": "all logs were imported",
+            "1": "more items were dropped than --max-loss allows",
+            "2": "wrong arguments",
+            "3": "some logs could only be read or written in part",
+        },
+        panels={
+            "Content": ("output_format", "context", "events", "redact", "pattern"),
+            "Loss and limits": ("max_loss", "bound"),
+            "Metrics": ("recompute", "dataset"),
+            "Lake": ("lake", "watch", "interval", "on", "ray_address", "workers"),
+        },
+    ),
+)
 def import_logs(
     logs: Annotated[
         list[str],
         typer.Argument(
             metavar="LOG…",
-            help="Log files, folders, patterns, or URLs (s3://…) of any engine, of lm-evaluation-harness or "
-            "of Every Eval Ever; with --format parquet or --lake also result logs; with --lake "
-            "also run files with task result logs.",
+            help="Log files, folders, patterns, or URLs (s3://…) of an engine, of "
+            "lm-evaluation-harness or of Every Eval Ever. With --format parquet or "
+            "--lake, result logs are also accepted. With --lake, run files with task "
+            "result logs are also accepted.",
         ),
     ],
     out: Annotated[
@@ -47,37 +68,67 @@ def import_logs(
             "--out",
             "-o",
             metavar="DIR|FILE",
-            help="Folder for the evidence, or for one log its file (NAME.tasklog.json).",
+            help="Folder for the evidence. For a single log, you can name the file: NAME.tasklog.json.",
         ),
     ] = Path("out"),
     output_format: Annotated[
-        str, typer.Option("--format", metavar="json|json.gz|json.zst|parquet", help="What is written.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="json|json.gz|json.zst|parquet",
+            help="Format of the evidence: a JSON file, optionally compressed, or Parquet tables.",
+        ),
     ] = "json",
     context: Annotated[
         str,
         typer.Option(
-            "--context", metavar="full|delta|none", help="How much of the models' inputs is written."
+            "--context",
+            metavar="full|delta|none",
+            help="Model inputs to keep: full (complete inputs), delta (only new messages of "
+            "each call) or none.",
         ),
     ] = "full",
     events: Annotated[
-        str, typer.Option("--events", metavar="all|default|minimal", help="Which events the traces keep.")
+        str,
+        typer.Option(
+            "--events",
+            metavar="all|default|minimal",
+            help="Trace events to keep: all, default (without state patches and library "
+            "messages below warning) or minimal (only the conversation).",
+        ),
     ] = "default",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Processes. [cores]")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            min=1,
+            metavar="N",
+            help="Number of logs to import in parallel. [default: one per CPU core]",
+        ),
+    ] = None,
     redact: Annotated[
-        bool, typer.Option("--redact/--no-redact", help="Take out what looks like a key.")
+        bool, typer.Option("--redact/--no-redact", help="Remove texts that look like API keys.")
     ] = True,
     pattern: Annotated[
         list[str] | None,
-        typer.Option("--redact-pattern", metavar="REGEX", help="Further secrets to take out. Repeatable."),
+        typer.Option(
+            "--redact-pattern",
+            metavar="REGEX",
+            help="Also remove texts that match this regular expression, e.g. 'tok_[a-z0-9]+'. Repeatable.",
+        ),
     ] = None,
     max_loss: Annotated[
         int | None,
-        typer.Option("--max-loss", min=0, metavar="N", help="More dropped things than N are an error."),
+        typer.Option(
+            "--max-loss", min=0, metavar="N", help="Maximum number of dropped items. More set exit code 1."
+        ),
     ] = None,
     bound: Annotated[
         list[str] | None,
         typer.Option(
-            "--bound", metavar="NAME=NUMBER", help="A bound on what a log may ask of the machine. Repeatable."
+            "--bound",
+            metavar="NAME=NUMBER",
+            help="Raise a safety limit for large logs, e.g. events=10000000. Repeatable.",
         ),
     ] = None,
     recompute: Annotated[
@@ -85,16 +136,25 @@ def import_logs(
         typer.Option(
             "--recompute",
             metavar="TASK",
-            help="Compute the metrics of a run of ours anew with this task or run file, which must be the "
-            "log's own.",
+            help="Compute all metrics of an aigo-bridge log again, with this task or run "
+            "file. It must be the task of the log.",
         ),
     ] = None,
     dataset: Annotated[
         list[str] | None,
-        typer.Option("--dataset", metavar="KEY=FILE", help="With --recompute, as for run. Repeatable."),
+        typer.Option(
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File for a dataset key of the task in --recompute, e.g. capitals=rows.csv. Repeatable.",
+        ),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="With --recompute, as for run. [its project]")
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Folder that the task in --recompute may read from. [default: the project folder]",
+        ),
     ] = None,
     snippets: SnippetsOption = None,
     allow: AllowOption = None,
@@ -103,19 +163,21 @@ def import_logs(
         typer.Option(
             "--from",
             metavar="SOURCE",
-            help="Traces that another tool recorded: claude_code, opentelemetry, phoenix or langsmith.",
+            help="Import traces of another tool: claude_code, opentelemetry, phoenix or langsmith.",
         ),
     ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
-            "--engine", metavar="NAME", help="Engine, or format, of the logs. [found out from the files]"
+            "--engine",
+            metavar="NAME",
+            help="Engine or format of the logs. [default: recognized from the files]",
         ),
     ] = None,
     provenance: Annotated[
         bool,
         typer.Option(
-            "--provenance", help="Write digests of each result and its samples, too; `verify` needs them."
+            "--provenance", help="Also write checksums of each result and its samples. `verify` needs them."
         ),
     ] = False,
     lake: Annotated[
@@ -123,44 +185,53 @@ def import_logs(
         typer.Option(
             "--lake",
             metavar="LAKE",
-            help="Add to a lake of Delta tables: a folder, or s3://…; as --format parquet --out …/lake.",
+            help="Add the results to a lake of Delta tables, e.g. team.lake or s3://team/evidence.lake.",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Into a lake: go on with what arrives, until ctrl-C.")
+        bool,
+        typer.Option("--watch", help="Continue to import new logs into the lake until you press ctrl-C."),
     ] = False,
     interval: Annotated[
-        float, typer.Option("--interval", min=0.1, metavar="SECONDS", help="Between two looks of --watch.")
+        float,
+        typer.Option(
+            "--interval",
+            min=0.1,
+            metavar="SECONDS",
+            help="Time between two searches for new logs with --watch.",
+        ),
     ] = 10,
     on: Annotated[
         str | None,
-        typer.Option("--on", metavar="ray", help="Into a lake: import on the workers of a Ray cluster."),
+        typer.Option("--on", metavar="ray", help="Import into a lake on the workers of a Ray cluster."),
     ] = None,
     ray_address: Annotated[
         str | None,
         typer.Option(
             "--ray-address",
             metavar="HOST:PORT|auto",
-            help="With --on ray: the cluster. [one of this machine, as long as the import takes]",
+            help="Address of the Ray cluster for --on ray. [default: a cluster on this "
+            "machine, for the duration of the import]",
         ),
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", min=1, metavar="N", help="With --on ray: processes at a time. [one for each CPU]"
+            "--workers",
+            min=1,
+            metavar="N",
+            help="Number of worker processes for --on ray. [default: one per CPU]",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the reports for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
 ) -> None:
-    """Turn an engine's logs into AI GO evidence, also damaged and unfinished ones.
+    """Convert engine logs to AI GO evidence, including damaged and unfinished logs.
 
-    Each log gets one line. `<name>.loss.json` counts everything that was kept, changed and dropped, and
-    --verbose prints what was changed and dropped.
-    A log is data: nothing that stands in it is run. Metrics in Python of an AI GO task are taken as the log
-    has them;
-    --recompute computes all metrics anew with your own task's code, if the log's plan is that of the task.
-    Exit code: 0 done, 1 more was dropped than `--max-loss` allows, 2 wrong use, 3 only a part could be read
-    or written.
+    The command prints one line for each log. `<name>.loss.json` counts everything that was kept, changed
+    and dropped; --verbose prints these details.
+
+    Code inside a log is never executed. Metrics that an AI GO task computes in Python are copied from the
+    log. To compute them again with your own task, use --recompute.
     """
     from aigo_bridge.access.bounds import DEFAULT_BOUNDS
     from aigo_bridge.cli.failing import reported

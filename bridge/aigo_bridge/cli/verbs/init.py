@@ -1,4 +1,4 @@
-"""`aigo-bridge init`: a project to begin with, which runs at once."""
+"""`aigo-bridge init`: create a project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
@@ -16,19 +16,31 @@ app = typer.Typer(**VERB)
 NAMES = "chat|judge|multi-turn|agent|rag|data-set|jsonl"
 
 
-@app.command("init")
+@app.command(
+    "init",
+    cls=verb_command(
+        "aigo-bridge init my-evaluation",
+        "aigo-bridge init my-evaluation --template judge",
+        exit_codes={"0": "the project was created", "2": "wrong arguments, or a file already exists"},
+    ),
+)
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="[DIR]", help="Where; made when it is missing. [the current folder]")
+        Path,
+        typer.Argument(
+            metavar="[DIR]",
+            show_default=False,
+            help="Folder of the project, created if it does not exist. [default: the current folder]",
+        ),
     ] = Path(),
     template: Annotated[
-        str, typer.Option("--template", "-t", metavar=NAMES, help="What it evaluates.")
+        str, typer.Option("--template", "-t", metavar=NAMES, help="Kind of evaluation to start from.")
     ] = "chat",
 ) -> None:
-    """Begin a project: task, rows, scripted answers, run file, CI workflow, editor settings.
+    """Create a project with a task, rows, scripted answers, a run file, a CI workflow and editor settings.
 
-    It runs at once, without a network. Files that exist are never written over: if one of them does, nothing
-    is written.
+    You can run it at once, without network access. Existing files are never overwritten: if one of the
+    files exists, the command stops and writes nothing.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import name_of, short_path

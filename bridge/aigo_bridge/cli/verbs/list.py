@@ -1,4 +1,4 @@
-"""`aigo-bridge list`: the shipped tasks, or the benchmarks that are installed for an engine."""
+"""`aigo-bridge list`: list shipped tasks, or the installed benchmarks of an engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.terminal import print_json, width_of
 from aigo_stats.terminal.tables import print_entries
 
@@ -24,17 +24,27 @@ _NARROW = 120
 """Columns of a terminal below which a table would be all columns and no words, and entries are shown."""
 
 
-@app.command("list")
+@app.command(
+    "list",
+    cls=verb_command(
+        "aigo-bridge list",
+        "aigo-bridge list inspect",
+        exit_codes={"0": "the list was printed", "2": "wrong arguments"},
+    ),
+)
 def list_tasks(
     engine: str | None = typer.Argument(
-        None, metavar="[ENGINE]", help="List the benchmarks installed for this engine, e.g. inspect."
+        None,
+        metavar="[ENGINE]",
+        help="Engine whose installed benchmarks to list, e.g. inspect or lighteval. "
+        "[default: list shipped tasks]",
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print a machine-readable list."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
 ) -> None:
-    """List the tasks that come with aigo-bridge; run one by its name: `aigo-bridge run aigo_tasks/NAME`.
+    """List the tasks that come with aigo-bridge, or the benchmarks of an engine.
 
-    With an engine: its own benchmarks in installed packages, without loading them; run one by `aigo-bridge
-    run inspect:NAME`.
+    Run a shipped task with `aigo-bridge run aigo_tasks/NAME`, and a benchmark with `aigo-bridge run
+    inspect:NAME`.
     """
     from aigo_bridge.cli.failing import reported
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge new`: a further task, scorer or data set of a project."""
+"""`aigo-bridge new`: add a task, scorer or dataset to a project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
@@ -28,14 +28,26 @@ NEXT = {
 """Part → what to do with it."""
 
 
-@app.command("new")
+@app.command(
+    "new",
+    cls=verb_command(
+        "aigo-bridge new task geography",
+        exit_codes={"0": "the files were created", "2": "wrong arguments, or a file already exists"},
+    ),
+)
 def new(
-    part: Annotated[str, typer.Argument(metavar="task|scorer|dataset", help="What to add.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its key: letters, digits, - and _.")],
+    part: Annotated[str, typer.Argument(metavar="task|scorer|dataset", help="Kind of file to add.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Key of the new task, scorer or dataset: letters, digits, - and _, e.g. geography.",
+        ),
+    ],
 ) -> None:
-    """Add a task, a scorer or a data set to the project of the current folder.
+    """Add a task, a scorer or a dataset to the project of the current folder.
 
-    What is written is whole: a task runs at once. Files that exist are never written over.
+    The new files are complete: you can run a new task at once. Existing files are never overwritten.
     """
     from aigo_bridge.access.opening import project_of
     from aigo_bridge.cli.failing import reported

@@ -1,46 +1,42 @@
-"""`aigo-bridge run`: a task, or a whole evaluation, on an engine."""
+"""`aigo-bridge run`: run a task, run file or benchmark."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import ClassVar
 
 import typer
 
 from aigo_bridge.cli.engine_options import RunCommand
-from aigo_bridge.cli.options import VERB, with_options
+from aigo_bridge.cli.options import VERB, verb_command, with_options
 from aigo_bridge.cli.run_options import PANELS, RunOptions
 
 app = typer.Typer(**VERB)
 
 
-class _Run(RunCommand):
-    panels = PANELS
-    exit_codes: ClassVar[Mapping[str, str]] = {
-        "0": "all samples were scored and all policies passed",
-        "1": "samples or trials failed, a metric has no value, a policy failed, or engines differ",
-        "2": "wrong arguments or an invalid task",
-        "3": "complete, but invalid task records were skipped",
-        "130": "stopped by ctrl-C; finished samples are kept, continue with --resume",
-        "129, 143": "stopped by SIGHUP or SIGTERM, as for ctrl-C",
-    }
-
-
-@app.command("run", cls=_Run)
+@app.command(
+    "run",
+    cls=verb_command(
+        "aigo-bridge run examples/capitals --model openai/gpt-4.1-mini",
+        "aigo-bridge run task.yaml --model anthropic/claude-haiku-4-5 -n 20 --num-trials 3",
+        "aigo-bridge run inspect:inspect_evals/arc_easy --model ollama/llama3.2",
+        exit_codes={
+            "0": "all samples were scored and all policies passed",
+            "1": "samples or trials failed, a metric has no value, a policy failed, or engines differ",
+            "2": "wrong arguments or an invalid task",
+            "3": "complete, but invalid task records were skipped",
+            "130": "stopped by ctrl-C; finished samples are kept, continue with --resume",
+            "129, 143": "stopped by SIGHUP or SIGTERM, as for ctrl-C",
+        },
+        panels=PANELS,
+        base=RunCommand,
+    ),
+)
 @with_options(RunOptions)
 def run(options: RunOptions) -> None:
     """Run an AI GO task, all tasks of a run file, or a benchmark of an engine, and write the evidence.
 
-    DIR then contains the native logs of the engine and one `<key>.tasklog.json` per task, an AI GO
-    TaskResultLog. A run file also gets `evaluation.json`. A benchmark of Inspect (`inspect:…`) also takes the
-    options of `inspect eval`, such as --temperature.
-
-    \b
-    Examples:
-      aigo-bridge run examples/capitals --model openai/gpt-4.1-mini
-      aigo-bridge run task.yaml --model anthropic/claude-haiku-4-5 -n 20 --num-trials 3
-      aigo-bridge run inspect:inspect_evals/arc_easy --model ollama/llama3.2
-    """  # noqa: D301  # Click's mark for lines that stay as they are
+    DIR then contains the engine logs and one `<key>.tasklog.json` per task, an AI GO TaskResultLog. A run
+    file also gets `evaluation.json`. A benchmark of Inspect (`inspect:…`) also accepts the options of
+    `inspect eval`, such as --temperature.
+    """
     from aigo_bridge.cli.cluster.options import refuse_without_cluster
     from aigo_bridge.cli.cluster.servers import model_servers
     from aigo_bridge.cli.failing import reported

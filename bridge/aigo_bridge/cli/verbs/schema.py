@@ -1,4 +1,4 @@
-"""`aigo-bridge schema`: JSON Schema of the files, for editors and other programs."""
+"""`aigo-bridge schema`: print the JSON Schema of a kind of file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
@@ -15,14 +15,20 @@ app = typer.Typer(**VERB)
 KINDS = ("task", "run", "dataset", "model", "jsonl", "tasklog")
 
 
-@app.command("schema")
+@app.command(
+    "schema",
+    cls=verb_command(
+        "aigo-bridge schema task > task.schema.json",
+        exit_codes={"0": "the schema was printed", "2": "unknown kind"},
+    ),
+)
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
 ) -> None:
     """Print the JSON Schema (draft 2020-12) of a kind of file.
 
-    To have VS Code complete and check task files, write `aigo-bridge schema task > task.schema.json` and put
-    `# yaml-language-server: $schema=task.schema.json` at the top of the file.
+    To check task files in VS Code, write `aigo-bridge schema task > task.schema.json`. Then put `#
+    yaml-language-server: $schema=task.schema.json` in the first line of the task file.
     """
     import difflib
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge score`: stored outputs scored again, without asking the evaluated model anything."""
+"""`aigo-bridge score`: score stored answers again."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from aigo_bridge.cli.options import (
     SamplesAtATimeOption,
     SnippetsOption,
     choose_confinement,
+    verb_command,
 )
 from aigo_bridge.cli.terminal import print_json
 from aigo_bridge.codes import Code
@@ -36,30 +37,44 @@ RESULT_SUFFIXES = (".tasklog.json", ".tasklog.json.gz", ".tasklog.json.zst")
 """How result logs are called here; of other files the content decides."""
 
 
-@app.command("score")
+@app.command(
+    "score",
+    cls=verb_command(
+        "aigo-bridge score task.yaml out/capitals.tasklog.json",
+        "aigo-bridge score task.yaml logs/run.eval --model-map judge=openai/gpt-4.1-mini --out scored",
+        exit_codes={
+            "0": "all samples were scored",
+            "1": "some samples failed",
+            "2": "wrong arguments or an invalid task",
+            "130": "stopped by ctrl-C",
+        },
+    ),
+)
 def score(
     task: Annotated[
         str,
         typer.Argument(
             metavar="TASK",
-            help="Task file (YAML, or JSONL task records) with the scorers, or the name of a shipped task.",
+            help="Task file (YAML or JSONL task records) with the scorers, or a shipped task "
+            "(aigo_tasks/gsm8k).",
         ),
     ],
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG…", help=f"{RESULTS_HELP} Also logs of the engine."),
+        typer.Argument(metavar="LOG…", help=f"{RESULTS_HELP} Also engine logs."),
     ],
     model_map: Annotated[
         list[str] | None,
         typer.Option(
             "--model-map",
             metavar="KEY=MODEL",
-            help="Which model an AI GO model key of the task (a judge) stands for. Repeatable.",
+            help="Model to use for an AI GO model key of the task, such as its judge, e.g. "
+            "judge=openai/gpt-4.1-mini. Repeatable.",
         ),
     ] = None,
     config: ConfigOption = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the native log and the evidence.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the engine log and the evidence.")
     ] = Path("out"),
     engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to score on.")] = "inspect",
     fail_on_error: Annotated[
@@ -67,13 +82,17 @@ def score(
         typer.Option(
             "--fail-on-error",
             metavar="N|0.x",
-            help="Failed samples that are tolerated, as a number or a share. [0]",
+            help="Number or proportion of failed samples that do not set exit code 1, e.g. 5 "
+            "or 0.02. [default: 0]",
         ),
     ] = None,
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
     max_connections: Annotated[
-        int | None, typer.Option("--max-connections", min=1, metavar="N", help="Concurrent calls of judges.")
+        int | None,
+        typer.Option(
+            "--max-connections", min=1, metavar="N", help="Maximum number of concurrent judge calls."
+        ),
     ] = None,
     max_samples: SamplesAtATimeOption = None,
     snippets: SnippetsOption = None,
@@ -82,13 +101,11 @@ def score(
     allow_file: AllowFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score the outputs in result logs with a task's scorers; the evaluated model is not called.
+    """Score the stored answers in result logs with the scorers of a task. The evaluated model is not called.
 
-    Samples and outputs are the log's: columns, traces, failures of the solver. Scorers, metrics, action rules
-    and the way
-    trials are aggregated are the task's. A log of the engine, anybody's, is imported first (to DIR/stored).
-    With several logs, each has its own folder in DIR.
-    Exit code: 0 all samples were scored, 1 some failed, 2 wrong use or an invalid task.
+    The logs provide the samples, traces and solver errors. The task provides the scorers, metrics, action
+    rules and the aggregation of trials. An engine log is first imported to DIR/stored. Several logs each
+    get their own folder in DIR.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge upgrade`: a file with old spellings in the current form."""
+"""`aigo-bridge upgrade`: replace deprecated syntax in a file."""
 
 from __future__ import annotations
 
@@ -7,27 +7,44 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB
+from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
 
-@app.command("upgrade")
+@app.command(
+    "upgrade",
+    cls=verb_command(
+        "aigo-bridge upgrade task.yaml",
+        "aigo-bridge upgrade --write tasks/*.yaml",
+        exit_codes={
+            "0": "the new text was printed or written",
+            "2": "wrong arguments, or the file cannot be read",
+        },
+    ),
+)
 def upgrade(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", help="YAML files of any kind; of several with --write.")
+        list[Path],
+        typer.Argument(metavar="FILE…", help="YAML files of any kind. Several files need --write."),
     ],
-    write: Annotated[bool, typer.Option("--write", help="Replace the file instead of printing.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Replace the files instead of printing the new text.")
+    ] = False,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Folder that the files of the task may read from. [default: the project folder]",
+        ),
     ] = None,
 ) -> None:
-    """Print a file with every old form in its current one; comments and layout stay.
+    """Replace deprecated syntax in a file with the current syntax. Comments and layout are kept.
 
-    Files that it refers to are left alone: upgrade each by itself.
+    Only the named files are changed. Upgrade included files separately.
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import short_path

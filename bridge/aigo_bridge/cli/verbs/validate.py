@@ -1,4 +1,4 @@
-"""`aigo-bridge validate`: what is wrong with files, and where."""
+"""`aigo-bridge validate`: check files and report each problem with its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, AllowFileOption, EnvOption
+from aigo_bridge.cli.options import VERB, AllowFileOption, EnvOption, verb_command
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
@@ -18,37 +18,52 @@ app = typer.Typer(**VERB)
 NONE_FOUND = "none found: in folders YAML files, tasks.jsonl and result logs are looked at"
 
 
-@app.command("validate")
+@app.command(
+    "validate",
+    cls=verb_command(
+        "aigo-bridge validate task.yaml",
+        "aigo-bridge validate . --strict --format github",
+        exit_codes={"0": "all files are valid", "1": "a file is not valid", "2": "wrong arguments"},
+    ),
+)
 def validate(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH…", help="Files of any kind, and folders (gone through recursively)."),
+        typer.Argument(
+            metavar="PATH…", help="Files of any kind, and folders. Folders are searched recursively."
+        ),
     ],
     output: Annotated[
         str,
         typer.Option(
-            "--format", metavar="rich|json|github", help="For people, programs, or GitHub's annotations."
+            "--format",
+            metavar="rich|json|github",
+            help="Output format: text for people, JSON for programs, or GitHub annotations.",
         ),
     ] = "rich",
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     dialect: Annotated[
         str,
         typer.Option(
             "--dialect",
             metavar="default|aigo-3.17",
-            help="Accept all of AI GO, old and new, or what 3.17 does.",
+            help="Accepted syntax: all of AI GO including deprecated syntax, or only AI GO 3.17.",
         ),
     ] = "default",
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder that included files may reach. [the project]"),
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Folder that the files of the task may read from. [default: the project folder]",
+        ),
     ] = None,
     env: EnvOption = None,
     allow_file: AllowFileOption = None,
 ) -> None:
-    """Validate tasks, run files, data sets, models, result logs: the kind is recognised by content.
+    """Validate tasks, run files, datasets, models and result logs.
 
-    Nothing is run: no model, no snippet. Exit code: 0 nothing is wrong, 1 something is, 2 wrong use.
+    The kind of a file is recognized by its content. No model is called and no snippet is executed.
     """
     from aigo_bridge.cli.failing import as_json, render_issues, reported, shortened
     from aigo_bridge.cli.options import uses_as_lines, variables_as_json
