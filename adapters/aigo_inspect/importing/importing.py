@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from aigo_bridge.importing.log_import import (
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.results.superseded import superseded_by
 from aigo_inspect.importing.attempts import superseded
+from aigo_inspect.importing.ranges import UnsuitableForRangesError, plan_ranges, write_ranges
 from aigo_inspect.importing.writing import write_json, write_tables
 from aigo_inspect.logs.reader import LogReader, open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
@@ -168,13 +170,14 @@ def _import_foreign(
     """
     secrets = options.redaction()
     out.mkdir(parents=True, exist_ok=True)
-    jobs = min(options.jobs or os.cpu_count() or 1, len(logs))
+    processes = options.jobs or os.cpu_count() or 1
+    jobs = min(processes, len(logs))
     if sum(map(_size, logs)) < _WORTH_PROCESSES:
         jobs = 1
     options = replace(options, jobs=jobs)
     work = [(log, out / _stem(secrets.text(log), taken, options), options, damage.get(log)) for log in logs]
     if jobs < 2:
-        yield from (import_file(*each) for each in work)
+        yield from (import_file(*each, processes=processes) for each in work)
         return
     # Late: most imports need no second process, and what makes processes takes its time to load.
     from aigo_bridge.process.pool import each_in_processes
@@ -209,11 +212,20 @@ def import_file(
     target: Path,
     options: ImportOptions | None = None,
     known_damage: str | None = None,
+    *,
+    processes: int = 1,
 ) -> ImportReport:
     """Import one log to `<target>.tasklog.<format>` and `<target>.loss.json`.
 
     Damage is not raised but listed in the report; so is a log of which nothing can be read, and a file that
     cannot be written.
+
+    Args:
+        log: path or address of the log.
+        target: path of the result without its extension.
+        options: how it is imported.
+        known_damage: damage that is listed with the damage found here.
+        processes: how many processes may read a large log.
     """
     options = options or ImportOptions()
     secrets = options.redaction()
@@ -222,7 +234,9 @@ def import_file(
         with open_log(location, bounds=options.bounds, redaction=secrets) as reader:
             if known_damage is not None:
                 reader.note_damage(Damage("", None, known_damage))
-            return _import_open(reader, location, target, options)
+            return _import_open(reader, location, target, options, processes)
+    except UnsuitableForRangesError:
+        return import_file(log, target, options, known_damage)
     except EvidenceError as error:
         reason = str(error)
     except MemoryError:
@@ -242,7 +256,9 @@ def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
     return ImportReport(log, damage=damage, redacted=secrets.found, exit_code=ExitCode.PARTIAL, reason=reason)
 
 
-def _import_open(reader: LogReader, location: str, target: Path, options: ImportOptions) -> ImportReport:
+def _import_open(
+    reader: LogReader, location: str, target: Path, options: ImportOptions, processes: int
+) -> ImportReport:
     from aigo_trust.provenance.imports import keep_provenance
 
     loss = LossReport()
@@ -259,7 +275,9 @@ def _import_open(reader: LogReader, location: str, target: Path, options: Import
         if options.output_format == "parquet":
             totals = write_tables(reader, output, options.events, loss)
         else:
-            totals = write_json(reader, output, options, loss)
+            plan = plan_ranges(reader, processes)
+            ranges = None if plan is None else partial(write_ranges, reader, plan, output, options, loss)
+            totals = write_json(reader, output, options, loss, ranges)
     except OSError as error:
         # What cannot be read is an EvidenceError. A draft has a name of its own, which would say nothing.
         reason = f"the evidence cannot be written: {output}: {error.strerror or error}"

@@ -13,7 +13,7 @@ With `none` the context is empty and the metadata has `{"context": {"left_out": 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -293,8 +293,22 @@ def common_start(items: list[Any], counterparts: list[Any]) -> int:
     return shorter
 
 
-def write_json(log: LogReader, output: Path, options: ImportOptions, loss: LossReport) -> Totals:
-    """Write the result file of an open log; returns what its samples add up to."""
+def write_json(
+    log: LogReader,
+    output: Path,
+    options: ImportOptions,
+    loss: LossReport,
+    ranges: Callable[[DocumentWriter], Totals] | None = None,
+) -> Totals:
+    """Write the result file of an open log and return the totals of its samples.
+
+    Args:
+        log: the log.
+        output: path of the result.
+        options: how samples are imported.
+        loss: where counts go.
+        ranges: writes the samples with several processes; `None`: they are written in one stream.
+    """
     if FRAME in log.members():
         try:
             if (carried := _write_carried(log, output, loss)) is not None:
@@ -306,7 +320,8 @@ def write_json(log: LogReader, output: Path, options: ImportOptions, loss: LossR
     # Secrets are taken out where the log is read.
     with open_for_replacing(output, clean=False) as file, no_collections():
         writer = DocumentWriter(file)
-        totals = write_samples(log, writer, options, loss, reduced_scores(log, loss))
+        reductions = reduced_scores(log, loss)
+        totals = ranges(writer) if ranges else write_samples(log, writer, options, loss, reductions)
         finish(writer, frame_of(log.header, totals, log.damage, loss, superseded(log)))
     loss.changed.update(log.changes)
     return totals

@@ -43,11 +43,10 @@ def each_in_processes(
         arguments: of each call.
         jobs: processes.
     """
-    if current_process().daemon:
-        # Such a process may not start others.
+    if not may_start_processes():
         yield from (work(*call_arguments) for call_arguments in arguments)
         return
-    with _processes(work, arguments, jobs) as results:
+    with running(work, arguments, jobs) as results:
         for call_arguments, result in zip(arguments, results, strict=True):
             try:
                 value: T | MemoryError = result.result()
@@ -58,7 +57,7 @@ def each_in_processes(
 
 
 def _alone(work: Callable[..., T], arguments: tuple[Any, ...]) -> T | MemoryError:
-    with _processes(work, [arguments], 1) as (result,):
+    with running(work, [arguments], 1) as (result,):
         try:
             return result.result()
         except BrokenProcessPool:
@@ -91,7 +90,7 @@ class Worker:
         Raises:
             BrokenProcessPool: it has ended the process.
         """
-        if current_process().daemon:
+        if not may_start_processes():
             return work(*arguments)
         if self._submit is None:
             self._submit = self._executors.enter_context(_executor(1))
@@ -103,10 +102,25 @@ class Worker:
         return result
 
 
+def may_start_processes() -> bool:
+    """Return whether this process may start others; a process of a pool may not."""
+    return not current_process().daemon
+
+
 @contextmanager
-def _processes(
+def running(
     work: Callable[..., T], arguments: Sequence[tuple[Any, ...]], jobs: int
 ) -> Iterator[list[Future[T]]]:
+    """Call a function in other processes while the block does its own work; all of them end with the block.
+
+    Args:
+        work: a function of a module.
+        arguments: of each call.
+        jobs: number of processes.
+
+    Yields:
+        The results to come, in order. The `BrokenProcessPool` of one means that a process was killed.
+    """
     with _executor(jobs) as submit:
         yield [submit(work, *call_arguments) for call_arguments in arguments]
 

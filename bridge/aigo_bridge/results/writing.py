@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,6 +29,9 @@ Sample = SampleEvidence | Mapping[str, Any] | orjson.Fragment | bytes
 
 Piece = bytes | memoryview
 """A part of a JSON text."""
+
+SAMPLE_SEPARATOR = b",\n"
+"""Text between two samples of a `.json` log."""
 
 _Finish = TaskResultLog | Callable[[], TaskResultLog]
 
@@ -126,13 +130,18 @@ def _behind_list(fields: Mapping[str, Any], *written: str) -> bytes:
 class DocumentWriter:
     """A `.json` result log, of which each part is written as soon as it is known."""
 
-    def __init__(self, file: BinaryIO):
+    def __init__(self, file: BinaryIO, start: bytes = FIRST_LINE):
+        """Args:
+        file: the log.
+        start: text before the first sample.
+        """
         self._file = file
+        self._start = start
         self.num_samples = 0
 
     def sample(self, *pieces: Piece) -> None:
         """A sample as JSON text, or the beginning of one."""
-        self._file.write(b",\n" if self.num_samples else FIRST_LINE)
+        self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
         self.num_samples += 1
         self.extend(pieces)
 
@@ -140,6 +149,17 @@ class DocumentWriter:
         """More of the text of the sample that was begun last."""
         for piece in pieces:
             self._file.write(piece)
+
+    def copy_samples(self, number: int, text: BinaryIO) -> None:
+        """Append samples from a file that contains their text, with `SAMPLE_SEPARATOR` between them.
+
+        Args:
+            number: how many samples the file contains; at least one.
+            text: the file, which is read to its end.
+        """
+        self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
+        self.num_samples += number
+        shutil.copyfileobj(text, self._file, 1 << 20)
 
     def finish(self, evidence: bytes, frame: bytes) -> None:
         """What stands behind the samples.
