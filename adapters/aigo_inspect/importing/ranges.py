@@ -110,10 +110,10 @@ def has_ranges(reader: LogReader) -> bool:
 
 
 def _write_range(
-    reader: LogReader, writer: DocumentWriter, options: ImportOptions, first: int, end: int
+    reader: LogReader, writer: DocumentWriter, options: ImportOptions, start: int, end: int
 ) -> LogRange | None:
     """Write some samples of an open log; `None`: something is damaged, or depends on other samples."""
-    refs = [ref for group in _samples(reader)[first:end] for ref in group]
+    refs = [ref for group in _samples(reader)[start:end] for ref in group]
     reductions = reduced_scores(reader, LossReport())
     # Changes and secrets that were found until here are counted with the frame.
     reader.redaction.found.clear()
@@ -121,7 +121,7 @@ def _write_range(
     loss = LossReport()
     totals = write_samples(reader, writer, options, loss, reductions, refs)
     loss.changed.update(reader.changes)
-    if reader.damage or totals.samples != end - first or any(loss.changed[one] for one in _OF_OTHERS):
+    if reader.damage or totals.samples != end - start or any(loss.changed[one] for one in _OF_OTHERS):
         return None
     return LogRange(totals.samples, loss, Counter(reader.redaction.found), totals)
 
@@ -222,7 +222,7 @@ def _added(part: LogRange | None, totals: Totals, loss: LossReport, redacted: Co
     return totals
 
 
-def _range_text(log: Path, output: Path, options: ImportOptions, first: int, end: int) -> LogRange | None:
+def _range_text(log: Path, output: Path, options: ImportOptions, start: int, end: int) -> LogRange | None:
     """Write the text of some samples to a file, in a process of a pool."""
     try:
         with (
@@ -230,6 +230,6 @@ def _range_text(log: Path, output: Path, options: ImportOptions, first: int, end
             output.open("wb", buffering=1 << 18) as file,
             no_collections(),
         ):
-            return _write_range(reader, DocumentWriter(file, start=b""), options, first, end)
+            return _write_range(reader, DocumentWriter(file, start=b""), options, start, end)
     except (BridgeError, OSError, MemoryError):
         return None
