@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from tests.support.commands import REPOSITORY
-from tests.support.pages import PAGES
-from tools.site.__main__ import build, titles
+from tests.support.pages import DOCS, PAGES, page
+from tools.site.__main__ import address, build, titles
 
 import aigo_bridge
 from aigo_bridge.cli import VERBS
+
+REDIRECTS = DOCS / "redirects.json"
+"""Moved page → page that replaces it."""
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +27,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_on_the_site_and_in_its_navigation(site: Path) -> None:
     pages = site.parent / "pages"
     named = {name for name, _, _ in titles(pages)}
-    written = {path.relative_to(REPOSITORY).as_posix() for path in PAGES}
+    written = {path.relative_to(REPOSITORY).as_posix() for path in PAGES if path != REPOSITORY / "README.md"}
     assert written <= named
-    assert [
-        name
-        for name in named - {"README.md", "docs/README.md"}
-        if not (site / name).with_suffix(".html").is_file()
-    ] == []
+    assert [name for name in named if not (site / address(name)).is_file()] == []
+
+
+def test_old_addresses_lead_to_the_pages_that_replace_them(site: Path) -> None:
+    moved = json.loads(REDIRECTS.read_text("utf-8"))
+    assert list(moved) == sorted(moved)
+    for old, new in {"README.md": "docs/README.md", **moved}.items():
+        source, target = site / address(old), page(REPOSITORY / new.partition("#")[0])
+        (link,) = re.findall(r'<a href="([^"]+)">', source.read_text("utf-8"))
+        name, _, anchor = link.partition("#")
+        assert (source.parent / name).resolve() == site / address(
+            target.path.relative_to(REPOSITORY).as_posix()
+        )
+        assert not anchor or anchor in target.anchors
 
 
 def test_nothing_is_fetched(site: Path) -> None:
@@ -58,5 +71,5 @@ def test_machines_find_the_pages(site: Path) -> None:
     links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)$", listed, re.MULTILINE)
     assert len(links) > 25
     assert [link for link in links if not (site / link).is_file()] == []
-    assert "# Your first task" in (site / "llms-full.txt").read_text("utf-8")
+    assert "# Quickstart" in (site / "llms-full.txt").read_text("utf-8")
     assert '"text"' in (site / "search.json").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The tutorials, typed as they stand: each file that a page shows is written, each command prints what is shown."""
+"""Commands of the tutorials are typed as shown: files are written, and each command prints what the page shows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def text_of(name: str) -> str:
 
 
 @pytest.mark.timeout(400)
-def test_the_first_task(tmp_path: Path) -> None:
+def test_quickstart_commands_print_what_is_shown(tmp_path: Path) -> None:
     task = tmp_path / "triage" / "task.yaml"
-    assert type_in(text_of("tutorial.md"), Reader(tmp_path), tmp_path, task=task) == 7
+    assert type_in(text_of("quickstart.md"), Reader(tmp_path), tmp_path, task=task) == 7
 
 
 @pytest.mark.timeout(400)
-def test_a_compared_result(tmp_path: Path) -> None:
+def test_comparison_commands_print_what_is_shown(tmp_path: Path) -> None:
     chance = random.Random(3)
     names = [*TOPICS]
     rows: list[dict[str, object]] = []
