@@ -204,11 +204,11 @@ conformance: $(VENV)/installed-for-tests
 	AIGO_CONFORMANCE_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/conformance/test_random_plans.py tests/conformance/test_shards.py
 	AIGO_CONFORMANCE_CASSETTES=all $(BIN)/python -m pytest -n auto --dist loadgroup tests/conformance/test_cassettes.py
 
-## The table of docs/what-runs-where.md.
+## The table of docs/reference/feature-matrix.md.
 support-table: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.conformance.support_table
 
-## The tables of fields in docs/task-format.md and docs/tasklog.md.
+## The tables of fields in docs/reference/task-format/ and docs/reference/result-log.md.
 field-tables: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.docs.field_tables
 

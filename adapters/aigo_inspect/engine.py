@@ -206,7 +206,7 @@ class InspectEngine:
         if needs_sandbox(plan):
             name, reason = available()
             if name is None:
-                hint = "see docs/sandbox.md: docker, or Linux with user namespaces"
+                hint = "see docs/reference/sandbox.md: docker, or Linux with user namespaces"
                 reason = f"runs code that a model wrote, and there is no sandbox here: {reason}"
                 gaps += [Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in sandboxed_parts(plan)]
         return gaps

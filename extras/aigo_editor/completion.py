@@ -72,7 +72,7 @@ VARIABLES = {
     "input_prompt": "all that was said before the last output",
     "scores": "in rules: `scores.SCORER_KEY.SCORE`",
 }
-"""Names that templates know, with their meaning; see Templates in docs/task-format.md."""
+"""Names that templates know, with their meaning; see Templates in docs/reference/task-format/README.md."""
 
 _SOLVED = ("solver_output", "trace", "messages", "model_output", "input_prompt")
 _COLUMN_FIELDS = frozenset({"trace_column", "files"})

@@ -1,7 +1,7 @@
 """Nothing that only Unix has is needed to load a module of ours; text has an encoding wherever it is read or written.
 
 Windows and macOS are not among the machines that the tests run on: what can be seen from here is held here, and
-`docs/platforms.md` says the rest.
+`docs/reference/versions-and-platforms.md` says the rest.
 """
 
 from __future__ import annotations

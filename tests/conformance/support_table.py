@@ -1,4 +1,4 @@
-"""The tables of `docs/what-runs-where.md`, made of the features, the engines and the ledger of known gaps.
+"""The tables of `docs/reference/feature-matrix.md`, made of the features, the engines and the ledger of known gaps.
 
 python -m tests.conformance.support_table          writes them
 python -m tests.conformance.support_table --check  says whether they are current
@@ -15,7 +15,7 @@ from tests.conformance.features import AREAS, Feature, features
 from tests.conformance.ledger import known_gap
 from tests.support.commands import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "what-runs-where.md"
+PAGE = REPOSITORY / "docs" / "reference" / "feature-matrix.md"
 BEGIN = "<!-- support table: made by `make support-table` -->"
 END = "<!-- end of the support table -->"
 BEGIN_NAMES = "<!-- names: made by `make support-table` -->"

@@ -1,4 +1,4 @@
-"""`docs/what-runs-where.md` says it truly: the table is made of what the other tests here prove."""
+"""`docs/reference/feature-matrix.md` says it truly: the table is made of what the other tests here prove."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tables of fields in the pages, made of the classes that read and write the files.
+"""Write the field tables of the reference pages from the classes that read and write the files.
 
-python -m tests.docs.field_tables          writes them
-python -m tests.docs.field_tables --check  says whether they are current
+python -m tests.docs.field_tables          writes the tables
+python -m tests.docs.field_tables --check  fails if a table is not current
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -29,14 +29,19 @@ _TABLE = re.compile(r"<!-- fields: (\w+) -->\n(.*?)<!-- end of fields -->", re.D
 
 @dataclass(frozen=True)
 class Tables:
-    """Which classes a page describes, and how."""
+    """Classes that a group of pages describes."""
 
-    path: Path
+    paths: tuple[Path, ...]
     roots: tuple[type[BaseModel], ...]
     has_defaults: bool = True
     """Whether people write these files, and want to know what they may leave out; else a program does, which writes nulls."""
     elsewhere: tuple[type[BaseModel], ...] = ()
     """Classes without a table, which the page names and leaves to others; with all that is only below them."""
+
+    @property
+    def pages(self) -> list[Page]:
+        """Read the pages."""
+        return [Page(path, path.read_text(encoding="utf-8")) for path in self.paths]
 
     @property
     def classes(self) -> dict[str, type[BaseModel]]:
@@ -58,11 +63,16 @@ class Tables:
         return {base.__name__: base for base in found if getattr(base, "model_fields", None)}
 
 
+REFERENCE = REPOSITORY / "docs" / "reference"
 TASK_FORMAT = Tables(
-    REPOSITORY / "docs" / "task-format.md", (spec.TaskSpec, spec.DatasetSpec, spec.DatasetGeneratorSpec)
+    tuple(
+        REFERENCE / "task-format" / f"{name}.md"
+        for name in ("README", "solvers", "scorers", "metrics", "datasets", "actions")
+    ),
+    (spec.TaskSpec, spec.DatasetSpec, spec.DatasetGeneratorSpec),
 )
 TASKLOG = Tables(
-    REPOSITORY / "docs" / "tasklog.md",
+    (REFERENCE / "result-log.md",),
     (dtypes.TaskResultLog,),
     has_defaults=False,
     elsewhere=(
@@ -79,7 +89,7 @@ TASKLOG = Tables(
         dtypes.LogProb,
     ),
 )
-PAGES = (TASK_FORMAT, TASKLOG)
+GROUPS = (TASK_FORMAT, TASKLOG)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -98,22 +108,29 @@ def _is_alternative(model: type[BaseModel]) -> bool:
     return tag_of_model(model) is not None or "op" in model.model_fields
 
 
-def marked(page: Page) -> dict[str, Section]:
-    """The classes that have a table, by name, with the section that it stands in."""
-    return {name: section for section in page.sections for name, _ in _TABLE.findall(section.body)}
+def marked(pages: Iterable[Page]) -> dict[str, Section]:
+    """Return the classes that have a table, by name, with the section of the table."""
+    return {
+        name: section
+        for page in pages
+        for section in page.sections
+        for name, _ in _TABLE.findall(section.body)
+    }
 
 
 class Writer:
-    """Writes the tables of one page."""
+    """Writer of the tables of one page in a group."""
 
-    def __init__(self, tables: Tables, page: Page):
+    def __init__(self, tables: Tables, page: Page, others: Iterable[Page] = ()):
         self._tables = tables
         self._page = page
-        self._marked = marked(page)
+        pages = (page, *(other for other in others if other.path != page.path))
+        self._marked = marked(pages)
+        self._homes = {name: each for each in pages for name in marked([each])}
 
     @property
     def text(self) -> str:
-        """The page with its tables as they are now."""
+        """Return the page with current tables."""
         classes = self._tables.bases | self._tables.classes
         if unknown := set(self._marked) - set(classes):
             raise SystemExit(f"{self._page.path.name}: no such class: {', '.join(sorted(unknown))}")
@@ -161,7 +178,9 @@ class Writer:
             text = f"`{title}`"
         else:
             text = "mapping" if title.startswith("`") and tag_of_model(model) is None else title.lower()
-        return f"[{text}](#{self._page.anchor(title)})"
+        home = self._homes[model.__name__]
+        name = "" if home is self._page else home.path.name
+        return f"[{text}]({name}#{home.anchor(title)})"
 
     def _meaning(self, model: type[BaseModel], name: str) -> str:
         if self._tables.has_defaults:
@@ -169,19 +188,17 @@ class Writer:
         return re.sub(r"\s+", " ", description(model, name) or "").strip().replace("`None`", "null")
 
 
-def current(tables: Tables) -> str:
-    """The page as it is, with the tables as they should be."""
-    return Writer(tables, Page(tables.path, tables.path.read_text(encoding="utf-8"))).text
-
-
-def is_current(tables: Tables) -> bool:
-    """Whether the page has them."""
-    return current(tables) == tables.path.read_text(encoding="utf-8")
+def stale(tables: Tables) -> dict[Path, str]:
+    """Return the pages whose tables are not current, with their current text."""
+    pages = tables.pages
+    texts = {page.path: Writer(tables, page, pages).text for page in pages}
+    return {page.path: texts[page.path] for page in pages if texts[page.path] != page.text}
 
 
 if __name__ == "__main__":
+    outdated = {path: text for group in GROUPS for path, text in stale(group).items()}
     if sys.argv[1:] == ["--check"]:
-        stale = [each.path.name for each in PAGES if not is_current(each)]
-        sys.exit(f"tables of fields are not current: make field-tables ({', '.join(stale)})" if stale else 0)
-    for each in PAGES:
-        each.path.write_text(current(each), encoding="utf-8")
+        names = ", ".join(path.name for path in outdated)
+        sys.exit(f"field tables are not current: make field-tables ({names})" if outdated else 0)
+    for path, text in outdated.items():
+        path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`docs/command-line.md`: what it shows is taken."""
+"""`docs/reference/configuration.md`: what it shows is taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aigo_bridge.cli import VERBS
 from aigo_bridge.cli.defaults import ALLOWING
 from aigo_bridge.exit_codes import ExitCode
 
-PAGE = page(REPOSITORY / "docs" / "command-line.md")
+PAGE = page(REPOSITORY / "docs" / "reference" / "configuration.md")
 
 
 def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:

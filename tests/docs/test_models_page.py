@@ -1,4 +1,4 @@
-"""Which API of OpenAI's a model string calls, as `docs/models.md` and the README say."""
+"""Which API of OpenAI's a model string calls, as `docs/reference/models.md` and the README say."""
 
 from __future__ import annotations
 

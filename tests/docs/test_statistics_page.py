@@ -1,4 +1,4 @@
-"""`docs/statistics.md`: its commands print what it shows, and its table of coverage has the rows of the benchmark."""
+"""`docs/reference/statistics.md`: its commands print what it shows, and its table of coverage has the rows of the benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
-PAGE = page(REPOSITORY / "docs" / "statistics.md")
+PAGE = page(REPOSITORY / "docs" / "reference" / "statistics.md")
 
 
 def timeless(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`docs/task-format.md` is complete and true: held against the classes that read task files, and its examples are run."""
+"""The task format pages are complete and true: compared with the classes that read task files, and their examples are run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from typing import Any
 import pytest
 import yaml
 from tests.conformance.ledger import LEDGER
-from tests.docs.field_tables import TASK_FORMAT, Writer, is_current, marked
+from tests.docs.field_tables import TASK_FORMAT, Writer, marked, stale
 from tests.support.commands import Run
-from tests.support.pages import Page, Section
+from tests.support.pages import Block, Page, Section
 
 from aigo_bridge.spec.wording import tag_of_model
 
 Load = Callable[[Path], dict[str, Any]]
-PAGE = Page(TASK_FORMAT.path, TASK_FORMAT.path.read_text(encoding="utf-8"))
+PAGES = TASK_FORMAT.pages
+SECTIONS = [section for page in PAGES for section in page.sections]
+YAML = [block for page in PAGES for block in page.blocks if block.kind == "yaml"]
 ROW = {
     key: value
-    for block in PAGE.blocks
+    for page in PAGES
+    for block in page.blocks
     if block.kind == "json"
     for key, value in json.loads(block.text).items()
 }
@@ -40,7 +43,7 @@ def examples(chapter: str) -> list[tuple[Section, dict[str, Any]]]:
     """The YAML examples of a chapter, each with the section that it stands in."""
     return [
         (section, yaml.safe_load(block.text))
-        for section in PAGE.sections
+        for section in SECTIONS
         if section.chapter == chapter
         for block in section.blocks
         if block.kind == "yaml"
@@ -55,6 +58,12 @@ SOLVERS = [
     for chapter in ("Solvers", "Input builders", "Message builders", "Post-processors")
     for _, each in examples(chapter)
 ]
+
+
+def blocks_under(title: str) -> tuple[Block, ...]:
+    """Return the code blocks of the section with this title."""
+    (found,) = [section for section in SECTIONS if section.title == title]
+    return found.blocks
 
 
 def named(section: Section, what: str) -> set[str]:
@@ -83,23 +92,24 @@ def whole_file(example: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def test_the_tables_are_current() -> None:
-    assert is_current(TASK_FORMAT), "make field-tables"
+    assert stale(TASK_FORMAT) == {}, "make field-tables"
 
 
 def test_a_table_that_is_not_current_is_noticed() -> None:
-    old = PAGE.text.replace("| `max_iterations` | integer | `10` |", "| `max_iterations` | integer | `5` |")
-    assert old != PAGE.text
-    assert Writer(TASK_FORMAT, Page(PAGE.path, old)).text == PAGE.text
+    (page,) = [each for each in PAGES if each.path.name == "solvers.md"]
+    old = page.text.replace("| `max_iterations` | integer | `10` |", "| `max_iterations` | integer | `5` |")
+    assert old != page.text
+    assert Writer(TASK_FORMAT, Page(page.path, old), PAGES).text == page.text
 
 
 def test_every_class_has_a_table() -> None:
-    assert set(TASK_FORMAT.classes) - set(marked(PAGE)) == set()
+    assert set(TASK_FORMAT.classes) - set(marked(PAGES)) == set()
 
 
 def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
     wrong = {
         name: section.title
-        for name, section in marked(PAGE).items()
+        for name, section in marked(PAGES).items()
         if (model := TASK_FORMAT.classes.get(name))
         and (word := tag_of_model(model))
         and f"`{word}`" not in section.title
@@ -108,10 +118,10 @@ def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
 
 
 def test_every_kind_of_solver_scorer_metric_source_and_parameter_has_an_example() -> None:
-    chapters = ("Solvers", "Scorers", "Metrics", "Parameters", "Data sets")
+    chapters = ("Solvers", "Scorers", "Metrics", "Parameters", "Datasets")
     without = [
         section.title
-        for section in PAGE.sections
+        for section in SECTIONS
         if section.chapter in chapters and section.title.startswith("`") and not section.blocks
     ]
     assert without == []
@@ -149,17 +159,17 @@ def formula(section: Section) -> str:
 
 def test_every_scorer_metric_aggregator_and_rule_has_its_formula() -> None:
     sections = [
-        section for section in PAGE.sections if section.chapter in COMPUTING and section.title.startswith("`")
+        section for section in SECTIONS if section.chapter in COMPUTING and section.title.startswith("`")
     ]
     assert {section.chapter for section in sections} == {*COMPUTING}
-    rules = PAGE.section("Action rules")
+    (rules,) = [section for section in SECTIONS if section.title == "Action rules"]
     assert [section.title for section in (*sections, rules) if not formula(section)] == []
 
 
 def test_every_kind_of_aggregator_is_told_in_prose() -> None:
     without = [
         section.title
-        for section in PAGE.sections
+        for section in SECTIONS
         if section.chapter == "Aggregators"
         and section.title.startswith("`")
         and len(section.prose.partition("<!-- fields")[0].split()) < 8
@@ -170,7 +180,7 @@ def test_every_kind_of_aggregator_is_told_in_prose() -> None:
 def test_every_formula_that_somebody_published_names_its_source() -> None:
     without = {
         section.title
-        for section in PAGE.sections
+        for section in SECTIONS
         if section.chapter in ("Scorers", "Metrics", "Aggregators")
         and formula(section)
         and "](https://" not in formula(section)
@@ -180,14 +190,14 @@ def test_every_formula_that_somebody_published_names_its_source() -> None:
 
 def test_the_page_says_where_each_kind_runs() -> None:
     """By its own lines **Engines**, and by the table that has a row for each."""
-    assert "what-runs-where.md#by-name" in PAGE.links
+    assert "../feature-matrix.md#by-name" in PAGES[0].links
 
 
 def test_every_example_is_valid(aigo: Run, tmp_path: Path) -> None:
     """Each as a file of its own, put in its place, beside the rows that two of them name."""
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
     (tmp_path / "documents").mkdir()
-    for number, block in enumerate(block for block in PAGE.blocks if block.kind == "yaml"):
+    for number, block in enumerate(YAML):
         name = f"part-{number}"
         text = yaml.safe_dump(whole_file(yaml.safe_load(block.text), name), sort_keys=False)
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -204,7 +214,7 @@ def test_gaps_of_engines_stand_where_they_belong() -> None:
         for feature in gap.features
         for word in re.findall(r"(?:scorers|solvers): (\w+)", feature)
     }
-    said = {section.title.strip("`") for section in PAGE.sections if "**Engines**:" in section.prose}
+    said = {section.title.strip("`") for section in SECTIONS if "**Engines**:" in section.prose}
     assert said == gaps
 
 
@@ -258,6 +268,7 @@ def as_shown(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
+(JUDGES_SECTION,) = [section for section in SECTIONS if section.title == "Judges"]
 JUDGES = {
     each["scorers"][0]["type"]: reply
     for section, each in examples("Scorers")
@@ -291,7 +302,7 @@ def test_scorers_give_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -
         if "**Metadata**" in section.prose:
             assert named(section, "Metadata") <= set(score["metadata"]), kind
         if kind in JUDGES and kind != "rag_checker":
-            assert named(PAGE.section("Judges"), "Metadata") <= set(score["metadata"]), kind
+            assert named(JUDGES_SECTION, "Metadata") <= set(score["metadata"]), kind
 
 
 def _filled(name: str, values: Mapping[str, Any]) -> list[str]:
@@ -323,8 +334,8 @@ def test_metrics_have_the_values_that_are_named(aigo: Run, tmp_path: Path, resul
 
 
 def test_trials_and_rules_do_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    (trials,) = [yaml.safe_load(block.text) for block in PAGE.section("Trials").blocks]
-    (actions,) = [yaml.safe_load(block.text) for block in PAGE.section("Action rules").blocks]
+    (trials,) = [yaml.safe_load(block.text) for block in blocks_under("Trials")]
+    (actions,) = [yaml.safe_load(block.text) for block in blocks_under("Action rules")]
 
     found = evidence(aigo, tmp_path, result_of, {**trials, **actions})
 

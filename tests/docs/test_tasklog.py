@@ -1,4 +1,4 @@
-"""`docs/tasklog.md` is complete and true: held against the types of evidence, and what it shows is what a run leaves."""
+"""`docs/reference/result-log.md` is complete and true: held against the types of evidence, and what it shows is what a run leaves."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.field_tables import TASKLOG, is_current, marked
+from tests.docs.field_tables import TASKLOG, marked, stale
 from tests.support.commands import REPOSITORY, Run
 from tests.support.consoles import Reader, squeezed
-from tests.support.pages import Page
 
 from aigo_bridge.spec.wording import tag_of_model
 
-PAGE = Page(TASKLOG.path, TASKLOG.path.read_text(encoding="utf-8"))
+(PAGE,) = TASKLOG.pages
 LOG, FAILED = [json.loads(block.text) for block in PAGE.blocks if block.kind == "json"]
 CAPITALS = "examples/capitals"
 
@@ -47,16 +46,16 @@ def differences(shown: Any, real: Any, place: str = "") -> list[str]:
 
 
 def test_the_tables_are_current() -> None:
-    assert is_current(TASKLOG), "make field-tables"
+    assert stale(TASKLOG) == {}, "make field-tables"
 
 
 def test_every_class_has_a_table_or_is_named() -> None:
-    assert set(TASKLOG.classes) - set(marked(PAGE)) == set()
+    assert set(TASKLOG.classes) - set(marked([PAGE])) == set()
     assert [each.__name__ for each in TASKLOG.elsewhere if f"`{each.__name__}`" not in PAGE.text] == []
 
 
 def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
-    for name, section in marked(PAGE).items():
+    for name, section in marked([PAGE]).items():
         model = TASKLOG.classes.get(name)
         assert model is None or section.title == (f"`{tag_of_model(model)}`" if tag_of_model(model) else name)
 

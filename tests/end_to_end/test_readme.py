@@ -21,7 +21,7 @@ from tests.support.pages import PAGES, page
 
 README = page(REPOSITORY / "README.md")
 RUNNING = page(REPOSITORY / "docs" / "running.md")
-MODELS = page(REPOSITORY / "docs" / "models.md")
+MODELS = page(REPOSITORY / "docs" / "reference" / "models.md")
 EXTRAS = re.compile(r"(?:make install EXTRAS=|(?:aigo-bridge|'\.)\[)([a-z,]+)")
 SERVER = "http://127.0.0.1:8000/v1"
 """What the pages write for the address of the reader's own server."""

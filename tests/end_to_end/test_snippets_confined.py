@@ -140,7 +140,7 @@ def test_the_network_has_to_be_declared(aigo: Run, tmp_path: Path, page: str) ->
     write(tmp_path, page)
     done = aigo(*RUN, "--allow", "network")
     assert done.code == 1
-    assert "the network is not there for snippets: declare `needs: network`" in done.out
+    assert "snippets cannot use the network: declare `needs: network`" in done.out
 
 
 def test_the_network_is_allowed_once_for_the_code_as_it_is(

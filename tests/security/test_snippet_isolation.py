@@ -112,7 +112,7 @@ def test_a_snippet_sees_nothing_of_the_runners_process(host: SnippetHost) -> Non
     assert not {"inspect_ai", "aigo_inspect", "pytest", "aigo_bridge.cli"} & set(modules)
 
 
-NETWORK = "the network is not there for snippets: declare `needs: network` in the task"
+NETWORK = "snippets cannot use the network: declare `needs: network` in the task"
 FILES = "snippets run in a jail and reach only the system, the installed packages and a temporary folder"
 FOLDER = "snippets work in an empty folder, not in the task's, whose files they cannot read"
 CALLS = "this is not there for snippets, which run in a jail"
@@ -140,7 +140,7 @@ def test_who_runs_into_a_wall_is_told_which_it_is(host: SnippetHost, source: str
     with pytest.raises(SnippetError) as caught:
         call(host, source)
     assert wall in str(caught.value)
-    assert "docs/snippets.md" in str(caught.value)
+    assert "docs/reference/snippets.md" in str(caught.value)
     assert (
         "`" not in str(caught.value).split(";")[0]
     )  # what helps is not pushed out of sight by a line of code

@@ -246,7 +246,7 @@ def test_code_is_python_before_parameters_are_bound() -> None:
 
 
 def test_the_page_lists_every_task() -> None:
-    page = (TASKS.parents[1] / "docs" / "tasks.md").read_text("utf-8")
+    page = (TASKS.parents[1] / "docs" / "reference" / "task-library.md").read_text("utf-8")
 
     listed = {
         line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.count("|") == 4

@@ -139,7 +139,7 @@ ENTRIES = (
         Code.NO_SANDBOX,
         "The local sandbox is not available",
         "The sandbox needs Linux and namespaces. The kernel or the container may forbid namespaces.",
-        "Read docs/sandbox.md for the required permissions and for other sandboxes.",
+        "Read docs/reference/sandbox.md for the required permissions and for other sandboxes.",
         test="tests/bridge/sandbox/test_jail.py::test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason",
     ),
     Entry(

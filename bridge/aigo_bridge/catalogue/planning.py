@@ -12,7 +12,7 @@ ENTRIES = (
         Code.ENGINE_GAP,
         "The engine does not support a part of the task",
         "Unsupported parts are never skipped, so the run does not start. The message lists all of them.",
-        "Use the other engine with `--engine`, or change these parts. `docs/what-runs-where.md` lists the "
+        "Use the other engine with `--engine`, or change these parts. `docs/reference/feature-matrix.md` lists the "
         "features of each engine.",
         edited(
             "type: single_turn_solver",

@@ -68,7 +68,7 @@ ENTRIES = (
         Code.UNCONFINED_SNIPPETS,
         "Snippets cannot be confined on this machine",
         "The kernel or the container forbids the required isolation, so no snippet is executed.",
-        "Read docs/snippets.md for the required permissions. For your own tasks, you can use `--snippets in-process`.",
+        "Read docs/reference/snippets.md for the required permissions. For your own tasks, you can use `--snippets in-process`.",
         test="tests/security/test_snippet_jail.py::test_what_a_shell_adds_to_an_environment_is_no_secret",
     ),
     Entry(
@@ -130,7 +130,7 @@ ENTRIES = (
         Code.FAILED_SANDBOX,
         "The sandbox failed",
         "Code written by a model runs in a sandbox. The sandbox broke, or the tests ended without a verdict.",
-        "Read docs/sandbox.md for the requirements of the sandbox.",
+        "Read docs/reference/sandbox.md for the requirements of the sandbox.",
         test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_there_is_no_score",
     ),
     Entry(

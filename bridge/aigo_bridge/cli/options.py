@@ -335,7 +335,7 @@ def choose_confinement(snippets: str | None, allowed: list[str] | None = None) -
     from aigo_bridge.execution.permissions import allow
     from aigo_bridge.snippets.process import choose
 
-    choose(snippets, lambda text: note(f"note: {printable(text)} (docs/snippets.md)"))
+    choose(snippets, lambda text: note(f"note: {printable(text)} (docs/reference/snippets.md)"))
     allow(allowed or ())
 
 

@@ -1,5 +1,6 @@
-"""Outcomes for programs: `evaluation.json` (see docs/run-files.md), and what `--json` prints of tasks and
-benchmarks by themselves.
+"""Outcomes for programs: `evaluation.json` and the `--json` output of tasks and benchmarks.
+
+Format: docs/reference/run-files.md.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def refuse_secrets(draft: Path) -> None:
         raise UsageError(
             f"--out: {names} would hold a value that this process knows to be secret, so nothing is"
             " exported; take it out of"
-            " the task, its data or its configuration (docs/models.md, secrets, says which values are known)",
+            " the task, its data or its configuration (known secrets: docs/reference/models.md#secrets)",
             code=Code.NOT_EXPORTABLE,
         )
 

@@ -12,7 +12,7 @@ The file is JSONL: one rule a line, tried from the top; the first that matches t
 
 What a rule looks at is chosen by `match.on`: `last` (text of the last message, the default), `user` (last
 user message), `system` (first system message) or `all` (every message as `role: text`, joined by newlines).
-The format is documented for users in `docs/scripted-model.md`.
+The format is documented for users in `docs/reference/scripted-model.md`.
 
 This module is the engine-neutral half: rules in, a `ScriptedReply` out. Each adapter hosts it as a model of
 its framework.

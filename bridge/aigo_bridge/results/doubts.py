@@ -98,7 +98,7 @@ class Doubts:
             yield (
                 f"{self.num_masked} {trials} {MASK} or [redacted: …] in the answer or the row, where"
                 " something was taken for a key: "
-                "what stood there may score otherwise (docs/models.md, secrets, says what is taken out)"
+                "the original text may score differently (docs/reference/models.md#secrets)"
             )
         for key, labels in self.labels.items():
             yield (

@@ -93,7 +93,7 @@ def _failure(verdict: Verdict | None, result: CodeResult) -> str | None:
             f"the tests cannot judge this code: {verdict.reason}",
             stage="score",
             kind="UnjudgedCode",
-            hint="docs/sandbox.md says what tests can do with objects of the code's own classes",
+            hint="docs/reference/sandbox.md says what tests can do with objects of the code's own classes",
         )
     if verdict.verdict == "passed":
         return None

@@ -39,7 +39,8 @@ LEVELS: tuple[Level, ...] = ("jailed", "worker", "in-process")
 REMEDY = (
     "snippets need Linux 5.13 or later with Landlock, or user namespaces, and the container must not"
     " forbid both"
-    " (docs/snippets.md); for tasks of your own, with no key in the environment: --snippets in-process"
+    " (docs/reference/snippets.md); for your own tasks, without keys in the environment:"
+    " --snippets in-process"
 )
 
 _TRY = "import sys; sys.path.insert(0, sys.argv.pop(1)); from aigo_bridge.sandbox.levels import main; main()"

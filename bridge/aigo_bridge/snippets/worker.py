@@ -30,7 +30,9 @@ from aigo_bridge.sandbox.levels import REFUSAL, REFUSED, NotConfinedError, confi
 from aigo_bridge.snippets.protocol import decode, plain
 from aigo_bridge.snippets.snippet import install_aliases
 
-_NETWORK = "the network is not there for snippets: declare `needs: network` in the task, see docs/snippets.md"
+_NETWORK = (
+    "snippets cannot use the network: declare `needs: network` in the task, see docs/reference/snippets.md"
+)
 _FILES = (
     "snippets run in a jail and reach only the system, the installed packages and a temporary folder of"
     " their own"
@@ -40,7 +42,7 @@ _FOLDER = (
     " the data set"
 )
 _CALLS = "this is not there for snippets, which run in a jail"
-_MORE = "docs/snippets.md says what works, and what `--snippets worker` allows"
+_MORE = "docs/reference/snippets.md lists what works, and what `--snippets worker` allows"
 
 _NETWORK_FILES = ("socket.py", "selector_events.py", "base_events.py", "http/client.py", "ssl.py")
 _DENIED = (errno.EACCES, errno.EPERM)

@@ -217,31 +217,31 @@ class FilterUnary(SpecModel):
     """A question about one value."""
 
     op: UnaryOp
-    """The question."""
+    """Operation."""
     expression: str
-    """`{{ }}` expression that is asked about."""
+    """`{{ }}` expression to test."""
 
 
 class FilterComparison(SpecModel):
     """A value compared with a constant."""
 
     op: ComparisonOp
-    """The comparison, read from `expression` to `value`."""
+    """Comparison of `expression` with `value`."""
     expression: str
-    """`{{ }}` expression on the left."""
+    """`{{ }}` expression to compare."""
     value: Scalar
-    """Constant on the right."""
+    """Constant to compare with."""
 
 
 class FilterMembership(SpecModel):
     """A value looked up in a list of constants."""
 
     op: MembershipOp
-    """Whether the value must be, or must not be, in the list."""
+    """Whether the expression must be in the list, or must not be in it."""
     expression: str
-    """`{{ }}` expression that is looked up."""
+    """`{{ }}` expression to look up."""
     values: tuple[Scalar, ...]
-    """The constants; an empty list holds nothing."""
+    """Constants; an empty list contains nothing."""
 
 
 Filter = Annotated[FilterUnary | FilterComparison | FilterMembership, Field(discriminator="op")]

@@ -48,9 +48,9 @@ class LocalSource(SpecModel):
 
     type: Literal["local"]
     file_path: str
-    """Relative to the YAML file that holds this source."""
+    """Path relative to the YAML file that contains this source."""
     filters: tuple[Filter, ...] = ()
-    """All must hold; applied before any subsampling."""
+    """Conditions for rows, applied before subsampling; all must be true."""
 
 
 class UrlSource(SpecModel):
@@ -58,9 +58,9 @@ class UrlSource(SpecModel):
 
     type: Literal["url"]
     url: str
-    """Its path ends in `.csv` or `.jsonl`."""
+    """Address; its path ends in `.csv` or `.jsonl`."""
     filters: tuple[Filter, ...] = ()
-    """All must hold; applied before any subsampling."""
+    """Conditions for rows, applied before subsampling; all must be true."""
 
 
 class FolderSource(SpecModel):
@@ -68,31 +68,29 @@ class FolderSource(SpecModel):
 
     type: Literal["folder"]
     directory_path: str
-    """Relative to the YAML file that holds this source."""
+    """Path relative to the YAML file that contains this source."""
     extension: str | None = None
-    """Only files with this ending, with or without the dot; `None`: all but PDF."""
+    """Only files with this extension, with or without the dot; `None`: all files except PDF."""
     filters: tuple[Filter, ...] = ()
-    """All must hold; applied before any subsampling."""
+    """Conditions for rows, applied before subsampling; all must be true."""
 
 
 class HuggingFaceSource(SpecModel):
-    """A split of a data set on the Hugging Face hub."""
+    """Split of a dataset on the Hugging Face Hub."""
 
     type: Literal["huggingface"]
     path: str
-    """Repository, e.g. `owner/name`."""
+    """Repository, for example `owner/name`."""
     split: str
     """Name of the split."""
     load_dataset_kwargs: JsonMap = Field(default_factory=dict)
-    """Further arguments of `datasets.load_dataset`: `name`, `revision`, `data_files` …"""
+    """Additional arguments of `datasets.load_dataset`: `name`, `revision`, `data_files` …"""
     num_rows: int | None = Field(default=None, ge=0)
-    """Our extension: how many rows there are at this revision, after the filters; others are refused. `None`:
-    not known."""
+    """Extension: expected number of rows after the filters; a different number is an error."""
     digest: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """Our extension: digest of these rows, as a run on all of them says it; others are refused. `None`: not
-    known."""
+    """Extension: expected digest of the rows, printed by a run on all rows; other rows are an error."""
     filters: tuple[Filter, ...] = ()
-    """All must hold; applied before any subsampling."""
+    """Conditions for rows, applied before subsampling; all must be true."""
 
 
 class InspectSource(SpecModel):
@@ -100,9 +98,9 @@ class InspectSource(SpecModel):
 
     type: Literal["inspect_ai"]
     path: str
-    """A log file or a folder of logs."""
+    """Log file, or a folder of logs."""
     limit: int | None = None
-    """First so many samples; `None`: all."""
+    """Maximum number of samples; `None`: all."""
 
 
 class ClaudeCodeSource(SpecModel):
@@ -110,42 +108,41 @@ class ClaudeCodeSource(SpecModel):
 
     type: Literal["claude_code"]
     path: str | None = None
-    """Folder of session files; `None`: the tool's own."""
+    """Folder of session files; required to run the task."""
     session_id: str | None = None
     """Only this session."""
     from_time: Moment | None = None
-    """Only sessions from this moment on."""
+    """Only sessions at or after this time."""
     to_time: Moment | None = None
-    """Only sessions before this moment."""
+    """Only sessions before this time."""
     limit: int | None = None
-    """First so many sessions; `None`: all."""
+    """Maximum number of sessions; `None`: all."""
 
 
 class LangSmithSource(SpecModel):
-    """Traces from a LangSmith project or data set."""
+    """Traces from a LangSmith project or dataset."""
 
     type: Literal["langsmith"]
     project: str | None = None
     """Name of the project."""
     dataset: str | None = None
-    """Name of the data set."""
+    """Name of the dataset."""
     api_key: str | None = Field(default=None, repr=False)
-    """Usually an environment variable, `$LANGSMITH_API_KEY`."""
+    """API key, usually an environment variable: `$LANGSMITH_API_KEY`."""
     api_url: str | None = None
-    """Address of the service; `None`: the public one."""
+    """Address of the service; `None`: the public service."""
     filter: str | None = None
-    """Filter expression in LangSmith's own language."""
+    """Filter expression in LangSmith's query language."""
     from_time: Moment | None = None
-    """Only traces from this moment on."""
+    """Only traces at or after this time."""
     to_time: Moment | None = None
-    """Only traces before this moment."""
+    """Only traces before this time."""
     limit: int | None = None
-    """First so many traces; `None`: all."""
+    """Maximum number of traces; `None`: all."""
     tags: tuple[str, ...] | None = None
     """Only traces with these tags."""
     path: str | None = None
-    """Our extension: a file of exported runs, or a folder of such files; left out: the service, which is not
-    asked here."""
+    """Extension: file of exported runs, or a folder of such files; required to run the task."""
 
 
 class PhoenixSource(SpecModel):
@@ -159,22 +156,21 @@ class PhoenixSource(SpecModel):
     session_id: str | tuple[str, ...] | None = None
     """Only these sessions."""
     from_time: Moment | None = None
-    """Only traces from this moment on."""
+    """Only traces at or after this time."""
     to_time: Moment | None = None
-    """Only traces before this moment."""
+    """Only traces before this time."""
     limit: int | None = None
-    """First so many traces; `None`: all."""
+    """Maximum number of traces; `None`: all."""
     tags: tuple[str, ...] | None = None
     """Only traces with these tags."""
     metadata: dict[str, str] | None = None
     """Only traces with these attributes."""
     api_key: str | None = Field(default=None, repr=False)
-    """Usually an environment variable."""
+    """API key, usually an environment variable."""
     base_url: str | None = None
     """Address of the service."""
     path: str | None = None
-    """Our extension: a file of exported spans, or a folder of such files; left out: the service, which is not
-    asked here."""
+    """Extension: file of exported spans, or a folder of such files; required to run the task."""
 
 
 class OpenTelemetrySource(SpecModel):
@@ -182,17 +178,17 @@ class OpenTelemetrySource(SpecModel):
 
     type: Literal["opentelemetry"]
     path: str
-    """A file of spans, or a folder of such files."""
+    """File of spans, or a folder of such files."""
     trace_id: str | tuple[str, ...] | None = None
     """Only these traces."""
     session_id: str | tuple[str, ...] | None = None
     """Only these conversations."""
     from_time: Moment | None = None
-    """Only traces from this moment on."""
+    """Only traces at or after this time."""
     to_time: Moment | None = None
-    """Only traces before this moment."""
+    """Only traces before this time."""
     limit: int | None = None
-    """First so many traces; `None`: all."""
+    """Maximum number of traces; `None`: all."""
 
 
 TraceSource = InspectSource | ClaudeCodeSource | LangSmithSource | PhoenixSource | OpenTelemetrySource
@@ -216,41 +212,41 @@ class GeneratorDebug(SpecModel):
     """What a generator records about itself."""
 
     enabled: bool
-    """Whether to record anything."""
+    """Whether to record debug information."""
     include_io: bool
-    """Whether to record model inputs and outputs as well."""
+    """Whether to also record model inputs and outputs."""
 
 
 class GeneratorSpecification(SpecModel):
-    """A request to a data set generator."""
+    """Request to a dataset generator."""
 
     dataset_generator_key: str
     """Key of the generator."""
     num_samples: int = Field(ge=1)
-    """How many samples to make."""
+    """Number of samples to generate."""
     dataset_generator_config: JsonMap
     """Values for the generator's `config_spec`."""
     debug: GeneratorDebug | None = None
-    """What to record while generating; `None`: nothing."""
+    """Debug information to record."""
 
 
 class DatasetSpec(SpecModel):
-    """A data set as written: a source of rows, or a request to generate them."""
+    """Dataset file: a source of rows, or a request to generate them."""
 
     key: Key
     """Unique name."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
     """Short text."""
     long_description: str | None = None
-    """Markdown."""
+    """Long description in Markdown."""
     source: DatasetSource | None = None
-    """Where rows come from; `None` when they are generated."""
+    """Source of the rows; required unless you set `generator_specification`."""
     generator_specification: GeneratorSpecification | None = None
-    """How rows are generated; `None` when they come from a source."""
+    """Generator of the rows; required unless you set `source`."""
     tags: tuple[str, ...] = ()
-    """Free labels; `sample data` says that the rows are made up, and are not the benchmark."""
+    """Free labels; `sample data` marks made-up rows that replace the real benchmark."""
 
 
 class EmptySource(SpecModel):
@@ -258,27 +254,27 @@ class EmptySource(SpecModel):
 
     type: Literal["empty"]
     num_samples: Templated[Annotated[int, Field(ge=1)]] = 1
-    """How many."""
+    """Number of rows."""
 
 
 class DatasetSamplesSource(SpecModel):
-    """The rows of a data set."""
+    """Rows of a dataset."""
 
     type: Literal["dataset_samples"]
     key: TemplatedKey | None
-    """The data set."""
+    """Key of the dataset."""
     random_seed: Templated[int] | None = None
-    """Seed of the order; `None`: as stored."""
+    """Seed for a random order; `None`: stored order."""
 
 
 class DatasetSampleCombinationsSource(SpecModel):
-    """Every combination of one row from each data set, merged."""
+    """Every combination of one row from each dataset, merged."""
 
     type: Literal["dataset_sample_combinations"]
     keys: tuple[TemplatedKey, ...]
-    """The data sets; later columns win."""
+    """Keys of the datasets; if they share a column, the last one wins."""
     random_seed: Templated[int] | None = None
-    """Seed of the order; `None`: as stored."""
+    """Seed for a random order; `None`: stored order."""
 
 
 class InlineSamplesSource(SpecModel):
@@ -286,7 +282,7 @@ class InlineSamplesSource(SpecModel):
 
     type: Literal["inline_samples"]
     samples: tuple[JsonMap, ...]
-    """The rows."""
+    """Rows."""
 
 
 class TaskResultSource(SpecModel):
@@ -294,9 +290,9 @@ class TaskResultSource(SpecModel):
 
     type: Literal["task_result"]
     ai_app_key: TemplatedKey
-    """App that holds the result."""
+    """Key of the app that contains the result."""
     key: TemplatedKey
-    """The result."""
+    """Key of the result."""
 
 
 GeneratorSource = Annotated[
@@ -320,19 +316,19 @@ class LLMSynthesizer(SpecModel):
 
     type: Literal["llm"]
     model_key: TemplatedModelKey
-    """The model."""
+    """Key of the model."""
     sample_properties: JsonMap
-    """JSON schema of each new column."""
+    """JSON Schema of each new column."""
     user_prompt_template: str | None = None
-    """Template over `source`; `None` when files are sent instead."""
+    """Prompt; a template over `source`. Required unless you set `file_ids_field`."""
     file_ids_field: str | None = None
-    """Column with ids of files to send; `None` when there is a prompt."""
+    """Column that contains the ids of files to send instead of a prompt."""
     system_prompt: str | None = None
-    """Template over `source`."""
+    """System prompt; a template over `source`."""
     format_instructions: str | None = None
-    """How the model is told to answer; `None`: our usual words."""
+    """Instructions for the format of the answer; `None`: built-in instructions."""
     use_structured_outputs: bool = False
-    """Whether the model is asked for JSON by schema."""
+    """Whether to request the answer as JSON with a schema."""
 
     @model_validator(mode="after")
     def _prompt_or_files(self) -> LLMSynthesizer:
@@ -351,9 +347,9 @@ class TemplateSynthesizer(SpecModel):
 
     type: Literal["template"]
     template: str | tuple[str, ...]
-    """Template over `source`, with `{field}` slots."""
+    """Template over `source`, with `{field}` placeholders."""
     fields: dict[str, tuple[Any, ...]]
-    """Values of each slot."""
+    """Values of each placeholder."""
 
 
 class PythonSynthesizer(SpecModel):
@@ -369,30 +365,30 @@ class DropColumnsSynthesizer(SpecModel):
 
     type: Literal["drop_columns"]
     columns: tuple[str, ...]
-    """Their names."""
+    """Columns to remove."""
 
 
 class AnswerColumns(SpecModel):
     """Where question and answer are."""
 
     question: str = "question"
-    """Column with the question."""
+    """Column that contains the question."""
     answer: str = "expected_answer"
-    """Column with the answer."""
+    """Column that contains the answer."""
 
 
 class ClaimColumns(AnswerColumns):
     """Where question, answer and claims are."""
 
     claims: str = "claims"
-    """Column with the claims."""
+    """Column that contains the claims."""
 
 
 class _ClaimSynthesizer(SpecModel):
     model_key: TemplatedModelKey
-    """The model."""
+    """Key of the model."""
     instructions: str | None = None
-    """Further instructions."""
+    """Additional instructions."""
 
 
 _ANSWER_COLUMNS = AnswerColumns.model_construct(question="question", answer="expected_answer")
@@ -404,9 +400,9 @@ class ClaimExtractionSynthesizer(_ClaimSynthesizer):
 
     type: Literal["claim_extraction"]
     output_field: str = "claims"
-    """New column."""
+    """Name of the new column."""
     columns: AnswerColumns | None = _ANSWER_COLUMNS
-    """Columns that are read; `None`: the default ones."""
+    """Columns to read."""
 
     @property
     def read_columns(self) -> AnswerColumns:
@@ -419,9 +415,9 @@ class ClaimLabelingSynthesizer(_ClaimSynthesizer):
 
     type: Literal["claim_labeling"]
     output_field: str = "claims_labels"
-    """New column."""
+    """Name of the new column."""
     columns: ClaimColumns | None = _CLAIM_COLUMNS
-    """Columns that are read; `None`: the default ones."""
+    """Columns to read."""
 
     @property
     def read_columns(self) -> ClaimColumns:
@@ -434,9 +430,9 @@ class LinkClaimQuotesSynthesizer(_ClaimSynthesizer):
 
     type: Literal["link_claim_quotes"]
     output_field: str = "claim_source_quotes"
-    """New column."""
+    """Name of the new column."""
     columns: ClaimColumns | None = _CLAIM_COLUMNS
-    """Columns that are read; `None`: the default ones."""
+    """Columns to read."""
 
     @property
     def read_columns(self) -> ClaimColumns:
@@ -449,21 +445,21 @@ class QuestionAnsweringSynthesizer(SpecModel):
 
     type: Literal["question_answering"]
     model_key: TemplatedModelKey
-    """The model."""
+    """Key of the model."""
     qa_type: Literal["multiple_choice", "open_ended"]
     """Kind of question."""
     content_column: str = "text"
-    """Column with the document."""
+    """Column that contains the document."""
     title_column: str = "document_title"
-    """Column with its title."""
+    """Column that contains the document title."""
     summary_column: str = "document_summary"
-    """Column with its summary."""
+    """Column that contains the document summary."""
     system_prompt: str | None = None
-    """`None`: our usual words."""
+    """System prompt; `None`: a built-in prompt."""
     user_prompt: str | None = None
-    """`None`: our usual words."""
+    """User prompt; `None`: a built-in prompt."""
     additional_instructions: str = "none"
-    """Further instructions."""
+    """Additional instructions."""
 
 
 Synthesizer = Annotated[
@@ -485,25 +481,25 @@ class GeneratorDefinition(SpecModel):
 
     type: Literal["declarative_dataset_generator"] = "declarative_dataset_generator"
     dataset: GeneratorSource
-    """Rows to start from."""
+    """Initial rows."""
     synthesizers: Annotated[tuple[Synthesizer, ...], Field(min_length=1)]
-    """Each works on what the one before it made."""
+    """Steps in order; each one processes the rows of the previous step."""
 
 
 class DatasetGeneratorSpec(SpecModel):
-    """A data set generator as written."""
+    """Dataset generator file."""
 
     key: Key
     """Unique name."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str
-    """Short text, may be empty."""
+    """Short text; can be empty."""
     long_description: str | None = None
-    """Markdown."""
+    """Long description in Markdown."""
     secrets: dict[str, str] | None = Field(default=None, repr=False)
     """Values for `<< secrets.NAME >>`."""
     config_spec: tuple[Parameter, ...] = ()
     """Parameters, used as `<< config.KEY >>`."""
     definition: GeneratorDefinition
-    """What is done."""
+    """Rows and synthesizers."""

@@ -24,7 +24,7 @@ class MetricSpec(TypedSpec):
     """Whether it is ours, and AI GO has no such metric."""
 
     key: Key | None = None
-    """Name of the metric in the evidence; `None`: made from its type."""
+    """Name of the metric in the evidence; `None`: its type."""
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
@@ -50,7 +50,7 @@ class NamedMetric(MetricSpec):
     """A metric with one value."""
 
     name: str | None = None
-    """Name of the value that results; `None`: the metric's own (`{field}_mean`, `precision` …)."""
+    """Name of the value; `None`: a name such as `{field}_mean` or `precision`."""
 
     @property
     def value_name(self) -> str:
@@ -64,7 +64,7 @@ class FieldMetric(NamedMetric):
     score_fields = ("field",)
 
     field: str
-    """Score that is read, e.g. `is_correct`."""
+    """Score to read, for example `is_correct`."""
 
     @property
     def value_name(self) -> str:

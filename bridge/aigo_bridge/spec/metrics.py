@@ -44,7 +44,7 @@ class FrequencyMetric(MetricSpec):
 
     type: Literal["frequency"]
     field: str
-    """Score that is read."""
+    """Score to read."""
 
 
 class WeightedAverageMetric(FieldMetric):
@@ -107,13 +107,13 @@ class BinaryClassificationMetric(MetricSpec):
 
     type: Literal["binary-classification"]
     field_gt: str
-    """Score with the true label."""
+    """Score that contains the true label."""
     field_pred: str
-    """Score with the predicted label."""
+    """Score that contains the predicted label."""
     positive_answer: str
-    """Text of the positive label."""
+    """Positive label."""
     negative_answer: str
-    """Text of the negative label; samples with neither label are left out."""
+    """Negative label; samples with another label are ignored."""
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
@@ -131,9 +131,9 @@ class MulticlassClassificationMetric(MetricSpec):
 
     type: Literal["multiclass-classification"]
     field_gt: str
-    """Score with the true label."""
+    """Score that contains the true label."""
     field_pred: str
-    """Score with the predicted label."""
+    """Score that contains the predicted label."""
 
 
 class PythonMetric(MetricSpec):

@@ -21,13 +21,13 @@ ItemType = Literal["string", "integer", "float", "boolean"]
 
 class _Parameter(SpecModel):
     key: str
-    """Name used in `<< config.KEY >>`."""
+    """Name in `<< config.KEY >>`."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
     """Short text."""
     nullable: bool = False
-    """Whether null is a value of this parameter."""
+    """Whether the value can be null."""
 
 
 class FloatParameter(_Parameter):
@@ -35,11 +35,11 @@ class FloatParameter(_Parameter):
 
     type: Literal["float"]
     min: float | None = None
-    """Smallest allowed value; `None`: no limit."""
+    """Minimum; `None`: no limit."""
     max: float | None = None
-    """Largest allowed value; `None`: no limit."""
+    """Maximum; `None`: no limit."""
     default_value: float | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class IntParameter(_Parameter):
@@ -47,11 +47,11 @@ class IntParameter(_Parameter):
 
     type: Literal["int"]
     min: int | None = None
-    """Smallest allowed value; `None`: no limit."""
+    """Minimum; `None`: no limit."""
     max: int | None = None
-    """Largest allowed value; `None`: no limit."""
+    """Maximum; `None`: no limit."""
     default_value: int | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class BooleanParameter(_Parameter):
@@ -59,16 +59,16 @@ class BooleanParameter(_Parameter):
 
     type: Literal["boolean"]
     default_value: bool | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class StringExample(SpecModel):
     """A value that the author suggests."""
 
     value: str
-    """The text."""
+    """Suggested value."""
     display_name: str
-    """Shown name."""
+    """Display name."""
 
 
 class StringParameter(_Parameter):
@@ -76,13 +76,13 @@ class StringParameter(_Parameter):
 
     type: Literal["string"]
     string_kind: Literal["freeform", "python", "jinja"] = "freeform"
-    """What the text is; Python and Jinja are checked for syntax."""
+    """Kind of text; the syntax of Python and Jinja is checked."""
     examples: tuple[StringExample, ...] | None = None
-    """Suggestions."""
+    """Suggested values."""
     default_file_content: str | None = None
-    """Text that a file for this parameter starts with."""
+    """Initial content of a file for this parameter."""
     default_value: str | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class ModelParameter(_Parameter):
@@ -92,17 +92,17 @@ class ModelParameter(_Parameter):
     usage: (
         Literal["judge_model", "productivity_assistant", "synthesizer_model", "model_under_test"] | None
     ) = None
-    """What the model is for."""
+    """Purpose of the model."""
     default_value: str | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class DatasetParameter(_Parameter):
-    """Key of a data set."""
+    """Key of a dataset."""
 
     type: Literal["dataset"]
     default_value: str | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class DatasetColumnParameter(_Parameter):
@@ -110,7 +110,7 @@ class DatasetColumnParameter(_Parameter):
 
     type: Literal["dataset_column"]
     default_value: str | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class TaskResultParameter(_Parameter):
@@ -118,7 +118,7 @@ class TaskResultParameter(_Parameter):
 
     type: Literal["task_result"]
     default_value: str | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class ListParameter(_Parameter):
@@ -126,9 +126,9 @@ class ListParameter(_Parameter):
 
     type: Literal["list"]
     dtype: ItemType
-    """Type of the items."""
+    """Item type."""
     default_value: tuple[Any, ...] | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class DictParameter(_Parameter):
@@ -136,9 +136,9 @@ class DictParameter(_Parameter):
 
     type: Literal["dict"]
     value_dtype: ItemType
-    """Type of the values."""
+    """Value type."""
     default_value: JsonMap | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 class CategoricalParameter(_Parameter):
@@ -146,13 +146,13 @@ class CategoricalParameter(_Parameter):
 
     type: Literal["categorical"]
     allowed_values: tuple[str, ...]
-    """What may be chosen."""
+    """Allowed texts."""
     multiple: bool = False
-    """Whether several may be chosen; the value is then a list."""
+    """Whether to allow several texts; the value is then a list."""
     values_mapping: dict[str, Scalar] | None = None
-    """What `<< config.x >>` yields for a chosen text; texts that are missing here stand for themselves."""
+    """Value of `<< config.KEY >>` for each allowed text; other texts are used unchanged."""
     default_value: str | tuple[str, ...] | None = None
-    """Used when no value is given; `None`: there is no default."""
+    """Value that applies if you give none; without it, a value is required."""
 
 
 Parameter = Annotated[

@@ -57,13 +57,13 @@ class ScorerSpec(TypedSpec):
     """Fields that are ours, and AI GO's scorer of this type has not."""
 
     key: Key | None = None
-    """Name of the scorer in the evidence and in action rules; `None`: made from its type."""
+    """Name of the scorer in the evidence and in action rules; `None`: its type."""
     display_name: str | None = None
-    """Shown name."""
+    """Display name."""
     purpose: Literal["score", "qa"] = "score"
-    """`score`: part of the result; `qa`: a check on the quality of sample or output."""
+    """`score`: part of the result; `qa`: quality check of the sample or the output."""
     metrics: tuple[Metric, ...] | None = None
-    """Metrics over this scorer's scores; `None`: the scorer's usual ones; empty: none."""
+    """Metrics of this scorer; `None`: its usual metrics. An empty list computes no metrics."""
 
     @classmethod
     def scores_of(cls, document: Mapping[str, Any]) -> frozenset[str] | None:

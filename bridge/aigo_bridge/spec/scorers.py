@@ -61,9 +61,9 @@ class StringEqualsScorer(ScorerSpec):
 
     type: Literal["string_equals"]
     ground_truth: str
-    """Template over `sample`."""
+    """Right answer; a template over `sample`."""
     value: str | None = None
-    """Template over `sample` and `solver_output`; `None`: the last message of the model."""
+    """Answer to compare; a template over `sample` and `solver_output`. `None`: the last model message."""
 
 
 class StringEqualsMCQAScorer(ScorerSpec):
@@ -86,23 +86,23 @@ class StringEqualsMCQAScorer(ScorerSpec):
 
     type: Literal["string_equals_mcqa"]
     ground_truth_choice: str
-    """Template over `sample` that gives the right letter."""
+    """Right letter; a template over `sample`."""
     choices: str | tuple[str, ...]
-    """All letters: a list, its JSON text, or a template over `sample` that gives it. With `loglikelihood`,
-    texts of any length.
+    """All letters: a list, its JSON text, or a template over `sample`. With `method: loglikelihood`, texts of
+    any length.
     """
     method: Literal["first_character", "loglikelihood"] = "first_character"
-    """How the prediction is found: in the model's answer, or among the likelihoods of the continuations."""
+    """Extension. `first_character` reads the answer; `loglikelihood` compares the likelihoods of the
+    continuations.
+    """
     continuations: str | tuple[str, ...] | None = None
-    """Texts whose likelihoods are compared, one per choice: a list, its JSON text, or a template over
-    `sample` that gives it. Given to the model as they are, right behind the prompt. `None`: the choices
-    themselves.
+    """Extension: one text per choice, whose likelihood directly after the prompt is measured. A list, its
+    JSON text, or a template over `sample`. `None`: the choices.
     """
     length_normalisation: Normalisation = "none"
-    """What a continuation's log-likelihood is divided by before they are compared: nothing, its number of
-    characters, of tokens; the number of characters of its choice, or of their bytes in UTF-8. With `pmi`
-    (pointwise mutual information) its log-likelihood behind the input's `unconditioned_query` is taken from
-    it instead.
+    """Extension: length that divides the log-likelihood, of the continuation (`characters`, `tokens`) or
+    of its choice (`choice_characters`, `choice_bytes` in UTF-8). `pmi` subtracts the log-likelihood after
+    the input's `unconditioned_query`.
     """
 
     @property
@@ -167,20 +167,22 @@ class BleuScorer(ScorerSpec):
 
     type: Literal["bleu"]
     ground_truth: str
-    """Template over `sample`: the reference."""
+    """Reference text; a template over `sample`."""
     value: str | None = None
-    """Template over `sample` and `solver_output`; `None`: the last message of the model."""
+    """Answer to compare; a template over `sample` and `solver_output`. `None`: the last model message."""
 
 
 class _Judge(ScorerSpec):
     templates = ("system_prompt", "user_prompt")
 
     model_key: TemplatedModelKey
-    """Model that judges."""
+    """Key of the judge model."""
     user_prompt: str
-    """Template over `sample` and, when there is a solver, `solver_output`, `messages`, `model_output` …"""
+    """Prompt of the judge; a template over `sample` and, with a solver, `solver_output`, `messages`,
+    `model_output` …
+    """
     use_structured_outputs: bool = False
-    """Whether the model is asked for JSON by schema."""
+    """Whether to request the answer as JSON with a schema."""
 
     @property
     def judge_key(self) -> str:
@@ -200,11 +202,11 @@ class ModelAsAJudgeClassifierScorer(_Judge):
 
     type: Literal["model_as_a_judge_classifier"]
     system_prompt: str = JUDGE_SYSTEM_PROMPT
-    """Template over the same variables as `user_prompt`."""
+    """System prompt of the judge; a template over the same variables as `user_prompt`."""
     correct_labels: Templated[tuple[str, ...]]
-    """Labels that mean 1.0."""
+    """Labels that score 1.0."""
     incorrect_labels: Templated[tuple[str, ...]]
-    """Labels that mean 0.0."""
+    """Labels that score 0.0."""
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
@@ -252,11 +254,11 @@ class ModelAsAJudgeScorer(_Judge):
 
     type: Literal["model_as_a_judge_scorer"]
     system_prompt: str = JUDGE_SYSTEM_PROMPT
-    """Template over the same variables as `user_prompt`."""
+    """System prompt of the judge; a template over the same variables as `user_prompt`."""
     score_min: Templated[float] = 0.0
-    """Lowest number that the judge may give."""
+    """Lowest number that the judge can give."""
     score_max: Templated[float] = 1.0
-    """Highest number that the judge may give."""
+    """Highest number that the judge can give."""
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
@@ -286,9 +288,9 @@ class LabelerViaModelScorer(_Judge):
 
     type: Literal["labeler_via_model"]
     system_prompt: str = LABELER_SYSTEM_PROMPT
-    """Template over the same variables as `user_prompt`."""
+    """System prompt of the judge; a template over the same variables as `user_prompt`."""
     valid_labels: Templated[tuple[str, ...]] = ()
-    """Labels that are allowed; empty: any."""
+    """Allowed labels; an empty list allows any label."""
 
 
 class PythonScorer(ScorerSpec):
@@ -309,7 +311,7 @@ class PythonAllSamplesScorer(ScorerSpec):
 
     type: Literal["python_all_samples"]
     compute_scores_snippet: str
-    """Defines `compute_scores(samples)`, giving one entry per sample in the same order."""
+    """Defines `compute_scores(samples)`, which returns one entry per sample in the same order."""
 
 
 class RagCheckerScorer(ScorerSpec):
@@ -321,27 +323,27 @@ class RagCheckerScorer(ScorerSpec):
 
     type: Literal["rag_checker"]
     judge_model_key: TemplatedModelKey
-    """Model that extracts and checks claims."""
+    """Key of the model that extracts and checks claims."""
     query_column: str = "query"
-    """Column with the question."""
+    """Column that contains the question."""
     target_column: str | None = None
-    """Column with the right answer; `None`: no target text."""
+    """Column that contains the right answer."""
     scores_to_compute: tuple[RagScore, ...] | None = None
-    """Which scores; `None`: all that the columns allow."""
+    """Scores to compute; `None`: all scores that the columns allow."""
     mode: Templated[RagMode] = "all_claims"
-    """Which claims count, by their labels."""
+    """Claims to count, by their labels."""
     target_claims_column: str | None = None
-    """Column with claims of the target, so that they need not be extracted."""
+    """Column that contains the claims of the target; without it, the judge extracts them."""
     response_claims_column: str | None = None
-    """Column with claims of the response, so that they need not be extracted."""
+    """Column that contains the claims of the response; without it, the judge extracts them."""
     claim_extraction_instructions: str | None = None
-    """Further instructions for extracting claims."""
+    """Additional instructions for the extraction of claims."""
     target_labels_column: str | None = None
-    """Column with labels of the target's claims."""
+    """Column that contains the labels of the target's claims."""
     response_labels_column: str | None = None
-    """Column with labels of the response's claims."""
+    """Column that contains the labels of the response's claims."""
     claim_labeling_instructions: str | None = None
-    """Further instructions for labelling claims."""
+    """Additional instructions for the labels of claims."""
 
     @classmethod
     def scores_of(cls, document: Mapping[str, Any]) -> frozenset[str] | None:
@@ -362,7 +364,7 @@ class RequiredCall(SpecModel):
     name: str
     """Name of the function."""
     arguments: dict[str, object] | None = None
-    """Exact arguments; `None`: any."""
+    """Exact arguments; `None`: any arguments."""
 
 
 class FunctionCallCoverageScorer(ScorerSpec):
@@ -387,9 +389,9 @@ class FunctionCallCoverageScorer(ScorerSpec):
 
     type: Literal["function_call_coverage"]
     function_calls: str | tuple[str | RequiredCall, ...]
-    """Required calls: a list, its JSON text, or a template over `sample` that gives it."""
+    """Required calls: a list, its JSON text, or a template over `sample`."""
     mode: Literal["any_order", "in_order"] = "any_order"
-    """Whether the order of the calls matters to `all_required_calls_made`."""
+    """Whether `all_required_calls_made` requires the order of the list."""
 
 
 class CodeExecScorer(ScorerSpec):
@@ -409,17 +411,15 @@ class CodeExecScorer(ScorerSpec):
 
     type: Literal["code_exec"]
     tests: str
-    """Column with the tests, a list of Python programs (or one), each run after the code, in its names; or a
-    template (`{{ … }}`) that gives such a list as JSON.
+    """Column that contains the tests: one Python program, or a list of them. Each runs after the code, in the
+    same namespace. Also a template (`{{ … }}`) that renders such a list as JSON.
     """
     code: str | None = None
-    """Template of the code; `None`: the model's answer."""
+    """Code to run; a template. `None`: the model's answer."""
     post_process: str = "none"
-    """Template of the rule that takes the code out of the text: `none`, `strip_whitespace` or
-    `extract_code_block`.
-    """
+    """How to get the code from the text: `none`, `strip_whitespace` or `extract_code_block`; a template."""
     when: str | None = None
-    """Template; samples for which it gives anything but `True` get no score. `None`: all are scored."""
+    """Condition; a template. Samples for which it does not render `True` get no score."""
 
     def rendered(self) -> Iterator[tuple[str, str]]:
         return ((name, text) for name, text in super().rendered() if name != "tests" or "{{" in text)

@@ -26,13 +26,12 @@ class InputMessage(SpecModel):
     """One message of the prompt."""
 
     role: Templated[Role]
-    """Who speaks."""
+    """Author of the message."""
     content: str
     """Template over `sample`."""
     choices: str | tuple[str, ...] | None = None
-    """Our extension, for the assistant's messages of examples: the texts that this answer was chosen from,
-    itself among them; a list, its JSON text, or a template over `sample` that gives it. No model sees it;
-    documents of lighteval carry it. `None`: not known.
+    """Extension, for assistant messages in few-shot examples: all choices, including this answer. A list, its
+    JSON text, or a template over `sample`. Only lighteval documents contain it; models do not see it.
     """
 
 
@@ -43,17 +42,16 @@ class ChatInputBuilder(SpecModel):
     input_messages: tuple[InputMessage, ...]
     """Messages in order."""
     unconditioned_query: str | None = None
-    """Our extension: template over `sample` of the question without what makes its answer known. Scorers with
-    `length_normalisation: pmi` weigh against it how likely a choice is by itself; documents of lighteval
-    carry it. `None`: there is none.
+    """Extension: neutral prompt without the question, such as `Answer:`; a template over `sample`.
+    Scorers with `length_normalisation: pmi` measure with it how likely each choice is on its own.
     """
     original_query: str | None = None
-    """Our extension: template over `sample` of the question before it was worked into the messages. No model
-    sees it; documents of lighteval carry it. `None`: there is none.
+    """Extension: plain question without the prompt around it; a template over `sample`. Only lighteval
+    documents contain it; models do not see it.
     """
     fewshot_sorting_class: str | None = None
-    """Our extension: template over `sample` of the class by which lighteval balances examples that it draws
-    from such rows. No model sees it; documents of lighteval carry it. `None`: there is none.
+    """Extension: class of the row; a template over `sample`. lighteval draws few-shot examples evenly from
+    these classes; models do not see it.
     """
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
@@ -72,7 +70,7 @@ class GenericInputBuilder(SpecModel):
 
     type: Literal["generic"]
     template: str
-    """Template over `sample`; its text is the model input as JSON."""
+    """Template over `sample` that renders the model input as JSON."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
         """The template, with its place in the builder."""
@@ -86,9 +84,9 @@ class TerminateIf(SpecModel):
     """When a new message ends the sequence of builders (or the loop) around it."""
 
     includes: str
-    """Text that the message must hold."""
+    """Text to search for in the new message."""
     keep_iteration: bool = True
-    """Whether what this iteration added stays in the conversation."""
+    """Whether to keep the messages that this iteration added."""
 
 
 class ChatMessageBuilder(SpecModel):
@@ -96,11 +94,11 @@ class ChatMessageBuilder(SpecModel):
 
     type: Literal["chat_message"]
     role: Templated[Role]
-    """Who speaks."""
+    """Author of the message."""
     content: str
     """Template over `sample`."""
     terminate_if: TerminateIf | None = None
-    """When to stop; `None`: never."""
+    """Condition that ends the loop or the solver."""
 
 
 class GenerateBuilder(SpecModel):
@@ -108,7 +106,7 @@ class GenerateBuilder(SpecModel):
 
     type: Literal["generate"]
     terminate_if: TerminateIf | None = None
-    """When to stop; `None`: never."""
+    """Condition that ends the loop or the solver."""
 
 
 class GenerateMessageBuilder(SpecModel):
@@ -116,15 +114,15 @@ class GenerateMessageBuilder(SpecModel):
 
     type: Literal["generate_message"]
     model_key: TemplatedModelKey
-    """The other model."""
+    """Key of the other model."""
     extra_input_messages: Annotated[tuple[ChatMessageBuilder, ...], Field(min_length=1)]
-    """Messages for that model only; they do not stay in the conversation."""
+    """Messages that only the other model sees; they are not kept in the conversation."""
     include_conversation: Templated[bool] = True
-    """Whether that model sees the conversation before the extra messages."""
+    """Whether the other model sees the conversation, followed by the extra messages."""
     output_role: Templated[Role] | None = None
-    """Role under which the text is appended; `None`: the model's own."""
+    """Role of the appended message; `None`: the role that the model returns."""
     terminate_if: TerminateIf | None = None
-    """When to stop; `None`: never."""
+    """Condition that ends the loop or the solver."""
 
 
 class LoadTraceBuilder(SpecModel):
@@ -132,7 +130,7 @@ class LoadTraceBuilder(SpecModel):
 
     type: Literal["load_trace"]
     trace_column: str
-    """Column with the trace."""
+    """Column that contains the trace."""
 
 
 class LoopBuilder(SpecModel):
@@ -140,11 +138,11 @@ class LoopBuilder(SpecModel):
 
     type: Literal["loop"]
     message_builders: tuple[LoopedMessageBuilder, ...]
-    """What to repeat."""
+    """Builders to repeat, in order."""
     max_iterations: Templated[Annotated[int, Field(ge=0)]] = 10
-    """Most repetitions."""
+    """Maximum number of iterations."""
     on_max_iterations: Literal["error", "continue"] = "error"
-    """What happens when that many were made without a stop."""
+    """Outcome if the maximum is reached: fail the sample, or continue after the loop."""
 
 
 LoopedMessageBuilder = Annotated[
@@ -203,7 +201,7 @@ class SolverSpec(TypedSpec):
     """Whether it is ours, and AI GO has no such solver."""
 
     postprocessor: Postprocessor | None = None
-    """Turns one run into several rows; `None`: one run is one row."""
+    """Code that splits one run into several rows; `None`: one row per run."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
         """Templates over `sample`, each with its place in the solver."""
@@ -228,9 +226,9 @@ class SingleTurnSolver(SolverSpec):
 
     type: Literal["single_turn_solver"]
     message_format: MessageFormat = "open_responses"
-    """Form of the output; `latticeflow` is the old one."""
+    """Output format for snippets; `latticeflow` is deprecated."""
     input_builder: InputBuilder
-    """Makes the model input."""
+    """Builder of the model input."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
         return _below("input_builder", self.input_builder.rendered())
@@ -247,7 +245,7 @@ class GroupedSingleTurnSolver(SolverSpec):
 
     type: Literal["grouped_single_turn_solver"]
     input_builder: GenericInputBuilder
-    """Makes the model inputs."""
+    """Builder of the model inputs: a JSON list, or a mapping from names to inputs."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
         return _below("input_builder", self.input_builder.rendered())
@@ -258,9 +256,9 @@ class MultiTurnSolver(SolverSpec):
 
     type: Literal["multi_turn_solver"]
     message_format: MessageFormat = "open_responses"
-    """Form of the output; `latticeflow` is the old one."""
+    """Output format for snippets; `latticeflow` is deprecated."""
     message_builders: Annotated[tuple[MessageBuilder, ...], Field(min_length=1)]
-    """Steps in order, all on one conversation."""
+    """Steps in order, all on the same conversation."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
         return _below("message_builders", _templates(self.message_builders))
@@ -280,9 +278,9 @@ class PassThroughSolver(SolverSpec):
 
     type: Literal["pass_through_solver"]
     trace_column: str
-    """Column with the trace."""
+    """Column that contains the trace."""
     message_format: MessageFormat = "open_responses"
-    """Form of the output; `latticeflow` is the old one."""
+    """Output format for snippets; `latticeflow` is deprecated."""
 
 
 class PythonSolver(SolverSpec):
@@ -304,13 +302,13 @@ class SubAgent(SpecModel):
     """An agent that the main one may hand over to."""
 
     name: AgentName
-    """Its name; the main agent hands over with the tool `transfer_to_NAME`."""
+    """Agent name; the main agent hands over with the tool `transfer_to_NAME`."""
     description: str
-    """What it is for, as the main agent is told."""
+    """Purpose of the agent, as shown to the main agent."""
     prompt: str
-    """Template over `sample` of its system message."""
+    """System message of the agent; a template over `sample`."""
     tools: tuple[Tool, ...] = ()
-    """Its tools."""
+    """Tools of the agent."""
 
 
 class AgentSolver(SolverSpec):
@@ -323,23 +321,25 @@ class AgentSolver(SolverSpec):
 
     type: Literal["agent_solver"]
     input_builder: ChatInputBuilder
-    """Makes the messages that the agent begins with."""
+    """Builder of the first messages."""
     name: AgentName = "agent"
-    """The agent's name in traces."""
+    """Agent name in traces."""
     tools: tuple[Tool, ...] = ()
-    """Its tools: commands of a shell, programs in Python, and an editor of text files, all in the sandbox."""
+    """Tools of the agent, all in the sandbox: shell commands, Python programs, and an editor for text
+    files.
+    """
     agents: tuple[SubAgent, ...] = ()
-    """Agents that it may hand over to; they see its conversation, and work in the same sandbox."""
+    """Agents to hand over to; they see the conversation and work in the same sandbox."""
     files: str | None = None
-    """Column with the files that the sandbox has at first, a mapping from names to texts; or a template
-    (`{{ … }}`) that gives one as JSON. `None`: there are none.
+    """Files to create in the sandbox: a column that contains a mapping from file names to texts, or a
+    template (`{{ … }}`) that renders such a mapping as JSON.
     """
     output_files: str | tuple[str, ...] = ()
-    """Files that scorers see as the agent has left them: names, or a template that gives a list of them as
-    JSON.
+    """Files to read from the sandbox at the end, for scorers: a list of names, or a template that renders one
+    as JSON.
     """
     message_limit: Templated[Annotated[int, Field(ge=2)]] = 50
-    """Most messages of the conversation; with more the agent ends, and what it has done is scored."""
+    """Maximum number of messages; at this number the agent stops and its work is scored."""
 
     @field_validator("output_files")
     @classmethod

@@ -40,16 +40,14 @@ def dataset_ref_problem(source: object, key: object, keys: object) -> str | None
 
 
 class TaskDatasetRef(SpecModel):
-    """Which rows a task runs on."""
+    """Dataset reference of a task."""
 
     source: Literal["dataset", "task_result"] = "dataset"
-    """Whether `key` names a data set or an earlier task result."""
+    """Kind of entity that `key` names: a dataset or an earlier task result."""
     key: TemplatedKey | None = None
-    """The data set (or result); `None` when `keys` is given."""
+    """Key of the dataset or result; required unless you set `keys`."""
     keys: Annotated[tuple[TemplatedKey, ...], Field(min_length=1)] | None = None
-    """Several data sets side by side: sample n is `{key: row n of that data set}`; `None` when `key` is
-    given.
-    """
+    """Keys of several datasets, read in parallel: sample n is `{key: row n of that dataset}`."""
 
     @model_validator(mode="after")
     def _one_of_key_and_keys(self) -> TaskDatasetRef:
@@ -59,19 +57,19 @@ class TaskDatasetRef(SpecModel):
 
 
 class ActionRule(SpecModel):
-    """What to do with scored samples that a filter selects."""
+    """Rule for scored samples that a filter selects."""
 
     key: Key
     """Name of the rule in the evidence (`action_records[].rule_key`)."""
     action: Literal["exclude_from_metrics"]
-    """The sample stays in the evidence and out of every metric."""
+    """Keep the sample in the evidence and exclude it from every metric."""
     filter: Filter
-    """Sees `sample`, `solver_output` and `scores` (scorer key → score values)."""
+    """Condition over `sample`, `solver_output` and `scores` (scorer key → score values)."""
 
 
 class _Aggregator(SpecModel):
     score_name: str | None = None
-    """Name of the aggregated score; `None`: made from the score and the function."""
+    """Name of the aggregated score; `None`: `SCORE.FUNCTION`."""
 
 
 class MeanAggregator(_Aggregator):
@@ -97,7 +95,7 @@ class PassAtKAggregator(_Aggregator):
 
     function: Literal["pass@k"]
     k: int = Field(ge=1)
-    """Number of tries."""
+    """Number of attempts."""
 
 
 class PassHatKAggregator(_Aggregator):
@@ -105,7 +103,7 @@ class PassHatKAggregator(_Aggregator):
 
     function: Literal["pass^k"]
     k: int = Field(ge=1)
-    """Number of tries."""
+    """Number of attempts."""
 
 
 Aggregator = Annotated[
@@ -118,36 +116,36 @@ class ScoreAggregator(SpecModel):
     """How one score of the trials becomes one score of the sample."""
 
     score_name: str
-    """Score that is read in each trial."""
+    """Score to read in each trial."""
     aggregator: Aggregator
-    """What is computed from it."""
+    """Function to compute."""
 
 
 class Trials(SpecModel):
     """Each sample is solved and scored several times."""
 
     num_trials: Templated[Annotated[int, Field(ge=1)]]
-    """How many times."""
+    """Number of trials per sample."""
     score_aggregators: tuple[ScoreAggregator, ...] | None = None
-    """Scores without one here get the mean, if they are numbers or booleans."""
+    """Additional aggregates; numbers and booleans always get the mean."""
 
 
 class BenchmarkDefinition(SpecModel):
-    """A model is asked the samples of a data set (with a solver), or a data set is scored (without)."""
+    """Evaluation of a model on the rows of a dataset or, without a solver, of the rows themselves."""
 
     type: Literal["benchmark_task"] = "benchmark_task"
     evaluated_entity_type: Literal["model", "dataset"] | None = None
-    """Deprecated: a task with a solver evaluates a model, one without a data set."""
+    """Deprecated: tasks with a solver evaluate a model, tasks without one a dataset."""
     dataset: TaskDatasetRef | None = None
-    """Rows; needed with a solver, `None` when the specification names them."""
+    """Rows of the task; required with a solver."""
     solver: Solver | None = None
-    """How the answer comes about; `None`: the samples themselves are scored."""
+    """How to get an answer for each row; without a solver, the rows are scored."""
     scorers: tuple[Scorer, ...] = ()
-    """What is judged, in order."""
+    """Scorers, in order."""
     trials: Trials | None = None
-    """Several tries per sample; `None`: one."""
+    """Several attempts per sample; `None`: one attempt."""
     actions: tuple[ActionRule, ...] | None = None
-    """Rules for scored samples; `None`: none."""
+    """Rules that exclude scored samples from metrics."""
 
     @model_validator(mode="after")
     def _solver_needs_dataset(self) -> BenchmarkDefinition:
@@ -162,11 +160,11 @@ class BenchmarkDefinition(SpecModel):
 
 
 class SystemDefinition(SpecModel):
-    """Evidence computed by the author's code, without model or data set."""
+    """Evidence computed by code, without a model or a dataset."""
 
     type: Literal["system_task"]
     compute_evidence_snippet: str
-    """Defines `compute_evidence()`, sync or async; returns `{"metrics": {name: {"value": number}}}`."""
+    """Defines `compute_evidence()`, sync or async, which returns `{"metrics": {name: {"value": number}}}`."""
 
 
 def _definition_type(value: Any) -> str:
@@ -186,23 +184,21 @@ class TaskSpec(SpecModel):
     key: Key
     """Unique name."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str
-    """Short text, may be empty."""
+    """Short text; can be empty."""
     long_description: str | None = None
-    """Markdown."""
+    """Long description in Markdown."""
     tasks: tuple[MLTask, ...] = ()
-    """Kinds of machine learning task that the evaluated model may have; empty: not said."""
+    """Machine learning tasks that the evaluated model supports."""
     config_spec: tuple[Parameter, ...] = ()
     """Parameters, used as `<< config.KEY >>` anywhere in the definition."""
     definition: Definition
-    """What is done."""
+    """Dataset, solver and scorers of the task."""
     tags: tuple[str, ...] = ()
     """Free labels."""
     needs: Literal["network"] | None = None
-    """Our extension: what the author's code needs beyond the jail that it runs in, and the user has to allow;
-    `None`: nothing.
-    """
+    """Extension: access that the task's snippets need; you allow it with `--allow network`."""
 
     @classmethod
     def model_validate(cls, obj: Any, **settings: Any) -> Self:

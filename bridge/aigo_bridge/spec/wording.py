@@ -92,8 +92,8 @@ def default_words(info: FieldInfo) -> str:
 def meaning(model: type[BaseModel], name: str) -> str:
     """What a field of a file that people write means, in one line."""
     text = re.sub(r"\s+", " ", description(model, name) or "").strip()
-    text = re.sub(r"(^|\. )`None`: ", r"\1Left out: ", text)
-    return text.replace("`None`", "left out")
+    text = re.sub(r"(^|\. )`None`: ", r"\1Default: ", text)
+    return text.replace("`None`", "default")
 
 
 def model_meaning(model: type[BaseModel]) -> str:

@@ -2,7 +2,7 @@
 together).
 
 Which formula stands for which kind of number was chosen by simulated coverage (`benchmarks/coverage.py`), not
-by habit; docs/statistics.md has the table. Sources:
+by habit; docs/reference/statistics.md has the table. Sources:
 
 * Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA 22: the
   interval of a share.

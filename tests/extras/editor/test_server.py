@@ -155,7 +155,7 @@ def test_a_pointer_tells_the_reference_the_parameter_the_column_and_the_prompt(f
             await opened.open(TASK)
             field = await opened.hover(TASK, TEXT.replace("ground_truth", "ground█_truth"))
             assert field is not None
-            reference = (REPOSITORY / "docs" / "task-format.md").read_text("utf-8")
+            reference = (REPOSITORY / "docs" / "reference" / "task-format" / "scorers.md").read_text("utf-8")
             meaning = field.rpartition("\n\n")[2]
             assert f"| `ground_truth` | text | required | {meaning}" in reference
             column = await opened.hover(TASK, TEXT.replace("sample.answer", "sample.ans█wer"))

@@ -104,8 +104,8 @@ def _name(module: str, name: str, place: ast.alias | ast.expr) -> Iterator[_Prob
     hint = (
         f"did you mean {' or '.join(map(repr, near))}?"
         if near
-        else "docs/core-types.md says which names there are; one that only annotations use can stand "
-        "under `if TYPE_CHECKING:`"
+        else "docs/reference/core-types.md lists all names; import names that only annotations use"
+        " under `if TYPE_CHECKING:`"
     )
     yield place, f"{module!r} has no {name!r} here", hint
 

@@ -723,8 +723,8 @@ def test_options_that_an_adapter_would_lose_are_refused(
 def test_the_documents_example_works(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/models.md: its model, with its adapter."""
-    document = (REPOSITORY / "docs" / "models.md").read_text()
+    """docs/reference/models.md: its model, with its adapter."""
+    document = (REPOSITORY / "docs" / "reference" / "models.md").read_text()
     model, adapter = re.findall(r"^```yaml\n(key: .*?)^```$", document, re.DOTALL | re.MULTILINE)
     (folder / "model.yaml").write_text(re.sub(r"url: .*", f"url: {endpoint.url}", model))
     (folder / "adapter.yaml").write_text(adapter)
