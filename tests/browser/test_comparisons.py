@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
     comparison = compare(*results)
     ranks = rankings(["a", "b"], {("a", "b"): comparison})
     page = tmp_path / "comparison.html"
-    page.write_bytes(comparison_page([comparison], ranks, num_flips=len(texts)))
+    page.write_bytes(comparison_page([comparison], ranks, len(texts)))
     return page
 
 

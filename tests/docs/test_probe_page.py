@@ -10,8 +10,8 @@ from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader, squeezed
 from tests.support.pages import page
 
-from aigo_bridge.cli.probes import EXPECTED
 from aigo_trust.probing.registry import PERTURBATIONS
+from aigo_trust.verbs.probes import EXPECTED
 
 PAGE = page(REPOSITORY / "docs" / "guides" / "test-a-scorer.md")
 

@@ -98,7 +98,7 @@ IN_THE_ENGINE = {
 AFTER_ALL = [
     "aigo_bridge.evaluation.policies:_verdict",
     "aigo_bridge.evaluation.summary:summary",
-    "aigo_stats.terminal.intervals:summary",
+    "aigo_bridge.cli.summaries:summary",
     "aigo_bridge.cli.runs:write_summary",
     "aigo_bridge.cli.runs:show_evaluation",
     "aigo_bridge.cli.outcomes:metric_problems",
@@ -268,7 +268,7 @@ def test_a_fault_when_all_is_written(
     done = aigo(*command("inspect", *(["--json"] if as_json else [])))
 
     unused = (as_json and target.endswith(("show_evaluation", "metric_problems"))) or (
-        not as_json and target.endswith("intervals:summary")
+        not as_json and target.endswith("summaries:summary")
     )
     assert done.code == (0 if unused else 1)
     assert unused or "planted" in done.out + done.err

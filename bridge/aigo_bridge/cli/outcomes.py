@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from aigo_bridge.cli.summaries import metric_statistics
+from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.errors import code_of_kind
 from aigo_bridge.metrics.names import metric_labels, standard_errors
@@ -20,13 +22,11 @@ from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
 from aigo_bridge.text.plurals import plural
-from aigo_stats.comparison.texts import bounds_text, interval_text, missing_trials_text
-from aigo_stats.terminal.intervals import Estimates, result_estimates, row_estimate
-from aigo_stats.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aigo_bridge.cli.hooks import MetricStatistics
     from aigo_bridge.engine.outcome import Outcome
     from aigo_bridge.evaluation.parity import Parity
     from aigo_bridge.evaluation.running import EvaluationOutcome
@@ -144,12 +144,12 @@ def show_outcome(outcome: Outcome) -> None:
         )
         for label, row, value in shown_rows(outcome.metrics)
     ]
-    estimates = result_estimates(outcome.result) if outcome.metrics else {}
-    headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [(outcome, estimates)])
+    statistics = _statistics(outcome)
+    headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [statistics])
     _print_table(console, headers, ((line, None) for line in lines), slice(1, 3))
     for problem in metric_problems(outcome.metrics):
         console.print(Text(f"  {problem}", style="yellow"))
-    for line in _missing_lines(outcome, estimates):
+    for line in _missing_lines(statistics):
         console.print(Text(f"  {line}", style="yellow"))
     console.print(_counts(outcome), style="red" if _has_trouble(outcome) else None)
     if incomplete := incomplete_texts(outcome.stop_reasons):
@@ -162,26 +162,29 @@ def show_outcome(outcome: Outcome) -> None:
     typer.echo(f"native log  {short_path(outcome.native_log)}")
 
 
+_Statistics = Sequence[tuple[str, "MetricStatistics"]]
+"""Name and statistics of each metric that is shown."""
+
+
+def _statistics(outcome: Outcome) -> _Statistics:
+    shown = shown_rows(outcome.metrics)
+    statistics = metric_statistics(outcome, [row for _, row, _ in shown])
+    return [(name, one) for (name, _, _), one in zip(shown, statistics, strict=True)]
+
+
 def _with_intervals(
-    headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], outcomes: Iterable[tuple[Outcome, Estimates]]
+    headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], outcomes: Iterable[_Statistics]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """A table with a further column, the 95 % interval of each number, if any number has one; a row for each
     number, one for an outcome without any.
     """
     intervals: list[str] = []
-    for outcome, estimates in outcomes:
-        intervals += [_interval(estimates, row) for _, row, _ in shown_rows(outcome.metrics)] or [""]
+    for statistics in outcomes:
+        intervals += [one.interval for _, one in statistics] or [""]
     if not any(intervals):
         return headers, list(rows)
     lines = [(*row, interval or "–") for row, interval in zip(rows, intervals, strict=True)]
     return (*headers, "95 % interval"), lines
-
-
-def _interval(estimates: Estimates, row: MetricRow) -> str:
-    metric = row_estimate(estimates, row)
-    if metric is None:
-        return ""
-    return interval_text(metric.estimate, "")
 
 
 def show_next(outcome: Outcome) -> None:
@@ -221,22 +224,9 @@ def _has_trouble(outcome: Outcome) -> bool:
     )
 
 
-def _missing_lines(outcome: Outcome, estimates: Estimates) -> Iterator[str]:
+def _missing_lines(statistics: _Statistics) -> Iterator[str]:
     """Lines about numbers in which trials are missing: how many, and the number at worst and at best."""
-    for name, row, _ in shown_rows(outcome.metrics):
-        metric = row_estimate(estimates, row)
-        counts = None if metric is None else metric.denominator
-        if metric is None or counts is None or not counts.is_partial:
-            continue
-        missing = []
-        if counts.unscored:
-            missing.append(
-                f"{counts.unscored} of {plural(counts.unscored + counts.scored, 'sample')} are missing"
-            )
-        if counts.missing_trials:
-            missing.append(missing_trials_text(counts))
-        bounds = bounds_text(metric)
-        yield f"{name_of(name)}: {'; '.join([*missing, *([] if bounds is None else [bounds])])}"
+    return (f"{name_of(name)}: {one.missing}" for name, one in statistics if one.missing is not None)
 
 
 def _by_every_scorer(outcome: Outcome) -> str:
@@ -297,11 +287,11 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
         console.print("the evaluation has no task specifications", style="dim")
     rows = [cells for result in outcome.results for cells in _rows(result)]
     names = ("task", "model", "metric", "value", "samples", "failed")
-    estimates = [result_estimates(each.result) if each.metrics else {} for each in outcome.results]
-    headers, lines = _with_intervals(names, rows, zip(outcome.results, estimates, strict=True))
+    statistics = [_statistics(result) for result in outcome.results]
+    headers, lines = _with_intervals(names, rows, statistics)
     _print_table(console, headers, ((line, None) for line in lines), slice(3, 6))
-    for result, numbers in zip(outcome.results, estimates, strict=True):
-        for line in (*_problems(result), *_missing_lines(result, numbers)):
+    for result, numbers in zip(outcome.results, statistics, strict=True):
+        for line in (*_problems(result), *_missing_lines(numbers)):
             style = "yellow" if outcome.has_passed(result) else "red"
             console.print(Text(f"  {name_of(result.key)}: {line}", style=style))
     for result in outcome.results:

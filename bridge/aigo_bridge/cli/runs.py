@@ -16,6 +16,7 @@ import typer
 
 from aigo_bridge.cli.cassettes import run_tape, show_tape
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
+from aigo_bridge.cli.hooks import RunReport
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import (
     Compared,
@@ -28,6 +29,7 @@ from aigo_bridge.cli.outcomes import (
 )
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
+from aigo_bridge.cli.summaries import benchmark_json, evaluation_json, task_json
 from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRun
@@ -49,9 +51,9 @@ from aigo_bridge.evaluation.summary import write_summary
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
+from aigo_bridge.hooks import load_hook
 from aigo_bridge.planning.row_locks import compare_rows
 from aigo_bridge.process.signals import stop_here
-from aigo_stats.terminal.intervals import benchmark_json, evaluation_json, task_json
 
 Outcomes = Mapping[str, EvaluationOutcome]
 """Engine → what became of one evaluation on it."""
@@ -143,7 +145,7 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
         elif content is not None:
             print_json(content)
         if options.report:
-            passed &= shown(options.out, partial(_write_report, options, report.results))
+            passed &= shown(options.out, partial(write_report, options, report.results))
     left_out = is_task and any(plan.num_invalid for plan in evaluations[0].entries[0].plans)
     return of_runs(statuses, passed=passed, left_out=left_out, stopped=exit_code())
 
@@ -270,10 +272,10 @@ def _results_of(outcome: EvaluationOutcome) -> list[Path]:
     return [result.result for result in outcome.results if result.result is not None]
 
 
-def _write_report(options: RunOptions, results: Sequence[Path]) -> None:
-    from aigo_bridge.cli.pages import report_of_run
-
-    report_of_run(results, options.out, err=options.as_json)
+def write_report(options: RunOptions, results: Sequence[Path]) -> None:
+    """Write the report of a run, if the run has a result."""
+    if results:
+        load_hook("report", RunReport).write(results, options.out, options.as_json)
 
 
 def _note_earlier_run(outcome: Outcome, out: Path, *, resume: bool) -> None:
@@ -377,7 +379,7 @@ def run_benchmark(
         show_differences(outcome)
     if options.report:
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
-        shown(request.out, partial(_write_report, options, results))
+        shown(request.out, partial(write_report, options, results))
     passed = bool(outcomes) and all(
         outcome.passed(tolerated(request.fail_on_error, outcome.num_planned)) for outcome in outcomes
     )

@@ -15,6 +15,7 @@ from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_next, show_outcome
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
+from aigo_bridge.cli.summaries import benchmark_json, evaluation_json, task_json
 from aigo_bridge.cli.terminal import name_of, note, print_json, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRun, BenchmarkShards
@@ -40,7 +41,6 @@ from aigo_scale.sharding.belonging import Shards, find_shards, named
 from aigo_scale.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
 from aigo_scale.sharding.merging import Merged, merge
 from aigo_scale.sharding.running import ShardOutcome, run_shard
-from aigo_stats.terminal.intervals import benchmark_json, evaluation_json, task_json
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:

@@ -14,13 +14,15 @@ from typing import Any
 import typer
 
 from aigo_bridge.cli.failing import reported, show
+from aigo_bridge.cli.hooks import Statistics
 from aigo_bridge.cli.run_options import RunOptions
-from aigo_bridge.cli.runs import Gathered, run_one
+from aigo_bridge.cli.runs import Gathered, run_one, write_report
 from aigo_bridge.cli.terminal import name_of, note, print_json, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import split_name
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.hooks import load_hook
 from aigo_bridge.results.result_files import SUFFIX
 
 TEXT_SUFFIXES = (".md", ".txt", ".jinja", ".j2", ".py")
@@ -120,12 +122,8 @@ def run_variants(runs: Sequence[Variant], options: RunOptions) -> ExitCode:
         ]
         print_json({"variants": rows, "comparison": comparison})
     if options.report:
-        from aigo_bridge.cli.pages import report_of_run
-
         with reported(ExitCode.FAILED):
-            report_of_run(
-                [path for one in gathered for path in one.results], options.out, err=options.as_json
-            )
+            write_report(options, [path for one in gathered for path in one.results])
     return max(codes)
 
 
@@ -145,10 +143,8 @@ def _compared(runs: Sequence[Variant], options: RunOptions) -> dict[str, Any] | 
     folders = [variant.options.out for variant in runs if list(variant.options.out.glob(f"*{SUFFIX}"))]
     if len(folders) < 2:  # one result is compared with nothing
         return None
-    from aigo_stats.terminal.comparisons import LEVEL, compare_results, comparisons_json, show_comparisons
-
     try:
-        compared = compare_results(folders)
+        compared = load_hook("statistics", Statistics).compare(folders)
     except BridgeError as error:
         # The runs are what was asked for, and they have ended well or not by themselves.
         show(error)
@@ -156,8 +152,8 @@ def _compared(runs: Sequence[Variant], options: RunOptions) -> dict[str, Any] | 
         typer.echo(f"not compared; `aigo-bridge compare {name_of(names)}` does it", err=True)
         return None
     if not options.as_json:
-        show_comparisons(compared)
-    return comparisons_json(compared, LEVEL)
+        compared.show()
+    return compared.to_json()
 
 
 def _models(text: str | None) -> list[str | None]:

@@ -29,6 +29,7 @@ from aigo_stats.comparison.texts import (
 )
 from aigo_stats.statistics.intervals import Interval, NoInterval
 from aigo_stats.statistics.paired import Difference
+from aigo_stats.terminal.comparisons import ComparisonPage
 
 MOST_DIVERGENCES = 500
 """Fields that differ of which a page lists no more."""
@@ -38,9 +39,7 @@ MOST_CHARACTERS = 2_000
 _UNITS = {"total_tokens": "tokens per sample", "total_time": "seconds per sample"}
 
 
-def comparison_page(
-    comparisons: Sequence[Comparison], rankings: Sequence[Ranking], *, num_flips: int
-) -> bytes:
+def comparison_page(comparisons: Sequence[Comparison], rankings: Sequence[Ranking], num_flips: int) -> bytes:
     """A page that loads nothing and runs nothing; arguments as in `comparison_fragment`."""
     style = asset(STYLE)
     digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
@@ -378,3 +377,6 @@ def _columns(level: str) -> tuple[tuple[str, Any], ...]:
         ),
         ("rank", "One or the other, jointly with 95 % confidence; a star: the corrected p is at most 0.05."),
     )
+
+
+COMPARISON_PAGE = ComparisonPage(comparison_page)

@@ -7,8 +7,8 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_bridge.codes import Code
 
 app = typer.Typer(**VERB)
@@ -48,7 +48,7 @@ def plot(
 ) -> None:
     """Draw a chart of results for a paper, and write its numbers as CSV."""
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.looking import note_missing
+    from aigo_bridge.cli.result_arguments import note_missing
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.errors import UsageError
     from aigo_report.tables.charts import ChartName, chart, draw, format_of
@@ -67,5 +67,5 @@ def plot(
         draw(drawn, out)
         data = out.with_suffix(".csv")
         write_tables(data, [Sheet(name, drawn.columns, drawn.rows, lambda: None)])
-    note_missing(results)
+    note_missing(results.missing)
     typer.echo(f"chart  {short_path(out)}\ndata   {short_path(data)}")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
@@ -51,9 +51,9 @@ def report(
     The page works offline, loads no external files and never executes content of a result.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.pages import show_report
     from aigo_bridge.exit_codes import ExitCode
     from aigo_report.page import sources_of, write_report
+    from aigo_report.terminal import show_report
 
     with reported():
         written = write_report(sources_of(results), out, largest=max_size * 1_000_000)

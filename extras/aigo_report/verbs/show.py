@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def show(
     -n and --worst apply to each result. With --sample, results without this sample are skipped.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.looking import named_results
+    from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
     from aigo_report.verbs.samples import LENGTH, Selection, with_sample

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
@@ -67,13 +67,15 @@ def sql(
     A query can only read these tables: it has no access to other files or the network.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.looking import note_missing, plain_values, print_rows, print_written
+    from aigo_bridge.cli.result_arguments import note_missing
     from aigo_bridge.cli.storage.lakes import lake_of
+    from aigo_bridge.cli.tables import print_rows
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.errors import UsageError
     from aigo_report.tables.files import Sheet, format_of, write_tables
     from aigo_report.tables.results import results_at
     from aigo_report.tables.sql import TimeLimit, answered, schema_text
+    from aigo_report.terminal import plain_values, print_written
 
     if schema:
         typer.echo(schema_text())
@@ -88,7 +90,7 @@ def sql(
         asked = lake_of(locations or ["out"])
         if asked is None:
             asked = results_at(locations or ["out"])
-            note_missing(asked)
+            note_missing(asked.missing)
         with answered(query, asked, TimeLimit(timeout, _give_up)) as answer:
             if out is not None:
                 sheet = Sheet("query", answer.columns, answer.rows, lambda: answer.schema)

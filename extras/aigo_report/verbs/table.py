@@ -7,8 +7,8 @@ from typing import Annotated, cast
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_report.tables.schema import TABLE_NAMES, TableName
 
 app = typer.Typer(**VERB)
@@ -55,9 +55,10 @@ def table(
     formula.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.looking import note_missing, print_written
+    from aigo_bridge.cli.result_arguments import note_missing
     from aigo_report.tables.files import format_of, sheet_of, write_tables
     from aigo_report.tables.results import results_at
+    from aigo_report.terminal import print_written
 
     with reported():
         several = [known for known in TABLE_NAMES if known != "events"]
@@ -66,5 +67,5 @@ def table(
         results = results_at(locations)
         sheets = [sheet_of(results.table(cast("TableName", one))) for one in names]
         written = write_tables(out, sheets)
-    note_missing(results)
+    note_missing(results.missing)
     print_written(out, written)

@@ -77,7 +77,7 @@ def lake(
 
 
 def _list(location: str, files: str | None, as_json: bool) -> int:
-    from aigo_bridge.cli.looking import print_rows
+    from aigo_bridge.cli.tables import print_rows
     from aigo_bridge.cli.terminal import print_json, printable
     from aigo_scale.lake.reading import LakeReader, split
 

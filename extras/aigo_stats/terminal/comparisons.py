@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
+from aigo_bridge.hooks import load_hook
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.sources import ResultSource, names_several, one_result
 from aigo_bridge.text.plurals import plural
-from aigo_report.page.comparisons import comparison_page
 from aigo_stats.comparison.as_json import comparison_json
 from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
 from aigo_stats.comparison.flipped import flipped_samples
@@ -32,7 +33,6 @@ from aigo_stats.comparison.texts import (
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.statistics.paired import Difference
 from aigo_stats.terminal.statistics import chosen, console
-from aigo_stats.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,12 +81,34 @@ FLIPS = 10
 
 
 @dataclass(frozen=True)
+class ComparisonPage:
+    """Hook `comparison page`."""
+
+    render: Callable[[Sequence[Comparison], Sequence[Ranking], int], bytes]
+    """Called with comparisons, rankings and the number of changed samples to list."""
+
+
+@dataclass(frozen=True)
 class Compared:
     """Results that were compared, all with the first; with several others, each with each, and ranked."""
 
     comparisons: list[Comparison]
     """With p-values that are corrected for all of them."""
     rankings: list[Ranking]
+
+    def show(self, flips: int = FLIPS) -> None:
+        """Print it for people."""
+        for comparison in self.comparisons:
+            show_comparison(comparison, flips)
+        show_rankings(self.rankings)
+
+    def to_json(self, level: float = LEVEL, flips: int = FLIPS) -> dict[str, Any]:
+        """Return a JSON-serializable dictionary."""
+        return {
+            "level": level,
+            "comparisons": [comparison_json(comparison, flips) for comparison in self.comparisons],
+            "rankings": [ranking.to_json() for ranking in self.rankings],
+        }
 
 
 def compare_results(
@@ -133,22 +155,6 @@ def compare_results(
     return Compared(adjusted_together(comparisons), ranks)
 
 
-def comparisons_json(compared: Compared, level: float = LEVEL, flips: int = FLIPS) -> dict[str, Any]:
-    """For programs."""
-    return {
-        "level": level,
-        "comparisons": [comparison_json(comparison, flips) for comparison in compared.comparisons],
-        "rankings": [ranking.to_json() for ranking in compared.rankings],
-    }
-
-
-def show_comparisons(compared: Compared, flips: int = FLIPS) -> None:
-    """For people."""
-    for comparison in compared.comparisons:
-        show_comparison(comparison, flips)
-    show_rankings(compared.rankings)
-
-
 def refuse_other_reports(path: Path) -> None:
     """A comparison is written as JSON or as a page.
 
@@ -162,16 +168,11 @@ def refuse_other_reports(path: Path) -> None:
         )
 
 
-def write_comparison(
-    path: Path,
-    comparisons: Sequence[Comparison],
-    rankings: Sequence[Ranking],
-    content: dict[str, Any],
-    num_flips: int,
-) -> None:
-    """The comparison as a page, or for programs; the name says which."""
+def write_comparison(path: Path, compared: Compared, content: dict[str, Any], num_flips: int) -> None:
+    """Write the comparison as a page, or for programs; the file extension decides."""
     if path.suffix == ".html":
-        data = comparison_page(comparisons, rankings, num_flips=num_flips)
+        page = load_hook("comparison page", ComparisonPage)
+        data = page.render(compared.comparisons, compared.rankings, num_flips)
     else:
         data = orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n"
     path.parent.mkdir(parents=True, exist_ok=True)

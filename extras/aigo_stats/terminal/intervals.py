@@ -1,18 +1,18 @@
-"""Intervals of the numbers that a run shows, read from its evidence file."""
+"""Intervals of the metrics that a run shows, read from its evidence file, and the hook `statistics`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.cli.hooks import MetricStatistics, ResultComparison, Statistics
 from aigo_bridge.errors import BridgeError
-from aigo_bridge.evaluation.summary import benchmark_summary, summary, task_summary
 from aigo_bridge.text.json_text import key_of
+from aigo_bridge.text.plurals import plural
+from aigo_stats.comparison.texts import bounds_text, interval_text, missing_trials_text
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.outcome import Outcome
-    from aigo_bridge.evaluation.running import EvaluationOutcome
     from aigo_bridge.results.assembling import MetricRow
     from aigo_bridge.results.counts import Counts
     from aigo_stats.comparison.estimates import MetricEstimate
@@ -60,36 +60,41 @@ def row_estimate(estimates: Estimates, row: MetricRow) -> MetricEstimate | None:
     return candidates[0] if len(candidates) == 1 and candidates[0].value == row.value else None
 
 
-def task_json(outcome: Outcome, digest: str | None = None) -> dict[str, Any]:
-    """A task by itself, with intervals; `digest` as of `task_summary`."""
-    return _with_intervals(task_summary(outcome, digest), outcome)
+def metric_statistics(result: Path | None, rows: Sequence[MetricRow]) -> list[MetricStatistics]:
+    """Return the statistics of some metrics of a result, one entry for each row."""
+    estimates = result_estimates(result)
+    return [_statistics(row, row_estimate(estimates, row)) for row in rows]
 
 
-def benchmark_json(outcome: Outcome) -> dict[str, Any]:
-    """A benchmark of an engine, with intervals."""
-    return _with_intervals(benchmark_summary(outcome), outcome)
-
-
-def evaluation_json(outcome: EvaluationOutcome) -> dict[str, Any]:
-    """An evaluation, with the intervals of its results; its file `evaluation.json` is without."""
-    content = summary(outcome)
-    results = zip(content["results"], outcome.results, strict=True)
-    return {**content, "results": [_with_intervals(entry, result) for entry, result in results]}
-
-
-def _with_intervals(content: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
-    estimates = result_estimates(outcome.result) if outcome.metrics else {}
-    rows = zip(content["metrics"], outcome.metrics, strict=True)
-    return {**content, "metrics": [{**entry, **_interval_json(estimates, row)} for entry, row in rows]}
-
-
-def _interval_json(estimates: Estimates, row: MetricRow) -> dict[str, Any]:
-    """As in `aigo-bridge stats --json`."""
+def _statistics(row: MetricRow, estimate: MetricEstimate | None) -> MetricStatistics:
     from aigo_stats.comparison.estimates import estimate_json, missing_json
     from aigo_stats.statistics.intervals import NoInterval
 
-    estimate = row_estimate(estimates, row)
-    if estimate is not None:
-        return {**estimate_json(estimate.estimate), **missing_json(estimate)}
-    reason = "the metric has no value" if row.value is None else "the evidence has no such number"
-    return estimate_json(NoInterval(reason))
+    if estimate is None:
+        reason = "the metric has no value" if row.value is None else "the evidence has no such number"
+        return MetricStatistics("", None, estimate_json(NoInterval(reason)))
+    content: dict[str, Any] = {**estimate_json(estimate.estimate), **missing_json(estimate)}
+    return MetricStatistics(interval_text(estimate.estimate, ""), _missing(estimate), content)
+
+
+def _missing(metric: MetricEstimate) -> str | None:
+    """Return the missing samples and trials of a metric, and its value at worst and at best."""
+    counts = metric.denominator
+    if counts is None or not counts.is_partial:
+        return None
+    parts: list[str] = []
+    if counts.unscored:
+        parts.append(f"{counts.unscored} of {plural(counts.unscored + counts.scored, 'sample')} are missing")
+    if counts.missing_trials:
+        parts.append(missing_trials_text(counts))
+    bounds = bounds_text(metric)
+    return "; ".join([*parts, *([] if bounds is None else [bounds])])
+
+
+def _compare(folders: Sequence[Path]) -> ResultComparison:
+    from aigo_stats.terminal.comparisons import compare_results
+
+    return compare_results(folders)
+
+
+STATISTICS = Statistics(metric_statistics, _compare)

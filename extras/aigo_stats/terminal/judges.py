@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, printable
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.judges import Agreement, JudgeQuality
@@ -15,7 +16,6 @@ from aigo_stats.comparison.repetitions import Repeatability
 from aigo_stats.comparison.texts import interval_text, level_text, number_text
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.terminal.statistics import console
-from aigo_stats.terminal.tables import print_table
 
 _MAX_SCORES = 12
 """Scores of a flaky sample that are shown."""

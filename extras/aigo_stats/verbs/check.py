@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_bridge.cli.terminal import print_json
 from aigo_stats.verbs.stats import ClusterOption
 

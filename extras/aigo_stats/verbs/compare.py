@@ -79,23 +79,17 @@ def compare(
     are compared with each other and ranked.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_stats.terminal.comparisons import (
-        compare_results,
-        comparisons_json,
-        refuse_other_reports,
-        show_comparisons,
-        write_comparison,
-    )
+    from aigo_stats.terminal.comparisons import compare_results, refuse_other_reports, write_comparison
 
     with reported():
         if report is not None:
             refuse_other_reports(report)
         compared = compare_results([base, *new], cluster=cluster, by=by, by_id=by_id, level=level)
         if report is not None or as_json:
-            content = comparisons_json(compared, level, flips)
+            content = compared.to_json(level, flips)
             if report is not None:
-                write_comparison(report, compared.comparisons, compared.rankings, content, flips)
+                write_comparison(report, compared, content, flips)
             if as_json:
                 print_json(content)
                 return
-        show_comparisons(compared, flips)
+        compared.show(flips)

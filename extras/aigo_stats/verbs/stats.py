@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
+from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, print_json, printable
-from aigo_stats.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from aigo_stats.comparison.columns import Columns

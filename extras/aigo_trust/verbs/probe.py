@@ -159,7 +159,6 @@ def probe(
     from aigo_bridge.cli.cassettes import show_tape
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
-    from aigo_bridge.cli.probes import show_probe
     from aigo_bridge.cli.terminal import note, print_json, printable, short_path
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.task import plan, scored_again
@@ -168,6 +167,7 @@ def probe(
     from aigo_trust.probing.evidence import probe_path, write_probe
     from aigo_trust.probing.probing import ProbeSettings
     from aigo_trust.probing.probing import probe as probed
+    from aigo_trust.verbs.probes import show_probe
 
     with reported():
         choose_confinement(snippets, allow)

@@ -4,12 +4,13 @@ it.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import (
     VERB,
     AllowFileOption,
@@ -22,10 +23,18 @@ from aigo_bridge.cli.options import (
     choose_confinement,
     verb_command,
 )
-from aigo_bridge.cli.terminal import print_json
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
+from aigo_bridge.cli.terminal import print_json, printable, short_path
 from aigo_bridge.codes import Code
+from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from aigo_trust.verification.levels import Level, Verification
 
 app = typer.Typer(**VERB)
+
+_MARKS = {"proved": "proved", "failed": "FAILED", "cannot be checked": "cannot be checked"}
+_SHOWN = 20
 
 
 @app.command(
@@ -139,11 +148,9 @@ def verify(
     come from your own task.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.cli.levels import show_verifications
-    from aigo_bridge.cli.looking import named_results
     from aigo_bridge.cli.options import pairs
+    from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.text.plurals import plural
     from aigo_trust.verification.levels import worst_exit_code
     from aigo_trust.verification.materials import Materials, identity_of
     from aigo_trust.verification.opening import verify_source
@@ -174,6 +181,46 @@ def verify(
         content = [verification.to_json() for verification in verifications]
         print_json(content[0] if len(content) == 1 else content)
     else:
-        show_verifications(verifications)
+        _show_verifications(verifications)
     if code := worst_exit_code(verifications):
         raise typer.Exit(code)
+
+
+def _show_verifications(verifications: Sequence[Verification]) -> None:
+    """Print each result, and of several the number of each verdict."""
+    for number, verification in enumerate(verifications):
+        if number:
+            typer.echo("")
+        _show_verification(verification)
+    if len(verifications) > 1:
+        counts = Counter(verification.verdict for verification in verifications)
+        shown = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        typer.echo(f"\n{plural(len(verifications), 'result')}: {shown}")
+
+
+def _show_verification(verification: Verification) -> None:
+    """Print the verdict on a result, then its levels one by one."""
+    typer.echo(printable(verification.summary))
+    typer.echo(printable(str(short_path(verification.result))))
+    for label, text in verification.facts:
+        typer.echo(printable(f"  {label:<10} {text}"))
+    for item in verification.levels:
+        _show_level(item)
+    if verification.verdict == "FAILED":
+        reliable = verification.reliable or ("nothing in this file",)
+        typer.echo("  you can still rely on:")
+        for statement in reliable:
+            typer.echo(printable(f"  {'':<10} - {statement}"))
+
+
+def _show_level(item: Level) -> None:
+    reason = "" if item.reason is None else f": {item.reason}"
+    typer.echo(printable(f"  {item.name:<10} {_MARKS[item.verdict]}{reason}"))
+    if item.verdict == "proved":
+        typer.echo(printable(f"  {'':<10}   {item.title}"))
+    for finding in item.findings[:_SHOWN]:
+        typer.echo(printable(f"  {'':<10} - {finding}"))
+    if item.num_findings > _SHOWN:
+        typer.echo(f"  {'':<10} - and {item.num_findings - _SHOWN} more")
+    for note in item.notes:
+        typer.echo(printable(f"  {'':<10}   {note}"))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from aigo_bridge.cli.options import VERB, verb_command
+from aigo_bridge.cli.tables import print_entries
 from aigo_bridge.cli.terminal import print_json, width_of
-from aigo_stats.terminal.tables import print_entries
 
 if TYPE_CHECKING:
     from aigo_bridge.evaluation.task import SampleData

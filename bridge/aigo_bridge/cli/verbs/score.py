@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.looking import RESULTS_HELP
 from aigo_bridge.cli.options import (
     VERB,
     AllowFileOption,
@@ -23,6 +22,7 @@ from aigo_bridge.cli.options import (
     choose_confinement,
     verb_command,
 )
+from aigo_bridge.cli.result_arguments import RESULTS_HELP
 from aigo_bridge.cli.terminal import print_json
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -113,6 +113,7 @@ def score(
     from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.outcomes import note_other_result, show_outcome
     from aigo_bridge.cli.progress import progress
+    from aigo_bridge.cli.summaries import task_json
     from aigo_bridge.engine.protocol import RunSettings
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.errors import EngineError, EvidenceError
@@ -121,7 +122,6 @@ def score(
     from aigo_bridge.evaluation.task import run as run_job
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
-    from aigo_stats.terminal.intervals import task_json
 
     with reported():
         choose_confinement(snippets, allow)
@@ -196,7 +196,7 @@ def _stored_logs(location: str, engine: Engine, folder: Path) -> list[tuple[str,
     run file, or of an engine's log.
     """
     from aigo_bridge.access.file_kinds import expanded
-    from aigo_bridge.cli.looking import named_results
+    from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.results.sources import has_results, names_results
 
     if "://" in location:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.dtypes import StoredDataset, TaskResultLog
+from aigo_bridge.dtypes import MetricData, StoredDataset, TaskResultLog
 from aigo_bridge.errors import Issue, SpecError
-from aigo_bridge.exporting.evidence.exact_forms import use_exact_forms
 from aigo_bridge.exporting.evidence.options import parameter_name
 from aigo_bridge.exporting.evidence.yaml_text import Include, yaml_text
 from aigo_bridge.reading import read
@@ -146,7 +147,7 @@ def _own(frame: TaskResultLog, definition: Json, dataset: str | None) -> TaskEnt
     if definition.get("type") != "system_task":
         of_dataset = _bind_dataset(definition, parameters, given, dataset)
         _bind_models(definition, parameters, given)
-        use_exact_forms(definition, frame)
+        _use_exact_forms(definition, frame)
     models = {
         parameter["key"]: value
         for parameter in parameters
@@ -324,3 +325,40 @@ def code_files() -> dict[str, str]:
     """Return the code that described tasks include: file name → text."""
     replaced = partial(IMPORTED_CODE.replace, "SAMPLE")
     return {IMPORTED: replaced("sample, solver_output"), "imported_dataset.py": replaced("sample")}
+
+
+def _use_exact_forms(definition: Json, frame: TaskResultLog) -> None:
+    """Replace forms that AI GO 3.17 refuses, if it has another one with the same meaning.
+
+    * a list of `choices` or `function_calls` becomes JSON text;
+    * one trial is the default;
+    * a Python scorer without metrics gets the means that the result has of its scores.
+    """
+    trials = definition.get("trials")
+    if isinstance(trials, dict) and trials.get("num_trials") == 1 and not trials.get("score_aggregators"):
+        del definition["trials"]
+    scorers = [scorer for _, scorer in mappings(definition.get("scorers"))]
+    types = Counter(str(scorer.get("type")) for scorer in scorers)
+    metrics = (frame.evidence.metrics if frame.evidence is not None else None) or []
+    for scorer in scorers:
+        for name in ("choices", "function_calls"):
+            if isinstance(scorer.get(name), list):
+                scorer[name] = json.dumps(scorer[name], ensure_ascii=False)
+        kind = str(scorer.get("type"))
+        spec = SCORERS.get(kind)
+        if spec is None or spec.snippet is None or scorer.get("metrics") is not None:
+            continue
+        key = scorer.get("key") or (kind if types[kind] == 1 else None)
+        means = [_mean_of(metric) for metric in metrics if metric.scorer_key == key]
+        if key is not None and None not in means:
+            scorer["metrics"] = means
+
+
+def _mean_of(metric: MetricData) -> Json | None:
+    """A usual metric as a task states it; `None`: it is another one."""
+    if metric.metric_type != "mean" or len(metric.values) != 1:
+        return None
+    (name,) = metric.values
+    if not name.endswith("_mean"):
+        return None
+    return {"type": "mean", "key": metric.metric_key, "field": name.removesuffix("_mean"), "name": name}

@@ -116,7 +116,7 @@ def test_results_without_samples_have_a_page(tmp_path: Path, count: int, reason:
         log(tmp_path / "a.tasklog.json", [sample(0, {"right": 1.0})][:count], [(MEAN, {"accuracy": 1.0})])
     )
 
-    shown = words(comparison_page([compare(empty, empty)], [], num_flips=5).decode())
+    shown = words(comparison_page([compare(empty, empty)], [], 5).decode())
 
     assert plural(count, "sample is in both.", "samples are in both.") in shown
     assert reason in shown
@@ -139,7 +139,7 @@ def test_hostile_texts_are_texts_and_the_page_runs_and_loads_nothing(tmp_path: P
     ]
     base, new = (read_columns(path, ["topic"]) for path in paths)
 
-    page = comparison_page([compare(base, new)], [], num_flips=len(written)).decode()
+    page = comparison_page([compare(base, new)], [], len(written)).decode()
 
     assert (
         page.count("<script") == page.count("<style") - 1 == page.count("<iframe") == page.count("<img") == 0

@@ -8,11 +8,12 @@ import pytest
 from tests.extras.stats.comparison.logs import MEAN, log, sample
 
 from aigo_bridge.cli.outcomes import show_outcome
+from aigo_bridge.cli.summaries import benchmark_json
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.results.assembling import MetricRow
 from aigo_stats.statistics.intervals import wilson
-from aigo_stats.terminal.intervals import benchmark_json, result_estimates, row_estimate
+from aigo_stats.terminal.intervals import result_estimates, row_estimate
 
 SPREAD = {"type": "std_dev", "field": "right"}
 

@@ -19,9 +19,9 @@ from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_trust.probing.evidence import Probe, Total, write_probe
-from aigo_trust.probing.for_judges import PADDING
 from aigo_trust.probing.judges import Judges
 from aigo_trust.probing.probing import ProbeSettings, probe
+from aigo_trust.probing.registry import PADDING
 
 HEAD = """key: quiz
 display_name: Quiz

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from tests.support.commands import Run
 
-from aigo_stats.terminal.tables import print_entries, print_table
+from aigo_bridge.cli.tables import print_entries, print_table
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Has standard output be a terminal of so many columns."""
 
     def be(columns: int) -> None:
-        for module in ("aigo_stats.terminal.tables", "aigo_bridge.cli.verbs.list"):
+        for module in ("aigo_bridge.cli.tables", "aigo_bridge.cli.verbs.list"):
             monkeypatch.setattr(f"{module}.width_of", lambda _: columns)
         monkeypatch.setenv("COLUMNS", str(columns))
 

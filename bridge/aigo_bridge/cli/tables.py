@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from aigo_bridge.cli.terminal import width_of
+from aigo_bridge.cli.terminal import name_of, one_line, width_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +21,9 @@ _NARROWEST = 20
 
 _WIDEST = 100_000
 """Columns that no terminal has."""
+
+_CELL = 60
+"""Characters of a cell in a table of rows."""
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -65,3 +69,33 @@ def print_entries(headers: Sequence[str], rows: Iterable[Sequence[str]], width: 
                         break_on_hyphens=False,
                     )
                 )
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], limit: int) -> None:
+    """Print at most `limit` rows as a table (0: all)."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    remaining = iter(rows)
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for name in columns:
+        table.add_column(Text(name_of(name)), no_wrap=True)
+    for row in islice(remaining, limit or None):
+        table.add_row(*(Text(_cell(row[name])) for name in columns))
+    screen = Console(file=sys.stdout, highlight=False, soft_wrap=True, width=_width(columns))
+    screen.print(table)
+    if next(remaining, None) is not None:
+        typer.echo(f"more rows follow; --rows shows more of them (now {limit}), 0 all", err=True)
+
+
+def _width(columns: Sequence[str]) -> int:
+    return max(80, (_CELL + 3) * max(1, len(columns)) + sum(map(len, columns)))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return one_line(name_of(str(value)), _CELL)

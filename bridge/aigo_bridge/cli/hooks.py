@@ -1,0 +1,57 @@
+"""Hooks of a command that has run a task: intervals of its metrics, comparisons, and a page of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from aigo_bridge.results.assembling import MetricRow
+
+
+@dataclass(frozen=True)
+class MetricStatistics:
+    """Interval and missing samples of one metric."""
+
+    interval: str
+    """Interval as shown, e.g. `[0.53, 0.89]`; empty: there is none."""
+    missing: str | None
+    """Text about samples and trials that are missing in the metric; `None`: none are."""
+    content: Mapping[str, Any]
+    """Members of the metric in JSON."""
+
+
+class ResultComparison(Protocol):
+    """Results that were compared with the first of them."""
+
+    def show(self) -> None:
+        """Print it for people."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-serializable dictionary."""
+        ...
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Hook `statistics`."""
+
+    of_metrics: Callable[[Path | None, Sequence[MetricRow]], list[MetricStatistics]]
+    """Called with a result and rows of its metrics; returns one entry for each row."""
+    compare: Callable[[Sequence[Path]], ResultComparison]
+    """Called with folders of results.
+
+    Raises:
+        BridgeError: a result cannot be read, or they cannot be compared.
+    """
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """Hook `report`."""
+
+    write: Callable[[Sequence[Path], Path, bool], None]
+    """Called with results, the folder of the run, and whether standard output is for programs."""

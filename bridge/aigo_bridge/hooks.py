@@ -1,0 +1,33 @@
+"""Hooks: functions of the extras that the core calls, loaded when a command needs them.
+
+The core never imports an extra. The package that calls a hook declares a frozen dataclass of functions. An
+extra has one object of that class, and the table below is the only place that names it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TypeVar
+
+HOOKS = {
+    "comparison page": "aigo_report.page.comparisons:COMPARISON_PAGE",
+    "report": "aigo_report.terminal:REPORT",
+    "statistics": "aigo_stats.terminal.intervals:STATISTICS",
+}
+"""Hook → module and object."""
+
+Hook = TypeVar("Hook")
+
+
+def load_hook(name: str, expected: type[Hook]) -> Hook:
+    """Return the object of an extra for a hook.
+
+    Args:
+        name: key of `HOOKS`.
+        expected: class that declares the hook.
+    """
+    module, _, attribute = HOOKS[name].partition(":")
+    hook = getattr(import_module(module), attribute)
+    if not isinstance(hook, expected):
+        raise TypeError(f"hook {name!r}: {HOOKS[name]} is a {type(hook).__name__}, not {expected.__name__}")
+    return hook
