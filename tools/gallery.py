@@ -1,4 +1,4 @@
-"""Make docs/gallery.md and its pictures anew, one for each shipped task: `make gallery`, `ARGS=gsm8k`."""
+"""Write docs/reference/gallery.md and its pictures, one for each shipped task: `make gallery ARGS=gsm8k`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ import yaml
 from tools.pictures import ROOT, TARGET, Scene, browser_of_pages, command, report, small
 
 TASKS = ROOT / "tasks" / "aigo_tasks"
-PAGE = ROOT / "docs" / "gallery.md"
+PAGE = ROOT / "docs" / "reference" / "gallery.md"
 PICTURES = TARGET / "gallery"
 JUDGE = "openai$gpt-4-1-mini"
 """The key that shipped tasks have for a judge."""
 
-HEAD = """# The gallery
+HEAD = """# Gallery
 
-Each shipped task once: what it asks, and what its result looks like. Every picture is the report of the
-command above it, with scripted answers and made-up rows; right and wrong answers are mixed on purpose. What
-each of them measures, and how it is scored, stands in its README; [the task library](tasks.md) has the list.
-
-Made by `make gallery`.
+This page shows a result of each task in the [task library](task-library.md). Each picture is the report of
+the command above it, with scripted answers and sample rows. Right and wrong answers are mixed on purpose. The
+README of a task explains how it is scored. `make gallery` writes this page.
 """
 
 
@@ -60,7 +58,7 @@ def _exhibit(folder: Path) -> Exhibit:
 
 
 def section(exhibit: Exhibit) -> str:
-    """What the page says of a task."""
+    """Return the section of a task."""
     words = " ".join(f"'{each}'" if "$" in each else each for each in exhibit.arguments)
     return f"""
 ## {exhibit.title}
@@ -71,14 +69,14 @@ def section(exhibit: Exhibit) -> str:
 $ aigo-bridge run {words} --report
 ```
 
-![A report of {exhibit.name}](pictures/gallery/{exhibit.name}.png)
+![A report of {exhibit.name}](../pictures/gallery/{exhibit.name}.png)
 
 What it measures: `tasks/aigo_tasks/{exhibit.name}/README.md`.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return HEAD + "".join(section(exhibit) for exhibit in exhibits())
 
 

@@ -13,7 +13,7 @@ from aigo_bridge.cli import VERBS
 from aigo_editor import analysis, project, worker
 from aigo_editor.server import PROMPT, SHOW_PROMPT
 
-PATH = REPOSITORY / "docs" / "editors.md"
+PATH = REPOSITORY / "docs" / "guides" / "use-an-editor.md"
 PAGE = Page(PATH, PATH.read_text("utf-8"))
 BLOCKS = {block.kind: block.text for block in PAGE.blocks}
 

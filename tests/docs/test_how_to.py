@@ -41,7 +41,7 @@ def test_every_guide_is_typed_by_a_test() -> None:
 
 @pytest.mark.timeout(400)
 def test_a_gate_in_ci(tmp_path: Path) -> None:
-    assert type_in(GUIDES["ci-gate"], Reader(tmp_path), tmp_path) == 5
+    assert type_in(GUIDES["check-results-in-ci"], Reader(tmp_path), tmp_path) == 5
 
 
 @pytest.mark.timeout(400)
@@ -76,7 +76,7 @@ def test_a_judge_against_people(tmp_path: Path) -> None:
         "openai/gpt-4.1-mini": "scripted/judge.jsonl",
     }
 
-    assert type_in(GUIDES["human-labels"], Reader(tmp_path, elsewhere=elsewhere), tmp_path) == 4
+    assert type_in(GUIDES["calibrate-a-judge"], Reader(tmp_path, elsewhere=elsewhere), tmp_path) == 4
     with (tmp_path / "to-label.csv").open(newline="") as file:
         assert {row["sample_id"] for row in csv.DictReader(file)} == {row["sample_id"] for row in labelled}
 
@@ -131,7 +131,7 @@ def test_a_local_model(examples: Path, endpoint: Endpoint) -> None:
 def test_keys_in_no_result(examples: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSISTANT_KEY", raising=False)
     endpoint.answer = lambda _: (200, completion("My key is correct-horse-battery-9."))
-    text = GUIDES["secrets"].replace("http://127.0.0.1:8000/v1", endpoint.url)
+    text = GUIDES["keep-secrets-out"].replace("http://127.0.0.1:8000/v1", endpoint.url)
 
     assert type_in(text, Reader(examples), examples) == 3
     assert {headers["authorization"] for headers in endpoint.headers} == {"Bearer correct-horse-battery-9"}

@@ -1,4 +1,4 @@
-"""`docs/projects.md`: its commands print what it shows, and its table has every template."""
+"""`docs/guides/set-up-a-project.md`: its commands print what it shows, and its table has every template."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.pages import page
 
 from aigo_bridge.projects import TEMPLATES
 
-PAGE = page(REPOSITORY / "docs" / "projects.md")
+PAGE = page(REPOSITORY / "docs" / "guides" / "set-up-a-project.md")
 
 
 def test_the_commands_print_what_is_shown(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

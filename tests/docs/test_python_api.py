@@ -1,4 +1,4 @@
-"""`docs/python-api.md` and the examples of docstrings are executed: as a program, and in a real Jupyter kernel."""
+"""`docs/reference/python-api.md` and the examples of docstrings are executed: as a program, and in a real Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.pages import Block, page
 
 import aigo_bridge
 
-PAGE = page(REPOSITORY / "docs" / "python-api.md")
+PAGE = page(REPOSITORY / "docs" / "reference" / "python-api.md")
 PROGRAMS = [block.text for block in PAGE.blocks if block.kind == "python"]
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 

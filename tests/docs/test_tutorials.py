@@ -11,6 +11,8 @@ from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader, type_in
 from tests.support.pages import page
 
+QUICKSTART = REPOSITORY / "docs" / "quickstart.md"
+GUIDE = REPOSITORY / "docs" / "guides" / "compare-two-models.md"
 TOPICS = {
     "World": "The summit ended without a treaty",
     "Sports": "The home side won after extra time",
@@ -19,14 +21,10 @@ TOPICS = {
 }
 
 
-def text_of(name: str) -> str:
-    return page(REPOSITORY / "docs" / name).text
-
-
 @pytest.mark.timeout(400)
 def test_quickstart_commands_print_what_is_shown(tmp_path: Path) -> None:
     task = tmp_path / "triage" / "task.yaml"
-    assert type_in(text_of("quickstart.md"), Reader(tmp_path), tmp_path, task=task) == 7
+    assert type_in(page(QUICKSTART).text, Reader(tmp_path), tmp_path, task=task) == 7
 
 
 @pytest.mark.timeout(400)
@@ -49,4 +47,4 @@ def test_comparison_commands_print_what_is_shown(tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
     elsewhere = {f"openai/gpt-4.1-{model}": f"scripted/{model}.jsonl" for model in answers}
 
-    assert type_in(text_of("tutorial-compared.md"), Reader(tmp_path, elsewhere=elsewhere), tmp_path) == 6
+    assert type_in(page(GUIDE).text, Reader(tmp_path, elsewhere=elsewhere), tmp_path) == 6
