@@ -117,6 +117,17 @@ def test_exported_task_gives_the_same_result(examples: Path) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_benchmark_runs_and_is_converted(examples: Path) -> None:
+    rules = {"match": {"contains": "hands"}, "reply": "A clock."}, {"default": True, "reply": "A sponge."}
+    (examples / "riddles.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    reader = Reader(
+        examples, elsewhere={"openai/gpt-4.1-nano": "scripted/riddles.jsonl"}, INSPECT_DISPLAY="none"
+    )
+
+    assert type_in(GUIDES["run-an-existing-benchmark"], reader, examples) == 5
+
+
+@pytest.mark.timeout(400)
 def test_a_local_model(examples: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda body: (200, completion("Oslo" if "Norway" in str(body) else "Lima"))
     reader = Reader(examples, elsewhere={"http://127.0.0.1:8000/v1": endpoint.url})

@@ -13,10 +13,10 @@ from aigo_bridge.errors import UnsupportedPlanError
 Kind = Literal["converted", "python scorer", "refused", "not made"]
 
 KINDS: Mapping[Kind, str] = {
-    "converted": "converted: nothing of the engine is needed to score",
-    "python scorer": "kept behind a `python` scorer that calls the benchmark's own",
-    "refused": "refused, with the reason",
-    "not made": "not made here, with the reason",
+    "converted": "converted; scoring does not need the engine",
+    "python scorer": "converted, with a `python` scorer that calls the benchmark's scorer",
+    "refused": "refused",
+    "not made": "not tried in this environment",
 }
 
 
@@ -50,18 +50,18 @@ def of_error(name: str, error: BaseException, *, rows: str | None = None) -> Ver
 
 
 OBSTACLES: Mapping[str, tuple[str, ...]] = {
-    "it needs a package, a program or a key that is not here": (
+    "a missing package, program or key": (
         "ModuleNotFound", "ImportError", "optional dependenc", "install", "API_KEY", "is not set",
     ),
-    "its data come by a way of its own: a file, an archive, a repository": (
+    "data from a file, an archive or a repository": (
         "Offline", "FileNotFound", "ConnectionError", "Failed to download", "RetryError", "zip file", "Connect",
         "PathLike", "IncompleteRead",
     ),
-    "its code does not work with this release": ("positional argument", "several documents of a row"),
+    "code that does not work with this release": ("positional argument", "several documents of a row"),
 }  # fmt: skip
 """Words of failures, by what they come to."""
 
-NO_ROW = "no row was found that its code takes"
+NO_ROW = "no suitable row was found"
 
 
 def _obstacle(failure: str) -> str:
@@ -84,19 +84,19 @@ def markdown(verdicts: Iterable[Verdict], title: str, *, most: int = 12) -> str:
     counts = Counter(verdict.kind for verdict in listed)
     lines = [f"**{title}**: {len(listed)} tasks", "", "| outcome | tasks |", "|---|---|"]
     lines += [f"| {text} | {counts[kind]} |" for kind, text in KINDS.items()]
-    for kind, heading in (("refused", "refused because"), ("not made", "not made because")):
+    for kind, heading in (("refused", "refused: message"), ("not made", "not tried: reason")):
         # A task that has a reason twice, in two of its parts, counts once.
         reasons = Counter(
             reason for verdict in listed if verdict.kind == kind for reason in dict.fromkeys(verdict.reasons)
         )
         if reasons:
             lines += ["", f"| {heading} | tasks |", "|---|---|"]
-            lines += [f"| {_cell(reason)} | {count} |" for reason, count in reasons.most_common(most)]
+            lines += [f"| `{_cell(reason)}` | {count} |" for reason, count in reasons.most_common(most)]
     return "\n".join(lines) + "\n"
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return text.replace("|", "\\|").replace("`", "")
 
 
 def differences(verdicts: Sequence[Verdict], expected: Mapping[str, Kind]) -> dict[str, tuple[str, str]]:

@@ -93,4 +93,4 @@ def test_reasons_are_counted_without_names_and_numbers() -> None:
     assert listed[1].reasons == ("metrics: looks at N answers of each sample together",)
     table = markdown(listed, "T")
     assert "**T**: 3 tasks" in table
-    assert "| metrics: looks at N answers of each sample together | 2 |" in table
+    assert "| `metrics: looks at N answers of each sample together` | 2 |" in table
