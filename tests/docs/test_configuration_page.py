@@ -1,4 +1,4 @@
-"""`docs/reference/configuration.md`: what it shows is taken."""
+"""The configuration page: its examples work, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from tools import manual
 
 from aigo_bridge.cli import VERBS
 from aigo_bridge.cli.defaults import ALLOWING
+from aigo_bridge.datasets.rows import ROWS
 from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.models.connections.transports import ANSWER
+from aigo_scale.storage.mirror import LARGEST
 
 PAGE = page(REPOSITORY / "docs" / "reference" / "configuration.md")
+VARIABLE = re.compile(r"\bAIGO_BRIDGE_[A-Z][A-Z_]*[A-Z]\b")
 
 
 def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
-    (block,) = PAGE.section("Defaults of a project").blocks
+    (block,) = PAGE.section("Project defaults").blocks
     (tmp_path / "aigo-bridge.toml").write_text(block.text)
 
     assert aigo("validate", TASKS / "gsm8k").code == 0
@@ -30,14 +34,31 @@ def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
 
 
 def test_options_that_allow_something_are_named() -> None:
-    prose = PAGE.section("Defaults of a project").prose
+    prose = PAGE.section("Project defaults").prose
     assert [name for name in ALLOWING if f"`--{name}`" not in prose] == []
+
+
+def test_every_own_variable_is_listed() -> None:
+    sources = (
+        path for name in ("bridge", "adapters", "extras") for path in (REPOSITORY / name).rglob("*.py")
+    )
+    used = {name for path in sources for name in VARIABLE.findall(path.read_text("utf-8"))}
+    listed = set(VARIABLE.findall(PAGE.text))
+    assert len(used) > 5
+    assert listed == used
+
+
+def test_limits_have_the_listed_defaults() -> None:
+    listed = re.findall(r"^\| `(AIGO_BRIDGE_\w+_MIB)` \| (\d+) \|", PAGE.text, re.MULTILINE)
+    assert {name: int(value) for name, value in listed} == {
+        bound.variable: bound.mebibytes for bound in (ROWS, ANSWER, LARGEST)
+    }
 
 
 def test_two_models_are_compared_as_it_is_shown(aigo: Run, tmp_path: Path) -> None:
     for folder in ("examples", "tasks"):
         (tmp_path / folder).symlink_to(REPOSITORY / folder)
-    (block,) = PAGE.section("A or B").blocks
+    (block,) = PAGE.section("Compare variants in one run").blocks
     (echo, _), (command, shown) = block.commands
 
     Reader(tmp_path).run(echo)
