@@ -16,12 +16,7 @@ from tests.support.consoles import Reader, type_in
 from tests.support.endpoint import Endpoint, completion
 from tests.support.pages import page
 
-FOLDERS = ("how-to", "guides")
-GUIDES = {
-    path.stem: page(path).text
-    for folder in FOLDERS
-    for path in sorted((REPOSITORY / "docs" / folder).glob("*.md"))
-}
+GUIDES = {path.stem: page(path).text for path in sorted((REPOSITORY / "docs" / "guides").glob("*.md"))}
 LOGS = REPOSITORY / "tests" / "golden" / "inspect"
 ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"
 
@@ -152,10 +147,10 @@ def test_keys_in_no_result(examples: Path, endpoint: Endpoint, monkeypatch: pyte
 
 
 @pytest.mark.timeout(400)
-def test_a_big_run(examples: Path) -> None:
-    """Its model answers as the page's does; what it would cost is asked for under its own name."""
+def test_run_at_scale_prints_the_shown_output(examples: Path) -> None:
+    """A scripted model answers the runs; the cost is computed for the model of the page."""
     reader = Reader(examples, elsewhere={"--model openai/gpt-4.1-nano --": f"--model scripted/{ANSWERS} --"})
-    text = GUIDES["big-runs"].replace(
+    text = GUIDES["run-at-scale"].replace(
         "--model openai/gpt-4.1-nano --answer", "--model=openai/gpt-4.1-nano --answer"
     )
 
