@@ -13,7 +13,8 @@ from typing import Any
 
 from aigo_bridge.access.opening import YAML_SUFFIXES
 from aigo_bridge.access.unsaved import editing
-from aigo_bridge.datasets import Rows, Selection, load_file
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.errors import BridgeError, DatasetError, Issue
 from aigo_bridge.evaluation.explain import SamplePreview, explain
 from aigo_bridge.evaluation.validation import planning_issues

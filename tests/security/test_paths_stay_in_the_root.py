@@ -14,8 +14,8 @@ from tests.support.commands import Run
 
 from aigo_bridge.access.grants import Grants, granting
 from aigo_bridge.access.opening import is_below
-from aigo_bridge.datasets import load_dataset
 from aigo_bridge.datasets.hub import hub_arguments
+from aigo_bridge.datasets.sources import load_dataset
 from aigo_bridge.errors import BridgeError, DatasetError, SpecError
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.evaluation.validation import validate

@@ -22,8 +22,7 @@ from aigo_bridge.access.opening import (
     read_regular,
 )
 from aigo_bridge.access.private import refusals_below
-from aigo_bridge.datasets import load_file
-from aigo_bridge.datasets.files import FolderTable
+from aigo_bridge.datasets.files import FolderTable, load_file
 from aigo_bridge.datasets.rows import Problems
 from aigo_bridge.errors import DatasetError, SpecError
 from aigo_bridge.evaluation.run_files import find_run_file

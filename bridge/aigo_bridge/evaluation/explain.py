@@ -21,7 +21,7 @@ from aigo_bridge.dtypes import (
     Trace,
 )
 from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.metrics import default_metrics, metric_keys
+from aigo_bridge.metrics.metric import default_metrics, metric_keys
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.planning.checks import OUTPUT_NAMES

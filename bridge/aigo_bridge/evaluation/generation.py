@@ -11,8 +11,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aigo_bridge.access.opening import YAML_SUFFIXES
 from aigo_bridge.codes import Code
-from aigo_bridge.datasets import Rows, Selection, StartRows, load_file
-from aigo_bridge.datasets.generating import GeneratorTools
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.generating import GeneratorTools, StartRows
+from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
 from aigo_bridge.datasets.synthesis import Question
 from aigo_bridge.dtypes import (

@@ -51,7 +51,7 @@ from aigo_bridge.evaluation.writing import (
     run_errors,
     total_usage,
 )
-from aigo_bridge.metrics import metrics_over_runs, score_agreements
+from aigo_bridge.metrics.trials import metrics_over_runs, score_agreements
 from aigo_bridge.results import write_log
 from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.faults import Faults

@@ -20,7 +20,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import SampleError, TemplateError, UnsupportedPlanError
 from aigo_bridge.exporting.manifest import Manifest, PackedDataset, checksum
-from aigo_bridge.metrics import default_metrics, excluded
+from aigo_bridge.metrics.metric import default_metrics, excluded
 from aigo_bridge.metrics.trials import aggregated_name
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.scoring import scorer_keys

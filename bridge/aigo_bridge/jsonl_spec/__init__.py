@@ -4,33 +4,37 @@ GO and back.
 Validation and rendering need nothing heavy; metrics import their libraries when they are used.
 """
 
-from aigo_bridge.jsonl_spec.checking import schema_for_record, validate_task
-from aigo_bridge.jsonl_spec.conversion import Converted, Recovered, from_aigo, to_aigo, write_aigo
-from aigo_bridge.jsonl_spec.files import load_tasks, read_records, validate_file, write_records
-from aigo_bridge.jsonl_spec.post_processing import post_process
-from aigo_bridge.jsonl_spec.records import (
-    CATEGORIES,
-    LEGAL,
-    METRIC_NAMES,
-    POST_PROCESS_RULES,
-    FewShotExample,
-    RecordError,
-    Rule,
-    TaskSpec,
-    few_shot_block,
-    render,
-)
-from aigo_bridge.jsonl_spec.scores import metric_score
-from aigo_bridge.jsonl_spec.task_files import (
-    TaskFile,
-    fixture_file,
-    is_like_log,
-    is_record_file,
-    load_fixtures,
-    no_records,
-    other_content,
-    read_task_file,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aigo_bridge.jsonl_spec.checking import schema_for_record, validate_task
+    from aigo_bridge.jsonl_spec.conversion import Converted, Recovered, from_aigo, to_aigo, write_aigo
+    from aigo_bridge.jsonl_spec.files import load_tasks, read_records, validate_file, write_records
+    from aigo_bridge.jsonl_spec.post_processing import post_process
+    from aigo_bridge.jsonl_spec.records import (
+        CATEGORIES,
+        LEGAL,
+        METRIC_NAMES,
+        POST_PROCESS_RULES,
+        FewShotExample,
+        RecordError,
+        Rule,
+        TaskSpec,
+        few_shot_block,
+        render,
+    )
+    from aigo_bridge.jsonl_spec.scores import metric_score
+    from aigo_bridge.jsonl_spec.task_files import (
+        TaskFile,
+        fixture_file,
+        is_like_log,
+        is_record_file,
+        load_fixtures,
+        no_records,
+        other_content,
+        read_task_file,
+    )
 
 __all__ = [
     "CATEGORIES",
@@ -65,3 +69,44 @@ __all__ = [
     "write_aigo",
     "write_records",
 ]
+
+_HOMES = {
+    "CATEGORIES": "records",
+    "Converted": "conversion",
+    "FewShotExample": "records",
+    "LEGAL": "records",
+    "METRIC_NAMES": "records",
+    "POST_PROCESS_RULES": "records",
+    "RecordError": "records",
+    "Recovered": "conversion",
+    "Rule": "records",
+    "TaskFile": "task_files",
+    "TaskSpec": "records",
+    "few_shot_block": "records",
+    "fixture_file": "task_files",
+    "from_aigo": "conversion",
+    "is_like_log": "task_files",
+    "is_record_file": "task_files",
+    "load_fixtures": "task_files",
+    "load_tasks": "files",
+    "metric_score": "scores",
+    "no_records": "task_files",
+    "other_content": "task_files",
+    "post_process": "post_processing",
+    "read_records": "files",
+    "read_task_file": "task_files",
+    "render": "records",
+    "schema_for_record": "checking",
+    "to_aigo": "conversion",
+    "validate_file": "files",
+    "validate_task": "checking",
+    "write_aigo": "conversion",
+    "write_records": "files",
+}
+"""Name → module that defines it; loaded when the name is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

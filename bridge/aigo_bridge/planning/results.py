@@ -20,8 +20,7 @@ from aigo_bridge.access.opening import root_of_folder
 from aigo_bridge.access.presence import is_file
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
-from aigo_bridge.datasets import Rows, Selection
-from aigo_bridge.datasets.rows import collect
+from aigo_bridge.datasets.rows import Rows, Selection, collect
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.dtypes import (
     GroupedSolverOutput,

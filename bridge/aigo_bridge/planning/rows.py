@@ -13,10 +13,10 @@ import orjson
 from aigo_bridge.access.opening import YAML_SUFFIXES, from_here
 from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
-from aigo_bridge.datasets import DatasetTools, Row, Rows, Selection, load_file
 from aigo_bridge.datasets.copies import copied_rows
-from aigo_bridge.datasets.rows import collect, digest_of
-from aigo_bridge.datasets.sources import TraceReader, check_source, load_dataset
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.rows import Row, Rows, Selection, collect, digest_of
+from aigo_bridge.datasets.sources import DatasetTools, TraceReader, check_source, load_dataset
 from aigo_bridge.datasets.spilled import Mapped
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import DatasetError, Issue, UsageError

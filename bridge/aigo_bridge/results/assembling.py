@@ -31,18 +31,10 @@ from aigo_bridge.dtypes import (
     TaskResultErrorStage,
     TaskResultFailures,
 )
-from aigo_bridge.metrics import (
-    NUM_TRIALS,
-    Exclusion,
-    MetricResult,
-    NoAggregate,
-    aggregate_trials,
-    compute_metric,
-    excluded,
-    metric_keys,
-    metrics_of,
-)
+from aigo_bridge.metrics.metric import Exclusion, MetricResult, NoAggregate, excluded, metric_keys, metrics_of
 from aigo_bridge.metrics.names import MetricIdentity
+from aigo_bridge.metrics.registry import compute_metric
+from aigo_bridge.metrics.trials import NUM_TRIALS, aggregate_trials
 from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.plan.outline import CodeMetric, Outline, OutlineMetric
 from aigo_bridge.plan.plan import TaskPlan

@@ -33,7 +33,7 @@ from aigo_bridge.dtypes import (
     make_explicit,
 )
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.metrics import Exclusion, MetricResult
+from aigo_bridge.metrics.metric import Exclusion, MetricResult
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.reading import LogReader
 

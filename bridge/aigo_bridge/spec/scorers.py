@@ -44,7 +44,8 @@ LABELER_SYSTEM_PROMPT = (
 )
 
 
-_ACCURACY = (MeanMetric(type="mean", field="is_correct", name="accuracy"),)
+# Constructed without validation: building the validators would slow down every command.
+_ACCURACY = (MeanMetric.model_construct(type="mean", field="is_correct", name="accuracy"),)
 
 
 class StringEqualsScorer(ScorerSpec):
@@ -159,7 +160,7 @@ class BleuScorer(ScorerSpec):
 
     scores = frozenset({"bleu_score"})
     ranges: ClassVar = {"bleu_score": (0.0, 1.0)}
-    usual_metrics = (MeanMetric(type="mean", field="bleu_score"),)
+    usual_metrics = (MeanMetric.model_construct(type="mean", field="bleu_score"),)
     templates = ("ground_truth", "value")
     previewed = ("ground_truth", "value")
     truth = "ground_truth"
@@ -250,7 +251,7 @@ class ModelAsAJudgeScorer(_Judge):
 
     scores = frozenset({"score"})
     ranges: ClassVar = {"score": (0.0, 1.0)}
-    usual_metrics = (MeanMetric(type="mean", field="score"),)
+    usual_metrics = (MeanMetric.model_construct(type="mean", field="score"),)
 
     type: Literal["model_as_a_judge_scorer"]
     system_prompt: str = JUDGE_SYSTEM_PROMPT
@@ -284,7 +285,7 @@ class LabelerViaModelScorer(_Judge):
 
     scores = frozenset({"label"})
     labels: ClassVar = {"label": "valid_labels"}
-    usual_metrics = (FrequencyMetric(type="frequency", field="label"),)
+    usual_metrics = (FrequencyMetric.model_construct(type="frequency", field="label"),)
 
     type: Literal["labeler_via_model"]
     system_prompt: str = LABELER_SYSTEM_PROMPT
@@ -403,7 +404,7 @@ class CodeExecScorer(ScorerSpec):
 
     scores = frozenset({"code_exec"})
     right_or_wrong = scores
-    usual_metrics = (MeanMetric(type="mean", field="code_exec"),)
+    usual_metrics = (MeanMetric.model_construct(type="mean", field="code_exec"),)
     templates = ("code", "tests", "post_process", "when")
     answer = "needed"
     runs_answers = True

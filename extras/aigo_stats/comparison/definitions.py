@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.metrics import default_metrics
+from aigo_bridge.metrics.metric import default_metrics
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 from aigo_bridge.spec.scorer import default_keys
 from aigo_stats.comparison.columns import Columns

@@ -22,7 +22,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import EvidenceError, TemplateError
 from aigo_bridge.evaluation.repeating import RunSamples, agreements, metrics_over
-from aigo_bridge.metrics import Exclusion
+from aigo_bridge.metrics.metric import Exclusion
 from aigo_bridge.metrics.names import MEANS, metric_labels
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.outline import Outline, outline_from_json, outline_json

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from aigo_bridge.datasets import load_file, matches
-from aigo_bridge.datasets.filtering import CompiledFilter, Semantics
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.filtering import CompiledFilter, Semantics, matches
 from aigo_bridge.errors import DatasetError, TemplateError
 from aigo_bridge.spec.base import Filter
 

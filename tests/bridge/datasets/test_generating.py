@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.datasets import (
-    DatasetTools,
-    GeneratorTools,
-    Question,
-    Rows,
-    StartRows,
-    load_dataset,
-    load_file,
-)
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.generating import GeneratorTools, StartRows
+from aigo_bridge.datasets.rows import Rows
+from aigo_bridge.datasets.sources import DatasetTools, load_dataset
+from aigo_bridge.datasets.synthesis import Question
 from aigo_bridge.errors import BridgeError, DatasetError, SnippetError, SpecError, TemplateError
 from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec
 

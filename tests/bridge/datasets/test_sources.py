@@ -14,8 +14,8 @@ import pytest
 
 from aigo_bridge.access.grants import Grants, granting
 from aigo_bridge.codes import Code
-from aigo_bridge.datasets import DatasetTools, Rows, Selection, load_dataset
-from aigo_bridge.datasets.sources import default_cache, fetched
+from aigo_bridge.datasets.rows import Rows, Selection
+from aigo_bridge.datasets.sources import DatasetTools, default_cache, fetched, load_dataset
 from aigo_bridge.errors import DatasetError
 from aigo_bridge.spec.datasets import DatasetSpec
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aigo_bridge.datasets import Selection, load_file
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.rows import Selection
 from aigo_bridge.datasets.spilled import Mapped, Spilled
 
 

@@ -20,7 +20,8 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aigo_bridge.datasets import Rows, Selection, load_file
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.errors import DatasetError
 
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 import pytest
 
 from aigo_bridge.access.grants import Grants, granting
-from aigo_bridge.datasets import load_dataset, load_file
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.sources import load_dataset
 from aigo_bridge.datasets.tables import plain
 from aigo_bridge.errors import DatasetError
 from aigo_bridge.spec.datasets import DatasetSpec

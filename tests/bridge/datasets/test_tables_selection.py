@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aigo_bridge.datasets import Rows, Selection, load_file
-from aigo_bridge.datasets.rows import collect
+from aigo_bridge.datasets.files import load_file
+from aigo_bridge.datasets.rows import Rows, Selection, collect
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import UsageError
 

@@ -240,7 +240,7 @@ def test_any_rows_come_back_as_they_were(
     rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Also NaN, infinities, integers of any length, separators of lines that are none; identical types included."""
-    from aigo_bridge.datasets import load_file
+    from aigo_bridge.datasets.files import load_file
 
     file = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     columns = dict.fromkeys(name for row in rows for name in row)

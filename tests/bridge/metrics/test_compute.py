@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from aigo_bridge.dtypes import DirectModelIO, ModelEndpointInput, ModelEndpointOutput, SampleScore
-from aigo_bridge.metrics import MetricResult, compute_metric
+from aigo_bridge.metrics.metric import MetricResult
+from aigo_bridge.metrics.registry import compute_metric
 from aigo_bridge.snippets import SnippetHost, SnippetLimits
 from aigo_bridge.spec.metrics import Metric, PythonMetric
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from aigo_bridge.metrics import default_metrics, metric_keys, metrics_of
+from aigo_bridge.metrics.metric import default_metrics, metric_keys, metrics_of
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.spec.metrics import Metric
 from aigo_bridge.spec.scorers import Scorer

@@ -12,7 +12,7 @@ from aigo_bridge.dtypes import (
     TaskResultErrorStage,
     Trace,
 )
-from aigo_bridge.metrics import Exclusion, excluded
+from aigo_bridge.metrics.metric import Exclusion, excluded
 from aigo_bridge.solving.conversation import assistant_item, chat_output, text_item
 from aigo_bridge.spec.task import ActionRule
 from aigo_bridge.templates import SampleTemplate

@@ -11,16 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from aigo_bridge.metrics import (
-    NoAggregate,
+from aigo_bridge.metrics.metric import NoAggregate
+from aigo_bridge.metrics.registry import compute_metric
+from aigo_bridge.metrics.trials import (
     RunSpread,
     TrialScores,
     aggregate_trials,
-    compute_metric,
+    agreement,
     metrics_over_runs,
+    pass_at_k,
+    pass_hat_k,
     score_agreements,
 )
-from aigo_bridge.metrics.trials import agreement, pass_at_k, pass_hat_k
 from aigo_bridge.spec.metrics import Metric
 from aigo_bridge.spec.task import ScoreAggregator
 
