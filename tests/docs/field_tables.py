@@ -142,7 +142,7 @@ class Writer:
         """The fields of a class: what they take, what stands for a missing one, what they mean."""
         names = self._fields(model)
         if not names:
-            return "No fields of its own.\n"
+            return "No additional fields.\n"
         head = ["field", "value", *(["default"] if self._tables.has_defaults else []), "meaning"]
         rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         for name in names:

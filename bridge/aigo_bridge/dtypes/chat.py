@@ -50,7 +50,7 @@ class ChatCompletionInputMessage(OpenFieldsModel):
     """A chat message that is given to a model."""
 
     role: Role
-    """Who wrote it."""
+    """Author of the message."""
     content: InputMessageContent
     """Text, or files."""
 
@@ -59,11 +59,11 @@ class ChatCompletionOutputMessage(OpenFieldsModel):
     """A chat message that a model wrote."""
 
     role: Role
-    """Who wrote it; `assistant` in practice."""
+    """Author; `assistant` in practice."""
     content: str
     """The text."""
     refusal: str | None = None
-    """What the model said when it refused; `None` when it did not."""
+    """Refusal text; `None` if the model did not refuse."""
 
 
 class ChatCompletionJSONSchema(OpenFieldsModel):
@@ -112,9 +112,9 @@ class ModelUsage(OpenFieldsModel):
     """Tokens that one or several calls used."""
 
     num_completion_tokens: int | None = None
-    """Tokens written by the model; `None` when unknown."""
+    """Output tokens; `None` when unknown."""
     num_prompt_tokens: int | None = None
-    """Tokens read by the model; `None` when unknown."""
+    """Input tokens; `None` when unknown."""
 
 
 class ChatCompletionModelOutputChoice(OpenFieldsModel):
@@ -175,7 +175,7 @@ class OpenResponsesModelOutput(LFBaseModel):
     """What a model answered in one call, as items: messages, tool calls, tool answers."""
 
     items: list[TraceItemField]
-    """What came back, in order."""
+    """Returned items, in order."""
     usage: ModelUsage | None = None
     """Tokens used; `None` when unknown."""
 
@@ -202,9 +202,9 @@ class DirectModelIO(LFBaseModel):
     """One exchange with a model endpoint, before and after an adapter rewrote it."""
 
     direct_input: ModelEndpointInput
-    """The request that was sent."""
+    """Request that was sent."""
     direct_output: ModelEndpointOutput
-    """The response that came back."""
+    """Response that was received."""
 
 
 # Unions with `Any` keep every branch: the types are tried, and what fits none stays as it is.

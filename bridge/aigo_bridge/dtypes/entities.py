@@ -107,7 +107,7 @@ class ConfigurationDatasetGenerationError(LFBaseModel):
     error_type: str
     """Kind of error."""
     message: str
-    """What went wrong."""
+    """Error message."""
 
 
 class DataSourceDatasetGenerationError(LFBaseModel):
@@ -118,7 +118,7 @@ class DataSourceDatasetGenerationError(LFBaseModel):
     error_type: str
     """Kind of error."""
     message: str
-    """What went wrong."""
+    """Error message."""
     iteration: int
     """Number of the round in which it failed."""
 
@@ -131,7 +131,7 @@ class SynthesizerDatasetGenerationError(LFBaseModel):
     error_type: str
     """Kind of error."""
     message: str
-    """What went wrong."""
+    """Error message."""
     source_sample: dict[str, Any]
     """The sample it failed on."""
     synthesizer_index: int
@@ -193,7 +193,7 @@ class DatasetGenerationMetadata(LFBaseModel):
     result_status: ResultStatus | None = None
     """How it ended; `None` before that."""
     errors: list[DatasetGenerationError] | None = None
-    """What went wrong."""
+    """Error message."""
 
 
 class DatasetProgressState(LFBaseModel):
@@ -312,7 +312,7 @@ class StoredTask(LFBaseModel):
     definition: Annotated[TaskDefinition, Field(discriminator="type")]
     """What it does."""
     provider: TaskProvider
-    """Who wrote it."""
+    """Author of the message."""
     tags: list[StoredTag]
     """Its tags."""
     created_at: int | None = None

@@ -35,9 +35,9 @@ class BaseTraceEvent(LFBaseModel):
     span_id: str | None = None
     """The span in which the event happened; `None` for the root."""
     timestamp: datetime | None = None
-    """When it happened. In one stream either all events have a timestamp or none."""
+    """Time of the event. In one trace, either all events have a timestamp or none."""
     metadata: dict[str, Any] | None = None
-    """Anything else that is known."""
+    """Other information."""
 
 
 class MessageEvent(BaseTraceEvent):
@@ -63,15 +63,15 @@ class FunctionCallEvent(BaseTraceEvent):
     arguments: str
     """Arguments as JSON text."""
     result: str | list[ToolResultContentField]
-    """The tool's answer; empty text when there was none."""
+    """Answer of the tool; can be an empty text."""
     status: FunctionCallStatus
     """Only a `completed` call has an answer."""
     working_time: float | None = None
     """Seconds the tool worked."""
     error: str | None = None
-    """What went wrong in the tool; `None` when nothing did."""
+    """Error of the tool; `None` if it succeeded."""
     agent: str | None = None
-    """Name of the agent that the tool stands for, when it hands over to one."""
+    """Agent that the tool hands over to."""
     agent_span_id: str | None = None
     """Span of that agent."""
     model_call_id: str | None = None
@@ -86,9 +86,9 @@ class ModelCallEvent(BaseTraceEvent):
     model: str
     """Name of the model."""
     input_context: list[TraceItemField]
-    """Everything the model saw in this call."""
+    """Complete input of the call."""
     output_items: list[TraceItemField]
-    """What it answered; empty when the call failed."""
+    """Answer; empty if the call failed."""
     usage: ModelUsage | None = None
     """Tokens used; `None` when unknown."""
     tools: list[str] | None = None
@@ -96,7 +96,7 @@ class ModelCallEvent(BaseTraceEvent):
     total_time: float | None = None
     """Seconds from request to answer."""
     error: str | None = None
-    """What went wrong; `None` when nothing did."""
+    """Error of the call; `None` if it succeeded."""
 
 
 class SpanBeginEvent(BaseTraceEvent):
@@ -131,7 +131,7 @@ class CompactionEvent(BaseTraceEvent):
     type: Literal["compaction"] = "compaction"
     """Always `compaction`."""
     strategy: Literal["summary", "trim"]
-    """`summary`: a summary took the place of the context. `trim`: its oldest part was cut off."""
+    """`summary`: a summary replaced the context. `trim`: its oldest part was removed."""
     tokens_before: int | None = None
     """Tokens of the context before."""
     tokens_after: int | None = None
@@ -144,9 +144,9 @@ class ErrorEvent(BaseTraceEvent):
     type: Literal["error"] = "error"
     """Always `error`."""
     message: str
-    """What went wrong."""
+    """Error message."""
     traceback: str | None = None
-    """Where, as text of the language's stack trace."""
+    """Stack trace as text."""
 
 
 class CustomEvent(BaseTraceEvent):
@@ -155,9 +155,9 @@ class CustomEvent(BaseTraceEvent):
     type: Literal["custom"] = "custom"
     """Always `custom`."""
     name: str
-    """What kind of thing it is."""
+    """Name of the event."""
     data: dict[str, Any]
-    """What there is to say about it."""
+    """Data of the event."""
 
 
 TraceEvent = (

@@ -27,19 +27,19 @@ class MetricData(LFBaseModel):
     """What one metric computed from the scores of one scorer."""
 
     values: MetricValues
-    """The numbers by name."""
+    """Values by name."""
     metric_key: str
     """Key of the metric."""
     metric_type: str | None = None
     """Type of the metric; missing in old results."""
     scorer_name: str | None = None
-    """Name of the scorer as shown; benchmark tasks only."""
+    """Display name of the scorer; benchmark tasks only."""
     scorer_key: str | None = None
     """Key of the scorer; benchmark tasks only."""
     scorer_purpose: ScorerPurpose | None = ScorerPurpose.score
     """Purpose of the scorer; benchmark tasks only."""
     reason: str | None = None
-    """Why the numbers are what they are; system tasks only."""
+    """Explanation of the values; system tasks only."""
 
 
 class FieldMetadata(LFBaseModel):
@@ -94,11 +94,11 @@ class TaskResultError(LFBaseModel):
     error_type: str
     """Kind of error."""
     message: str
-    """What went wrong."""
+    """Error message."""
     hint: str | None = None
-    """What to try."""
+    """Suggested fix."""
     stage: TaskResultErrorStage | None = None
-    """The step in which it happened; `None` when unknown."""
+    """Step that failed; `None` when unknown."""
 
 
 SampleErrors = list[TaskResultError]
@@ -106,7 +106,7 @@ SampleErrors = list[TaskResultError]
 
 
 class TaskResultFailures(LFBaseModel):
-    """How many samples failed."""
+    """Number of failed samples."""
 
     num_errors: int
     """Samples with an error."""
@@ -120,7 +120,7 @@ class SampleScore(LFBaseModel):
     values: dict[str, Any]
     """Scores by name."""
     metadata: dict[str, Any] | None = None
-    """How the scores came about."""
+    """Explanation of the scores."""
     direct_ios: list[DirectModelIO] = Field(default=[])
     """Raw requests and responses of the scorer's own model calls."""
 
@@ -133,11 +133,11 @@ class ScoresData(LFBaseModel):
     scorer_purpose: ScorerPurpose = ScorerPurpose.score
     """Purpose of the scorer."""
     scorer_name: str | None = None
-    """Name of the scorer as shown."""
+    """Display name of the scorer."""
     values: dict[str, Any]
     """Scores by name."""
     metadata: dict[str, Any] | None = None
-    """How the scores came about."""
+    """Explanation of the scores."""
     direct_ios: list[DirectModelIO] = Field(default=[])
     """Raw requests and responses of the scorer's own model calls."""
 
@@ -160,7 +160,7 @@ class ActionRecord(LFBaseModel):
     """An action rule that applied to a sample."""
 
     action: ActionRuleAction
-    """What it did."""
+    """Action that was applied."""
     rule_key: Key
     """Key of the rule."""
 
@@ -173,13 +173,13 @@ class SampleTrialEvidence(LFBaseModel):
     sample_id: str | int
     """The sample; `1` and `"1"` are different."""
     sample: SampleData | None
-    """The sample's values; `None` when they could not be read."""
+    """Values of the sample; `None` if they could not be read."""
     solver: SolverData | None
-    """What the solver handed over; `None` when it failed."""
+    """Output of the solver; `None` if it failed."""
     scores: list[ScoresData] | None
-    """What the scorers said; `None` when none got that far."""
+    """Scores of the trial; `None` if no scorer ran."""
     errors: list[TaskResultError]
-    """What went wrong in this trial."""
+    """Errors of this trial."""
 
 
 class SampleEvidence(LFBaseModel):
@@ -191,13 +191,13 @@ class SampleEvidence(LFBaseModel):
     """The sample's values, in legacy evidence and in repeatability results; otherwise the trials have
     them."""
     solver: SolverData | None
-    """What the solver handed over, in legacy evidence; otherwise the trials have it."""
+    """Output of the solver, in legacy evidence; otherwise the trials have it."""
     scores: list[ScoresData] | None
     """Scores in legacy evidence, and scores aggregated over trials or runs."""
     action_records: list[ActionRecord] | None = None
     """The action rules that applied."""
     errors: list[TaskResultError]
-    """What went wrong outside the trials."""
+    """Errors outside the trials."""
     trials: list[SampleTrialEvidence] = Field(default_factory=list)
     """The trials; empty in legacy evidence."""
 
@@ -278,9 +278,9 @@ class RunEvidence(LFBaseModel):
     samples: list[SampleEvidence] | None = None
     """The samples of this run."""
     errors: list[TaskResultError] = Field(default=[])
-    """What went wrong in the run as a whole."""
+    """Errors of the run as a whole."""
     failures: TaskResultFailures | None = None
-    """How many samples failed."""
+    """Number of failed samples."""
 
 
 class TaskResultEvidence(LFBaseModel):
@@ -293,9 +293,9 @@ class TaskResultEvidence(LFBaseModel):
     runs: list[RunEvidence] | None = None
     """The runs of a repeatability result; `None` otherwise."""
     errors: list[TaskResultError] = Field(default=[])
-    """What went wrong in the task as a whole."""
+    """Errors of the task as a whole."""
     failures: TaskResultFailures | None = None
-    """How many samples failed."""
+    """Number of failed samples."""
 
     @field_validator("metrics", mode="before")
     @classmethod

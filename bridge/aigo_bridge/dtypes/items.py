@@ -85,7 +85,7 @@ class OutputTextContent(OpenResponsesModel):
     text: str
     """The text."""
     annotations: list[Annotation]
-    """What the text cites; empty when nothing."""
+    """Citations in the text."""
     logprobs: list[LogProb] | None = None
     """Token probabilities; `None` when they were not asked for."""
 
@@ -123,7 +123,7 @@ class RefusalContent(OpenResponsesModel):
     type: Literal["refusal"] = "refusal"
     """Always `refusal`."""
     refusal: str
-    """What the model said in refusing."""
+    """Refusal text."""
 
 
 class InputImageContent(OpenResponsesModel):
@@ -134,7 +134,7 @@ class InputImageContent(OpenResponsesModel):
     image_url: str | None = None
     """Address of the image, or a `data:` URL that holds it."""
     detail: ImageDetail
-    """Resolution in which the model is to look at it."""
+    """Resolution for the model."""
 
 
 class InputFileContent(OpenResponsesModel):
@@ -206,9 +206,9 @@ class Message(OpenResponsesModel):
     id: str
     """Identifier within the trace; may be empty, and then is not unique."""
     status: MessageStatus
-    """Whether the message is whole."""
+    """Whether the message is complete."""
     role: MessageRole
-    """Who wrote it."""
+    """Author of the message."""
     content: Annotated[list[MessageContentField], AfterValidator(ContentList)]
     """Its parts in order; may be empty."""
 
@@ -248,13 +248,13 @@ class FunctionCall(OpenResponsesModel):
     id: str
     """Identifier of this item."""
     call_id: str
-    """Identifier of the call; the answer carries the same."""
+    """Identifier of the call; its answer has the same one."""
     name: str
     """Name of the tool."""
     arguments: str
-    """Arguments as JSON text, exactly as the model wrote them: they need not be valid."""
+    """Arguments as JSON text, exactly as the model wrote them; they can be invalid."""
     status: FunctionCallStatus
-    """Whether the call is whole."""
+    """Whether the call is complete."""
 
 
 class FunctionCallOutput(OpenResponsesModel):
@@ -267,9 +267,9 @@ class FunctionCallOutput(OpenResponsesModel):
     call_id: str
     """Identifier of the call that is answered."""
     output: str | Annotated[list[ToolResultContentField], AfterValidator(ContentList)]
-    """The answer: text, or texts, images and files."""
+    """Answer: text, or a list of texts, images and files."""
     status: FunctionCallOutputStatusEnum
-    """Whether the answer is whole."""
+    """Whether the answer is complete."""
 
 
 class CustomTaskInputMessage(OpenFieldsModel):
@@ -278,7 +278,7 @@ class CustomTaskInputMessage(OpenFieldsModel):
     type: Literal["custom_task_input_message"] = "custom_task_input_message"
     """Always `custom_task_input_message`."""
     content: Any
-    """The input; any JSON value, null too."""
+    """Input; any JSON value, including null."""
 
 
 class CustomTaskOutputMessage(OpenFieldsModel):
@@ -287,7 +287,7 @@ class CustomTaskOutputMessage(OpenFieldsModel):
     type: Literal["custom_task_output_message"] = "custom_task_output_message"
     """Always `custom_task_output_message`."""
     content: Any
-    """The output; any JSON value, null too."""
+    """Output; any JSON value, including null."""
 
 
 TraceItem = Message | FunctionCall | FunctionCallOutput | CustomTaskInputMessage | CustomTaskOutputMessage

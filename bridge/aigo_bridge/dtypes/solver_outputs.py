@@ -67,7 +67,7 @@ class SolverTrace(LFBaseModel):
     trace: Trace
     """The conversation."""
     raw_outputs: list[LFModelOutput]
-    """The output of every call, as it came."""
+    """Unmodified output of every call."""
     direct_ios: list[DirectModelIO] = Field(default=[])
     """The raw requests and responses, in order; empty when they were not recorded."""
 
@@ -204,7 +204,7 @@ class SolverTraceJudgeInput(JudgeInput):
     trace: Trace
     """The conversation."""
     model_outputs: list[LFModelOutput]
-    """The output of every call, as it came."""
+    """Unmodified output of every call."""
     solver_output: SolverOutput | None = None
     """What the solver handed over."""
     messages: list[LFMessage] | None = None

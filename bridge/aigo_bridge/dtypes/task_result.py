@@ -152,7 +152,7 @@ class TaskExecution(LFBaseModel):
     """When a task ran and what it used."""
 
     runtime: float
-    """Seconds it took."""
+    """Duration in seconds."""
     started_at: int
     """Unix time in seconds."""
     ended_at: int
@@ -175,18 +175,18 @@ class EvaluationConfig(LFBaseModel):
 
 
 class TaskResultSpecification(LFBaseModel):
-    """What was evaluated and how."""
+    """Evaluated task, model and configuration."""
 
     display_name: str
-    """Name of the evaluation as shown."""
+    """Display name of the evaluation."""
     task: StoredTask
     """The task."""
     config: dict[str, Any]
     """Values of the task's parameters."""
     evaluated_entity: StoredDataset | StoredModel | None = None
-    """What was evaluated; benchmark tasks only."""
+    """Evaluated model or dataset; benchmark tasks only."""
     run_config: EvaluationConfig
-    """How much of the task was run, and how."""
+    """Number of samples and trials, and cache policy."""
     repeatability_config: RepeatabilityConfig | None = None
     """Number of runs; `None` when repeatability was not assessed."""
 
@@ -199,15 +199,15 @@ class TaskResultLog(LFBaseModel):
     app_version: str
     """Version of the program that wrote the log."""
     status: Literal["success", "failure"]
-    """Whether the task came to an end."""
+    """Whether the task finished."""
     evidence: TaskResultEvidence | None
-    """What came out; `None` when nothing did."""
+    """Metrics and samples; `None` if an error prevented them."""
     specification: TaskResultSpecification
-    """What was evaluated and how."""
+    """Evaluated task, model and configuration."""
     execution: TaskExecution
-    """When it ran and what it used."""
+    """Time and model usage of the run."""
     errors: list[TaskResultError]
-    """What went wrong in the task as a whole."""
+    """Errors of the task as a whole."""
 
     @model_validator(mode="before")
     @classmethod
@@ -233,4 +233,4 @@ class PolicyRuleMetricsInput(LFBaseModel):
     metric_key: str
     """Key of the metric."""
     values: dict[str, float | int]
-    """The numbers by name."""
+    """Values by name."""

@@ -42,25 +42,25 @@ class TraceMetadata(LFBaseModel):
     source_type: str | None = None
     """Kind of source, such as the framework that recorded it."""
     source_uri: str | None = None
-    """Where the source is."""
+    """Address of the source."""
     agent: str | None = None
     """Name of the agent."""
     model: str | None = None
     """Name of the model."""
     tags: list[str] | None = None
-    """Words to find the trace by."""
+    """Labels for searching."""
     created_at: datetime | None = None
     """When the trace was recorded."""
     total_time: float | None = None
-    """Seconds from begin to end."""
+    """Duration in seconds."""
     total_tokens: int | None = None
     """Tokens of all model calls."""
     message_count: int | None = None
     """Messages at the source."""
     error: str | None = None
-    """What ended the trace early."""
+    """Error that ended the trace early."""
     extra: dict[str, Any] | None = None
-    """Anything else that is known."""
+    """Other information."""
 
 
 class Turn(LFBaseModel):
@@ -104,9 +104,9 @@ class Trace(LFBaseModel):
     items: list[TraceItemField]
     """The conversation in order."""
     metadata: TraceMetadata | None = None
-    """Where the trace comes from."""
+    """Origin of the trace."""
     events: list[TraceEventField] | None = None
-    """The execution record; `None` when there is none. Reading a trace derives no items from it."""
+    """The execution record; `None` if it was not recorded. Reading a trace derives no items from it."""
     span_id: str | None = None
     """The span this trace represents; `None` for the root."""
     span_name: str | None = None
