@@ -1,4 +1,4 @@
-"""The how-to guides, typed as they stand: each file that a guide shows is written, each command prints what is shown."""
+"""Commands of the guides are typed as shown: files are written, and each command prints what the guide shows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tests.support.commands import REPOSITORY
 from tests.support.consoles import Reader, type_in
 from tests.support.endpoint import Endpoint, completion
 from tests.support.pages import page
+
+from aigo_inspect.sandbox import available
 
 GUIDES = {path.stem: page(path).text for path in sorted((REPOSITORY / "docs" / "guides").glob("*.md"))}
 LOGS = REPOSITORY / "tests" / "golden" / "inspect"
@@ -37,6 +39,19 @@ def test_every_guide_is_typed_by_a_test() -> None:
 @pytest.mark.timeout(400)
 def test_a_gate_in_ci(tmp_path: Path) -> None:
     assert type_in(GUIDES["check-results-in-ci"], Reader(tmp_path), tmp_path) == 5
+
+
+@pytest.mark.timeout(400)
+def test_an_llm_judge(tmp_path: Path) -> None:
+    assert type_in(GUIDES["use-an-llm-judge"], Reader(tmp_path), tmp_path) == 2
+
+
+@pytest.mark.timeout(400)
+def test_an_agent(tmp_path: Path) -> None:
+    name, reason = available()
+    if name is None:
+        pytest.skip(reason)
+    assert type_in(GUIDES["evaluate-an-agent"], Reader(tmp_path), tmp_path) == 2
 
 
 @pytest.mark.timeout(400)
