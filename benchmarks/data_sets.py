@@ -21,10 +21,11 @@ MEASURE = """
 import csv, resource, sys, time
 from pathlib import Path
 import orjson
-from aigo_bridge.datasets import Selection, load_file
+from aigo_bridge.datasets.files import load_file
 what, path, number, subsampling = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 selection = Selection(None if number == "all" else int(number), subsampling)
 from aigo_bridge.datasets import rows
+from aigo_bridge.datasets.rows import Selection
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 if what == "orjson":

@@ -25,7 +25,8 @@ import orjson
 from ratios import record
 from result_log_io import FRAME, VARIANTS, measured, repeated, sample
 
-from aigo_bridge.results import read_log, write_log
+from aigo_bridge.results.reading import read_log
+from aigo_bridge.results.writing import write_log
 from aigo_report.page import sources_of, write_report
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ import orjson
 from ratios import record
 
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
-from aigo_bridge.results import read_log, write_log
+from aigo_bridge.results.reading import read_log
+from aigo_bridge.results.writing import write_log
 
 WORDS = [
     "the",

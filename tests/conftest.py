@@ -148,7 +148,7 @@ def command(tmp_path: Path) -> Run:
 @pytest.fixture
 def result_of() -> Callable[[Path], dict[str, Any]]:
     """A result log as plain JSON, after it was found valid."""
-    from aigo_bridge.results import validate_log
+    from aigo_bridge.results.validating import validate_log
 
     def load(path: Path) -> dict[str, Any]:
         assert validate_log(path) == []

@@ -7,9 +7,8 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from aigo_bridge.access.file_kinds import Head
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkOption, BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import (
@@ -34,11 +33,14 @@ from aigo_bridge.engine.protocol import (
     sandboxed_parts,
 )
 from aigo_bridge.errors import EngineError, MissingEngineError
-from aigo_bridge.models.protocol import Model
-from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process import core_command
-from aigo_bridge.results.records import StoredNumbers
-from aigo_bridge.results.result_files import LoggedRun
+
+if TYPE_CHECKING:
+    from aigo_bridge.access.file_kinds import Head
+    from aigo_bridge.models.protocol import Model
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.results.records import StoredNumbers
+    from aigo_bridge.results.result_files import LoggedRun
 
 PACKAGE = "inspect-ai"
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from aigo_bridge.access.file_kinds import Head
 from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks, BenchmarkShards
 from aigo_bridge.engine.engine import Capabilities, Check, LogImporter, NativeTasks, TaskExporter
 from aigo_bridge.engine.protocol import (
@@ -21,12 +20,15 @@ from aigo_bridge.engine.protocol import (
     contradictions,
     sandboxed_parts,
 )
-from aigo_bridge.errors import EngineError
-from aigo_bridge.models.protocol import Model
-from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.results.records import StoredNumbers
-from aigo_bridge.results.result_files import LoggedRun
 from aigo_lighteval.versions import installed_versions, prepare_imports, problems, require
+
+if TYPE_CHECKING:
+    from aigo_bridge.access.file_kinds import Head
+    from aigo_bridge.errors import EngineError
+    from aigo_bridge.models.protocol import Model
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.results.records import StoredNumbers
+    from aigo_bridge.results.result_files import LoggedRun
 
 
 def _checks() -> list[Check]:

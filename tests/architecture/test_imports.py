@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("inspect_ai", "lighteval", "torch", "pydantic", "jinja2", "yaml", "openai", "numpy", "anyio")
+LOG = Path(__file__).resolve().parents[1] / "golden" / "inspect" / "0.3.240.eval"
+IMPORT_MODULES = 123
 ENGINES = ("inspect_ai", "lighteval", "torch", "aigo_inspect", "aigo_lighteval")
 
 
@@ -52,6 +54,23 @@ def test_reading_an_inspect_log_does_not_load_inspect() -> None:
     assert "inspect_ai" not in loaded_after(
         "import aigo_inspect.running.evidence, aigo_inspect.importing.api"
     )
+
+
+def test_import_of_an_inspect_log_loads_only_its_own_modules(tmp_path: Path) -> None:
+    """No other importer, nothing of plans, scorers, metrics or models; the number may only fall."""
+    script = (
+        "import sys\n"
+        "from aigo_bridge.cli import main\n"
+        f"sys.argv = ['aigo-bridge', '-q', 'import', {str(LOG)!r}, '-o', {str(tmp_path)!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "print(*(name for name in sys.modules if name.startswith('aigo_')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    others = ("scoring", "metrics.metric", "models", "spec", "plan", "datasets", "reading")
+    assert modules.isdisjoint({f"aigo_bridge.{name}" for name in others})
+    assert modules.isdisjoint({"aigo_lighteval.importing.importing", "aigo_formats.lm_eval"})
+    assert len(modules) <= IMPORT_MODULES
 
 
 def test_no_module_is_called_utils() -> None:

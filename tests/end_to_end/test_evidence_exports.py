@@ -17,7 +17,8 @@ from tests.surfaces.kinds import KINDS
 from typer.testing import CliRunner
 
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.results import LogReader, validate_log
+from aigo_bridge.results.reading import LogReader
+from aigo_bridge.results.validating import validate_log
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.xdist_group("evidence")]
 

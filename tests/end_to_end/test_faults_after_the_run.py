@@ -143,7 +143,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
 
 
 def result(folder: Path, key: str) -> dict[str, Any]:
-    from aigo_bridge.results import validate_log
+    from aigo_bridge.results.validating import validate_log
 
     path = folder / "out" / f"{key}.tasklog.json"
     assert validate_log(path) == []

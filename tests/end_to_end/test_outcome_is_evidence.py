@@ -13,7 +13,7 @@ from tests.support.loggers import heard
 
 from aigo_bridge.engine.outcome import Shown, ShownMetric, differences
 from aigo_bridge.evaluation import writing as evaluate
-from aigo_bridge.results import write_log
+from aigo_bridge.results.writing import write_log
 
 TASK = """
 key: t

@@ -18,7 +18,7 @@ from tests.support.forked import start
 from tests.support.running import finished_samples, wait_until
 
 from aigo_bridge.errors import BridgeError
-from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import LogReader
 from aigo_inspect.logs.reader import open_log
 
 Load = Callable[[Path], dict[str, Any]]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.commands import Run
 
-from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import LoggedRun
 
 ENGINES = pytest.mark.parametrize("engine", ["inspect", "lighteval"])

@@ -104,7 +104,8 @@ def _jsonl(data: bytes, folder: Path) -> str:
 
 
 def _results(data: bytes, folder: Path) -> str:
-    from aigo_bridge.results import read_log, validate_log
+    from aigo_bridge.results.reading import read_log
+    from aigo_bridge.results.validating import validate_log
 
     path = folder / "x.tasklog.json"
     path.write_bytes(data)

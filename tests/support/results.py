@@ -138,7 +138,7 @@ def result(
 
 def write_result(path: Path, log: Json) -> Path:
     """A result log in a file, found valid."""
-    from aigo_bridge.results import validate_log
+    from aigo_bridge.results.validating import validate_log
 
     path.write_bytes(orjson.dumps(log))
     assert [str(issue) for issue in validate_log(path)] == []

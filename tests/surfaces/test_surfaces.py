@@ -14,7 +14,7 @@ from tests.surfaces.surfaces import COUNTS, SURFACES
 from typer.testing import CliRunner
 
 from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
-from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import LogReader
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.xdist_group("surfaces")]
 

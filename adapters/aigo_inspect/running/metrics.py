@@ -15,7 +15,8 @@ from inspect_ai.scorer import SampleScore, Score, ScoreReducer, Value, metric, s
 
 from aigo_bridge.dtypes import SampleScore as AigoSampleScore
 from aigo_bridge.execution.program import Failure, SampleProgram, Solution
-from aigo_bridge.metrics.metric import NoAggregate, as_number, is_missing, metrics_of, std_dev
+from aigo_bridge.metrics.grades import is_missing
+from aigo_bridge.metrics.metric import NoAggregate, as_number, metrics_of, std_dev
 from aigo_bridge.metrics.registry import compute_metric
 from aigo_bridge.metrics.trials import NUM_TRIALS, aggregate_trials
 from aigo_bridge.plan.plan import Sample, TaskPlan

@@ -6,14 +6,16 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, RunSettings
 from aigo_bridge.errors import UsageError
-from aigo_bridge.plan.shards import Shard
-from aigo_bridge.results.faults import FirstError
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.outcome import Outcome
+    from aigo_bridge.plan.shards import Shard
+    from aigo_bridge.results.faults import FirstError
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from aigo_bridge.access.file_kinds import Head
-from aigo_bridge.engine.benchmarks import Benchmarks
-from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
-from aigo_bridge.errors import EngineError
-from aigo_bridge.importing.log_import import ImportOptions, ImportReport, LossReport
-from aigo_bridge.models.protocol import Model
-from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.results.records import StoredNumbers
-from aigo_bridge.results.result_files import LoggedRun
+if TYPE_CHECKING:
+    from aigo_bridge.access.file_kinds import Head
+    from aigo_bridge.engine.benchmarks import Benchmarks
+    from aigo_bridge.engine.protocol import Evidence, Gap, Job, LogRef, RunSettings
+    from aigo_bridge.errors import EngineError
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport, LossReport
+    from aigo_bridge.models.protocol import Model
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.results.records import StoredNumbers
+    from aigo_bridge.results.result_files import LoggedRun
 
 State = Literal["ok", "warning", "missing"]
 """`ok`; `warning`: works, with a reservation; `missing`: cannot be used as it is."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aigo_bridge import plugins
-from aigo_bridge.access.file_kinds import Head
-from aigo_bridge.engine.engine import LogImporter, TaskExporter
 from aigo_bridge.errors import Issue, UsageError
-from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 
 if TYPE_CHECKING:
+    from aigo_bridge.access.file_kinds import Head
+    from aigo_bridge.engine.engine import LogImporter, TaskExporter
+    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_bridge.spec.datasets import TraceSource
 
 

@@ -11,19 +11,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import MetricData, TaskResultError, TaskResultLog
-from aigo_bridge.engine.protocol import Gap, LogRef
 from aigo_bridge.errors import BridgeError, Issue
-from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.counts import NO_COUNTS, Counts
 from aigo_bridge.results.faults import FirstError, note_error
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import summary
+
+if TYPE_CHECKING:
+    from aigo_bridge.codes import Code
+    from aigo_bridge.engine.protocol import Gap, LogRef
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.results.assembling import MetricRow
 
 REPORT = "this is a defect of aigo-bridge: trust neither, and please report it with both files"
 

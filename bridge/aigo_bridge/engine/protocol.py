@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from aigo_bridge.cassettes.tape import Tape
-from aigo_bridge.plan.logged_plan import LoggedPlan
-from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.results.records import StoredNumbers, TrialRecord
+if TYPE_CHECKING:
+    from aigo_bridge.cassettes.tape import Tape
+    from aigo_bridge.plan.logged_plan import LoggedPlan
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.results.records import StoredNumbers, TrialRecord
 
 
 class Fidelity(Enum):

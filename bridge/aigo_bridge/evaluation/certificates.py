@@ -26,8 +26,7 @@ from aigo_bridge.cassettes.tape import task_name
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.evaluation.parity import Parity, SampleId, judged, parity
 from aigo_bridge.redaction.secrets import redact_value
-from aigo_bridge.results import LogReader
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 from aigo_trust.provenance.environment import environment

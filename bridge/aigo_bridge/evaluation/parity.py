@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.engine.outcome import Outcome
-from aigo_bridge.results import LogReader
 from aigo_bridge.results.assembling import MetricRow
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import LogReader, SamplePart
 
 MAX_FIRST = 5
 """Samples that are named."""

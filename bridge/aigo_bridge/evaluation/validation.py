@@ -30,8 +30,8 @@ from aigo_bridge.planning.rows import Surroundings, check_entity, entity_rows, i
 from aigo_bridge.reading import Dialect, Document, Kind, environment
 from aigo_bridge.reading.locating import TASK_FILES
 from aigo_bridge.reading.reader import FileReport, validate_paths
-from aigo_bridge.results import validate_log
 from aigo_bridge.results.log_files import open_for_reading
+from aigo_bridge.results.validating import validate_log
 from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, has_marker
 from aigo_bridge.text.plurals import plural
 

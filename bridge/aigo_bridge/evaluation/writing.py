@@ -34,7 +34,6 @@ from aigo_bridge.execution.progress import is_spent_tolerance
 from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.planning.answers import faulty_choices
-from aigo_bridge.results import write_log
 from aigo_bridge.results.assembling import (
     MAX_FIRST_ERRORS,
     MetricRow,
@@ -49,7 +48,7 @@ from aigo_bridge.results.faults import Faults, error_of
 from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of
-from aigo_bridge.results.writing import Sample, encoded_frame
+from aigo_bridge.results.writing import Sample, encoded_frame, write_log
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__

@@ -27,8 +27,8 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.program import Failure, Row, SampleProgram, Solution
 from aigo_bridge.plan.outline import Outline
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.results import LogReader
 from aigo_bridge.results.assembling import scores_data
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.records import StoredRuns, TrialRecord, records_of
 from aigo_bridge.scoring.python import SCORER_KEY
 from aigo_bridge.scoring.scorer import Outcome

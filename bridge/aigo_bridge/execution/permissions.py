@@ -13,14 +13,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_bridge.plan.plan import TaskPlan, document_of
-from aigo_bridge.planning.planning import has_snippets
 from aigo_bridge.process.temporary import draft_of
-from aigo_bridge.snippets import SnippetHost, SnippetLimits
 from aigo_bridge.snippets.process import reached
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.snippets import SnippetHost
 
 NEEDS = ("network",)
 """What there is to allow."""
@@ -52,6 +54,8 @@ def is_allowed(plan: TaskPlan) -> bool:
 
 def snippet_host(plan: TaskPlan) -> SnippetHost:
     """Where a plan's code runs, with what the user has allowed that task, whatever names the plan."""
+    from aigo_bridge.snippets import SnippetHost, SnippetLimits
+
     return SnippetHost(SnippetLimits(network=plan.task.needs == "network" and is_allowed(plan)))
 
 
@@ -79,6 +83,8 @@ def confined(plan: TaskPlan) -> TaskPlan:
         UsageError: the code needs what it was not allowed.
         SnippetsRefusedError: it cannot be confined as it has to be.
     """
+    from aigo_bridge.planning.planning import has_snippets
+
     if not has_snippets(plan.definition):
         return plan
     require_allowed([plan])
@@ -93,6 +99,8 @@ def require_allowed(plans: Iterable[TaskPlan]) -> None:
     Raises:
         UsageError: there are some.
     """
+    from aigo_bridge.planning.planning import has_snippets
+
     lacking = [plan for plan in plans if has_snippets(plan.definition) and not is_allowed(plan)]
     if not lacking:
         return
@@ -118,6 +126,8 @@ def require_allowed(plans: Iterable[TaskPlan]) -> None:
 
 def _digest(plan: TaskPlan) -> str:
     """SHA-256 of all that decides which code runs: the task and its config."""
+    from aigo_bridge.plan.plan import document_of
+
     content = {"task": document_of(plan.task), "config": dict(plan.config)}
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -13,8 +13,8 @@ from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportReport, LossReport, file_stem, unmapped
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
-from aigo_bridge.results import LogReader
 from aigo_bridge.results.log_files import COMPRESSIONS
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import dumps
 
 Json = dict[str, Any]

@@ -8,12 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import (
     MetricResult,
     MetricType,
     Scores,
     as_number,
-    is_missing,
     mean,
     no_value,
     present_values,

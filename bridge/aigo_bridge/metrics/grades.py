@@ -16,6 +16,11 @@ WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Words that count in any case."""
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a score counts as missing: null or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def is_graded(config: Mapping[str, Any] | None) -> bool:
     """Return whether the scores of a result are Inspect's, by the result's `specification.config`."""
     return isinstance((config or {}).get("inspect"), dict)

@@ -27,6 +27,7 @@ from aigo_bridge.dtypes import (
     TaskResultErrorStage,
 )
 from aigo_bridge.errors import TemplateError
+from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, OutlineScorer
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.metric import MetricSpec
@@ -95,11 +96,6 @@ class MetricType(Generic[M]):
     Raises:
         OverflowError: the numbers are too large to compute with.
     """
-
-
-def is_missing(value: object) -> bool:
-    """Whether a score counts as not given: null or NaN."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def as_number(value: object) -> float | int | None:

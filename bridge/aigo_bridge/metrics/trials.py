@@ -29,7 +29,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from aigo_bridge.metrics.metric import NoAggregate, as_number, is_missing, mean, short, std_dev
+from aigo_bridge.metrics.grades import is_missing
+from aigo_bridge.metrics.metric import NoAggregate, as_number, mean, short, std_dev
 from aigo_bridge.spec.task import (
     PassAtKAggregator,
     PassHatKAggregator,

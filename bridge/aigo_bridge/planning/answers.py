@@ -12,7 +12,8 @@ from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SampleError, TemplateError
-from aigo_bridge.metrics.metric import is_missing, short
+from aigo_bridge.metrics.grades import is_missing
+from aigo_bridge.metrics.metric import short
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.planning.checks import cell_of, places_of
 from aigo_bridge.scoring.variables import render_compared

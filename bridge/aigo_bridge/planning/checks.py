@@ -10,7 +10,7 @@ from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, TemplateError
-from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.reading.checks.scoring import check_actions
 from aigo_bridge.spec import BenchmarkDefinition

@@ -37,8 +37,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, UsageError
 from aigo_bridge.plan.plan import PlannedDataset, Sample, TaskPlan
 from aigo_bridge.reading import Document
-from aigo_bridge.results import LogReader
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.results.records import records_of
 from aigo_bridge.results.specification import dataset_tags
 from aigo_bridge.spec import BenchmarkDefinition, TaskSpec

@@ -25,13 +25,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.dtypes import ScoresData, TaskResultError, TaskResultLog
-from aigo_bridge.metrics.metric import is_missing
-from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
+from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import ScoresData, TaskResultError, TaskResultLog
+    from aigo_bridge.results.reading import LogReader, SamplePart
 
 Json = dict[str, Any]
 
@@ -424,6 +426,8 @@ def read_counts(reader: LogReader) -> tuple[Counts, Mapping[str, int]]:
     Raises:
         EvidenceError: the result cannot be read.
     """
+    from aigo_bridge.results.reading import FramePart
+
     tally = ResultTally()
     for part in reader.parts():
         if isinstance(part, FramePart):

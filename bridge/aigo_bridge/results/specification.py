@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -24,8 +24,9 @@ from aigo_bridge.dtypes import (
     TrialsConfig,
 )
 from aigo_bridge.dtypes.task_result import LATER_PARAMETER_FIELDS
-from aigo_bridge.plan.logged_plan import AnyPlan
-from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.logged_plan import AnyPlan
 
 PROVIDERS = frozenset(
     {"anthropic", "fireworks", "gemini", "latticeflow", "novita", "openai", "sambanova", "together"}
@@ -199,6 +200,8 @@ def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def dataset_tags(specification: TaskResultSpecification) -> tuple[str, ...]:
     """What a result says of the rows that it was made with, as tags of a data set."""
+    from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
+
     noted = any(tag.value == SAMPLE_NOTE for tag in specification.task.tags)
     return (SAMPLE_TAG,) if noted else ()
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.results.reading import LogReader
 
 OWN = "aigo_bridge"
 _MARK = "superseded_by"
@@ -49,6 +48,8 @@ def without_superseded(paths: Iterable[Path], note: Callable[[str], None]) -> li
         paths: result logs, and files that may be none.
         note: called with one line if results are left out.
     """
+    from aigo_bridge.results.reading import LogReader
+
     latest: dict[Path, str | None] = {}
     for path in paths:
         try:

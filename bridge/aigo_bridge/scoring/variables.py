@@ -18,7 +18,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.jsonl_spec.conversion import is_of_records
-from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.templates import SampleTemplate

@@ -12,10 +12,8 @@ from typing import Any
 
 from aigo_bridge.dtypes import MetricData, TaskResultLog
 from aigo_bridge.importing.tables import total_of
-from aigo_bridge.metrics.grades import is_graded, plain_number, score_number
-from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.metrics.grades import is_graded, is_missing, plain_number, score_number
 from aigo_bridge.metrics.names import MetricIdentity, metric_identities, metric_labels
-from aigo_bridge.results import FramePart, LogReader
 from aigo_bridge.results.counts import (
     Counts,
     CountsTally,
@@ -29,7 +27,7 @@ from aigo_bridge.results.counts import (
     trial_state,
     trials_of,
 )
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.results.rows import PREDICTIONS, TRUTHS, outputs_of
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.superseded import superseded_by

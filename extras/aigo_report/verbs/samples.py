@@ -24,7 +24,6 @@ from aigo_bridge.errors import EvidenceError, UsageError, code_of_kind
 from aigo_bridge.metrics.grades import is_graded
 from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
 from aigo_bridge.redaction.secrets import redact
-from aigo_bridge.results import FramePart, LogReader
 from aigo_bridge.results.counts import (
     State,
     outcome_label,
@@ -34,7 +33,7 @@ from aigo_bridge.results.counts import (
     trial_state,
     trials_of,
 )
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.results.rows import items_of, outputs_of
 from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.stop_reasons import NORMAL, stop_reason_of

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aigo_bridge.errors import EvidenceError
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.results import LogReader
+    from aigo_bridge.results.reading import LogReader
     from aigo_bridge.results.sources import ResultSource
     from aigo_report.verbs.samples import Selection
 
@@ -123,7 +123,7 @@ def _show_result(
     from aigo_bridge.cli.terminal import note
     from aigo_bridge.errors import EvidenceError
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_bridge.results import LogReader
+    from aigo_bridge.results.reading import LogReader
     from aigo_report.verbs.samples import show_sample
 
     assert source.path is not None

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 from aigo_bridge.process.extras import package
 from aigo_bridge.redaction.secrets import redact_value
-from aigo_bridge.results import LogReader
 from aigo_bridge.results.log_files import AFTER_SAMPLES, open_for_reading
+from aigo_bridge.results.reading import LogReader
 from aigo_report.tables.rows import Row, SampleCounts, rows_of_all
 from aigo_scale.lake.commits import DataFile, Result
 from aigo_scale.lake.files import LakeFiles

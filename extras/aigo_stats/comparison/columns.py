@@ -20,12 +20,10 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue
-from aigo_bridge.metrics.grades import is_grade, is_graded
-from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.metrics.grades import is_grade, is_graded, is_missing
 from aigo_bridge.process import no_collections
-from aigo_bridge.results import FramePart, LogReader
 from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, State, sample_facts, scorers_in
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 
 SampleId = str | int | None
 Score = tuple[str, str]

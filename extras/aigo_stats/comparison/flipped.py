@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.errors import EvidenceError, SampleError
-from aigo_bridge.results import LogReader
-from aigo_bridge.results.reading import SamplePart
+from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.scoring.variables import answer_text
 from aigo_stats.comparison.columns import SampleId
 from aigo_stats.comparison.comparing import Comparison, Flips

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aigo_bridge.metrics.compute import label_text
-from aigo_bridge.metrics.grades import graded_number, is_grade
-from aigo_bridge.metrics.metric import is_missing
+from aigo_bridge.metrics.grades import graded_number, is_grade, is_missing
 from aigo_stats.comparison.columns import Columns
 from aigo_stats.comparison.estimates import estimate_json
 from aigo_stats.comparison.scales import score_scale

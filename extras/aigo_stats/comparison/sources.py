@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aigo_bridge.metrics.metric import is_missing, short
+from aigo_bridge.metrics.grades import is_missing
+from aigo_bridge.metrics.metric import short
 from aigo_stats.comparison.columns import Column, Columns
 from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.ratios import Ratio

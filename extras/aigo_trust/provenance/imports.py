@@ -8,7 +8,6 @@ from dataclasses import replace
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_trust.provenance.record import Making, write_provenance
 
 
 def keep_provenance(
@@ -34,6 +33,8 @@ def keep_provenance(
     is_asked = options.provenance or verb == "run"
     if not is_asked or report.output is None or options.output_format == "parquet":
         return report
+    from aigo_trust.provenance.record import Making, write_provenance
+
     chosen = {
         "context": options.context,
         "events": options.events,

@@ -10,7 +10,6 @@ import pytest
 from tests.support.results import Json, result, sample, score, trial
 
 from aigo_bridge.dtypes import ScoresData, TaskResultError
-from aigo_bridge.results import LogReader
 from aigo_bridge.results.counts import (
     CANCELLED,
     RUNNING,
@@ -23,6 +22,7 @@ from aigo_bridge.results.counts import (
     trial_number,
     trial_state,
 )
+from aigo_bridge.results.reading import LogReader
 from aigo_stats.comparison.columns import read_columns
 
 

@@ -20,9 +20,10 @@ from tests.bridge.results.logs import frame, sample, text_of_log, whole
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.results import LogReader, SamplePart, read_log, write_log
 from aigo_bridge.results.json_pieces import JsonSyntaxError, Piece, pieces
 from aigo_bridge.results.log_files import mapped
+from aigo_bridge.results.reading import LogReader, SamplePart, read_log
+from aigo_bridge.results.writing import write_log
 
 SUFFIXES = [".json", ".json.gz", ".json.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst"]
 ODD_TEXTS = ["é\n\u2028😀", "a" * 3000, '}, {"sample_id":', "]}", '"\\', "\x00"]

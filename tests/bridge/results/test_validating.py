@@ -13,7 +13,8 @@ import zstandard
 from tests.bridge.results.logs import frame, sample, whole
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.results import schema_for_log, validate_log, write_log
+from aigo_bridge.results.validating import schema_for_log, validate_log
+from aigo_bridge.results.writing import write_log
 
 
 def faults(tmp_path: Path, log: Any) -> list[Issue]:

@@ -13,7 +13,9 @@ from tests.support.results import metric, question, result
 
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.results import LogReader, reading, write_log
+from aigo_bridge.results import reading
+from aigo_bridge.results.reading import LogReader
+from aigo_bridge.results.writing import write_log
 from aigo_bridge.results.written_lines import OtherFormError, written_lines
 
 

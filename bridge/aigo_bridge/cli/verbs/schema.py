@@ -46,7 +46,7 @@ def schema(
 
 def _schema(kind: str) -> dict[str, Any]:
     if kind == "tasklog":
-        from aigo_bridge.results import schema_for_log
+        from aigo_bridge.results.validating import schema_for_log
 
         return schema_for_log()
     if kind == "jsonl":

@@ -14,10 +14,10 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.exporting.evidence.options import EventChoice
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.plan.plan import sha256_of
-from aigo_bridge.results import LogReader, validate_log, write_log
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.reading import SamplePart
-from aigo_bridge.results.writing import encoded_frame, encoded_sample
+from aigo_bridge.results.reading import LogReader, SamplePart
+from aigo_bridge.results.validating import validate_log
+from aigo_bridge.results.writing import encoded_frame, encoded_sample, write_log
 from aigo_bridge.text.json_text import dumps, read_json
 
 

@@ -28,7 +28,7 @@ from inspect_ai.solver import TaskState
 from tests.support.inspect_logs import scripted as scripted_logs
 
 from aigo_bridge.dtypes import Message, SampleEvidence, TaskResultLog, Trace
-from aigo_bridge.results import read_log
+from aigo_bridge.results.reading import read_log
 from aigo_inspect.exporting.log import export_log
 from aigo_inspect.importing.api import import_log, iter_samples
 from aigo_inspect.importing.importing import ImportOptions, import_file

@@ -12,7 +12,7 @@ from tests.support.inspect_logs import scripted as scripted_logs
 
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import UsageError
-from aigo_bridge.results import read_log
+from aigo_bridge.results.reading import read_log
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import ImportOptions, import_file, import_logs
 from aigo_inspect.logs.reader import open_log

@@ -16,7 +16,7 @@ from tests.support.inspect_logs import malformed
 from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportReport
-from aigo_bridge.results import read_log
+from aigo_bridge.results.reading import read_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.logs.reader import open_log
 

@@ -16,8 +16,8 @@ from tests.adapters.inspect.mapping.test_records import lenient, strict, texts
 from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.importing.log_import import ImportReport, LossReport
-from aigo_bridge.results import LogReader, read_log
 from aigo_bridge.results.counts import read_counts
+from aigo_bridge.results.reading import LogReader, read_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.logs.pools import check_contexts
 from aigo_inspect.logs.reader import open_log

@@ -12,7 +12,7 @@ import pytest
 from tests.support.inspect_logs.malformed import zipped
 
 from aigo_bridge.importing.log_import import LossReport
-from aigo_bridge.results import read_log
+from aigo_bridge.results.reading import read_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.mapping.parts import answer_part, input_part, tool_result
 from aigo_inspect.mapping.scores import aggregated_scores

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.commands import REPOSITORY, Run
 
-from aigo_bridge.results import validate_log
+from aigo_bridge.results.validating import validate_log
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "inspect"
 

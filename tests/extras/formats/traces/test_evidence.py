@@ -11,7 +11,7 @@ import pytest
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_bridge.results import validate_log
+from aigo_bridge.results.validating import validate_log
 from aigo_formats.traces.evidence import import_traces
 from aigo_formats.traces.sources import SOURCES
 

@@ -15,7 +15,7 @@ from tests.support.shards import ENGINE, EQUALS, run_parts, run_whole, write_tas
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.plan import PlanOrigin
-from aigo_bridge.results import LogReader
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.snippets import run_in_process
 from aigo_scale.sharding.belonging import find_shards
 from aigo_scale.sharding.manifest import FILE, digests_in

@@ -10,7 +10,8 @@ import pytest
 from tests.support.results import result, sample, score, trial
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.results import read_log, write_log
+from aigo_bridge.results.reading import read_log
+from aigo_bridge.results.writing import write_log
 from aigo_trust.provenance.texts import read_texts
 
 SAMPLES = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aigo_bridge.engine.formats import Format, ResultExport
 from aigo_bridge.errors import UsageError
-from aigo_bridge.results import read_log
+from aigo_bridge.results.reading import read_log
 
 
 @dataclass(frozen=True)
