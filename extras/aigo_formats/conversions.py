@@ -94,7 +94,7 @@ def write_conversion(
     present = [file for file in _planned_files(tasks, folder) if file.exists()]
     if present and not force:
         raise UsageError(
-            f"{str(present[0])!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+            f"{str(present[0])!r} already exists (replace it with --force)", code=Code.ALREADY_THERE
         )
     return Conversion(
         _write_tasks(tasks, folder, project),

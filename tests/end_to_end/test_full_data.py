@@ -42,6 +42,6 @@ def test_a_task_runs_on_a_copy_of_its_real_rows(tmp_path: Path, aigo: Run) -> No
     assert "as in an earlier run" in changed.err
     assert (offline.code, alone.code, nowhere.code, others.code) == (2, 2, 2, 2)
     assert "--full --data-dir DIR with DIR/test.parquet" in offline.err
-    assert "--data-dir: with --full" in alone.err
+    assert "--data-dir: only with --full" in alone.err
     assert "there is no folder 'nowhere'" in nowhere.err
     assert "found 6 rows, expected 1,319" in others.err

@@ -91,13 +91,13 @@ def test_lost_workers_cost_their_logs_only(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (["--lake", "lake", "--on", "dask"], "--on: found 'dask', expected ray"),
-        (["--on", "ray", "--watch"], "--watch, --on: for an import into a lake (--lake LAKE)"),
+        (["--on", "ray", "--watch"], "--watch, --on: only for an import into a lake (--lake LAKE)"),
         (
             ["--on", "ray", "--format", "parquet", "--out", "archive"],
-            "--on: for an import into a lake (--lake archive; --format parquet --out means a lake where",
+            "--on: only for an import into a lake (--lake archive; with --format parquet, --out is a lake",
         ),
-        (["--lake", "lake", "--workers", "2"], "--workers: with --on ray only"),
-        (["--lake", "lake", "--on", "ray", "--jobs", "2"], "--jobs: not with --on ray"),
+        (["--lake", "lake", "--workers", "2"], "--workers: only with --on ray"),
+        (["--lake", "lake", "--on", "ray", "--jobs", "2"], "--jobs: cannot be combined with --on ray"),
         (["--lake", "lake", "--on", "ray", "--ray-address", "ray://h:1"], "expected HOST:PORT or auto"),
     ],
 )

@@ -221,7 +221,7 @@ def test_rows_that_are_not_found_have_to_be_given(aigo: Run, tmp_path: Path) -> 
     (tmp_path / "rows" / "test.jsonl").symlink_to(tmp_path / "outside.jsonl")
     made = aigo("convert", "inspect-hub:rows", "--out", "task")
     assert made.code == 0
-    assert "the rows of stories have to be given: --dataset stories-rows=FILE" in made.err
+    assert "pass the rows of stories when you run it: --dataset stories-rows=FILE" in made.err
     cached = tmp_path / "hub" / "datasets--org--rows" / "snapshots" / "abc"
     cached.mkdir(parents=True)
     (cached / "eval.yaml").symlink_to(tmp_path / "rows" / "eval.yaml")

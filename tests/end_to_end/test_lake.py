@@ -95,7 +95,7 @@ def test_what_arrives_is_imported_until_it_is_stopped(tmp_path: Path, aigo: Run)
             raise
     assert code == 130
     text = (tmp_path / "told").read_text("utf-8")
-    assert "the same command goes on with what is new" in text
+    assert "run the same command again to import new logs" in text
     assert "--resume" not in text
     listed = aigo("lake", "list", "team.lake", "--json")
     assert listed.code == 0, listed.err

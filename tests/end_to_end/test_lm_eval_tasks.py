@@ -115,7 +115,7 @@ def test_a_group_becomes_a_run_file(aigo: Run, tmp_path: Path) -> None:
     assert found.code == 0, found.out + found.err
     again = aigo("convert", f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "group")
     assert again.code == 2
-    assert "is there already (--force replaces it) [AB804]" in again.err
+    assert "already exists (replace it with --force) [AB804]" in again.err
     assert aigo("convert", f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "group", "--force").code == 0
 
 
@@ -127,7 +127,7 @@ def test_what_has_no_form_is_refused_with_its_places(aigo: Run, tmp_path: Path) 
     assert not (tmp_path / "task").exists()
     allowed = aigo("convert", f"lm-eval:{TASKS / 'hellaswag.yaml'}", "--out", "task", "--allow-gaps")
     assert allowed.code == 0
-    assert "the rows of hellaswag have to be given: --dataset hellaswag-rows=FILE" in allowed.err
+    assert "pass the rows of hellaswag when you run it: --dataset hellaswag-rows=FILE" in allowed.err
     assert "rows are made by 'utils.process_docs'" in (tmp_path / "task/task.yaml").read_text()
 
 
@@ -138,7 +138,7 @@ def test_what_has_no_form_is_refused_with_its_places(aigo: Run, tmp_path: Path) 
         (["lm-eval:", "--out", "x"], "has no task of lm-evaluation-harness"),
         (
             ["rows.jsonl", "--out", "x", "--allow-gaps"],
-            "--allow-gaps: for lm-eval:PATH and inspect-hub:PATH only",
+            "--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH",
         ),
         (
             [f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "x", "--key", "one"],

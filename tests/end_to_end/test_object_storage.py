@@ -267,12 +267,12 @@ def test_a_lake_in_a_storage_is_whole_after_killed_imports_and_compactions(
 def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Path) -> None:
     out = f"s3://{BUCKET}/out"
     refusals = [
-        (("view", out), "expected a path of this machine"),
-        (("init", out), "expected a path of this machine"),
-        (("upgrade", TASK, "--write"), "expected a path of this machine"),
-        (("run", TASK, "--model", f"scripted/{TASK}"), "read from this machine"),
+        (("view", out), "expected a local path"),
+        (("init", out), "expected a local path"),
+        (("upgrade", TASK, "--write"), "expected a local path"),
+        (("run", TASK, "--model", f"scripted/{TASK}"), "must be local"),
         (("run", TASK, "--model", MODEL, "--out", "ftp://host/x"), "begins with s3://, gs://"),
-        (("run", TASK, "--model", MODEL, "--out", "s3:/bucket/x"), "taken for a path"),
+        (("run", TASK, "--model", MODEL, "--out", "s3:/bucket/x"), "looks like an address"),
         (("run", TASK, "--model", MODEL, "--out", "s3://elsewhere/x"), "no bucket 'elsewhere'"),
         (("run", f"s3://{BUCKET}/tasks/nothing.yaml", "--model", MODEL), f"s3://{BUCKET}/tasks/nothing.yaml"),
         (("stats", f"{out}/nothing.tasklog.json"), f"{out}/nothing.tasklog.json"),
@@ -281,7 +281,7 @@ def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Pat
         (("run", "gs://bucket/task.yaml", "--model", MODEL), "run: pip install 'gcsfs"),
         (
             ("attest", f"{out}/x.tasklog.json", "--key", f"{out}/key.pem"),
-            "a private key is read from this machine",
+            "private keys must be local files",
         ),
     ]
     for words, expected in refusals:
@@ -342,7 +342,7 @@ def test_defaults_of_a_project_name_no_storage(s3: S3, aigo: Run, tmp_path: Path
     (tmp_path / "aigo-bridge.toml").write_text(f'[run]\nout = "s3://{BUCKET}/out"\n')
     done = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL)
     assert done.code == 2
-    assert "is typed, and no default" in done.err
+    assert "addresses cannot be defaults" in done.err
     assert s3.names("out") == []
 
 
@@ -358,7 +358,7 @@ def test_what_cannot_be_put_at_the_end_is_kept_here(
     with faulty(s3.address, fault) as address, reached(address, monkeypatch):
         done = aigo("run", TASK, "--model", MODEL, "--out", f"s3://{BUCKET}/out")
     assert done.code == 1
-    assert "not everything is in the storage" in done.err
+    assert "some files were not uploaded" in done.err
     assert "[AB811]" in done.err
     (kept,) = tmp_path.glob("aigo-bridge-unsent-*/s3/bucket/out")
     assert (kept / RESULT).is_file()

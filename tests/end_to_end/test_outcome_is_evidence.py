@@ -182,7 +182,7 @@ def edited(path: Path, edit: Edit) -> None:
 
 def noticed(done: Finished, *said: str) -> None:
     assert done.code == 1
-    assert "the evidence differs from what is shown" in done.err
+    assert "the evidence differs from this summary" in done.err
     assert "[AB620]" in done.err
     assert "defect of aigo-bridge" in done.err
     for text in said:

@@ -54,13 +54,13 @@ def test_a_judge_is_probed_recorded_and_probed_again_without_it(
     unasked = aigo("probe", "judged.yaml", judged)
     assert unasked.code == 3
     assert "rating (model_as_a_judge_scorer): not probed: a model judges, and none was given" in unasked.out
-    assert "nothing was probed" in unasked.out
+    assert "no scorer was tested" in unasked.out
 
     options = ["--model-map", "judge=scripted/j.jsonl", "--record", "judge.cassette", "-o", "a.probe.json"]
     asked = aigo("probe", "judged.yaml", judged, *options)
     assert asked.code == 1, asked.err
     assert asked.out.splitlines()[-2] == (
-        "6 of 30 are not as they should be: other-answer, injection, injected-nothing"
+        "6 of 30 reactions are wrong: other-answer, injection, injected-nothing"
     ), asked.out
     assert asked.out.splitlines()[-1] == "evidence  a.probe.json"
     assert "recorded 32 calls in judge.cassette" in asked.err

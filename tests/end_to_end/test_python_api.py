@@ -236,7 +236,7 @@ def test_a_cassette_that_lacks_calls_is_told(folder: Path, monkeypatch: pytest.M
         self.num_bytes += os.write(self._file, text)
 
     monkeypatch.setattr(TailWriter, "put", full)
-    with pytest.raises(EvidenceError, match="the cassette lacks calls") as caught:
+    with pytest.raises(EvidenceError, match="cannot write the cassette") as caught:
         aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, out="a", record="c")
     (issue,) = caught.value.issues
     assert issue.hint == f"the evidence is complete: {Path('a/capitals.tasklog.json')}"

@@ -345,14 +345,17 @@ def test_a_server_that_cannot_be_started_is_told_with_its_last_lines(
     ("options", "told"),
     [
         (["--on", "dask"], "--on: found 'dask', expected ray"),
-        (["--workers", "2", "--pieces", "3"], "--workers, --pieces: with --on ray only"),
-        (["--on", "ray", "--shard", "1/2"], "--shard: not with --on ray"),
-        (["--on", "ray", "--engine", "inspect,lighteval"], "--engine inspect,lighteval: not with --on ray"),
-        (["--on", "ray", "--pieces", "2", "--piece-rows", "3"], "one of them says how large pieces are"),
+        (["--workers", "2", "--pieces", "3"], "--workers, --pieces: only with --on ray"),
+        (["--on", "ray", "--shard", "1/2"], "--shard: cannot be combined with --on ray"),
+        (
+            ["--on", "ray", "--engine", "inspect,lighteval"],
+            "--engine inspect,lighteval: cannot be combined with --on ray",
+        ),
+        (["--on", "ray", "--pieces", "2", "--piece-rows", "3"], "use only one of them"),
         (["--on", "ray", "--ray-address", "ray://h:1"], "expected HOST:PORT or auto"),
         (
             ["--model-replicas", "2", "--gpus-per-replica", "0"],
-            "--model-replicas, --gpus-per-replica: with --on ray only",
+            "--model-replicas, --gpus-per-replica: only with --on ray",
         ),
     ],
 )

@@ -53,8 +53,8 @@ def test_judges_and_solver_are_answered_on_the_other_engine(
 
     assert played.code == 0, played.err
     assert "answered from c.cassette: " in played.err
-    assert "are not in it" not in played.err
-    assert "were not made" not in played.err
+    assert "not found" not in played.err
+    assert "not used" not in played.err
     both = [result_of(tmp_path / out / "hp-trivia.tasklog.json") for out in "ab"]
     assert judged(both[0]) == judged(both[1])
     # No log says that the model itself has answered.
@@ -80,7 +80,7 @@ def test_a_changed_prompt_fails_its_sample_and_says_what_is_different(
     assert "this call is not in the cassette (sample 0, solver)" in text
     assert "Norway" in text
     assert "Norge" in text
-    assert "3 calls, 1 are not in it, 1 of its calls were not made" in done.err
+    assert "3 calls, 1 not found, 1 recorded but not used" in done.err
 
 
 def test_another_scorer_is_free(aigo: Run, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_another_scorer_is_free(aigo: Run, tmp_path: Path) -> None:
     ("words", "problem"),
     [
         (("--record", "new", "--replay", "c.cassette"), "stands in one already"),
-        (("--record", "c.cassette"), "is there already"),
+        (("--record", "c.cassette"), "already exists"),
         (("--record", "new", "--engine", "inspect,lighteval"), "on one engine"),
         (("--replay", "c.cassette", "--resume"), "not with --resume"),
         (("--replay", "c.cassette", "--cache", "reuse"), "not with --resume or --cache reuse"),
@@ -120,7 +120,7 @@ def test_wrong_use_is_told_before_anything_runs(
 def test_a_benchmark_of_an_engine_is_not_recorded(aigo: Run) -> None:
     done = aigo("run", "inspect:x.py", "--record", "c")
     assert done.code == 2
-    assert "--record: not for an engine's own benchmark" in done.err
+    assert "--record: not for engine benchmarks" in done.err
 
 
 def test_a_model_of_a_cassette_answers_with_one_alone(aigo: Run) -> None:
@@ -141,7 +141,7 @@ def test_a_full_disk_costs_the_cassette_and_not_the_run(aigo: Run, monkeypatch: 
     done = aigo(*RECORD, "--out", "out")
     assert "4 of 4 samples scored" in done.out
     assert done.code == 1
-    assert "the cassette lacks calls: it cannot be written (No space left on device)" in done.err
+    assert "cannot write the cassette, so calls are missing (No space left on device)" in done.err
 
 
 TASK = """

@@ -159,7 +159,7 @@ def test_a_task_by_itself_runs_anew_unless_told(folder: Path, aigo: Run) -> None
 
     assert anew.json["samples"]["reused"] == 0
     assert taken.json["samples"]["reused"] == 6
-    assert "the earlier run is complete: nothing was run again" in taken.err
+    assert "the earlier run is complete; no sample was run again" in taken.err
 
 
 def test_repeated_runs_have_mean_spread_and_agreement(folder: Path, aigo: Run, result_of: Load) -> None:

@@ -59,7 +59,7 @@ def test_two_models(aigo: Run, folder: Path, engine: str) -> None:
 
     assert results(folder) == {"t": 1.0, "t@b.jsonl": 0.0, "t@c-d-e.jsonl": 0.0}
     assert "evidence    out/t@b.jsonl.tasklog.json" in second.out
-    assert "out/t.tasklog.json is of another run and stays" in second.err
+    assert "out/t.tasklog.json belongs to another run and is kept" in second.err
     assert "evidence    out/t@c-d-e.jsonl.tasklog.json" in third.out
 
     # Whoever runs the same again replaces its own result, and no other.

@@ -88,7 +88,7 @@ def test_nothing_to_resume_is_told(ran: Path, aigo: Run) -> None:
     done = aigo("run", "task.yaml", "--model", "scripted/yes.jsonl", "--out", "elsewhere", "--resume")
 
     assert done.code == 0
-    assert "nothing to resume: no run of this task with these models in elsewhere" in done.err
+    assert "nothing to resume in elsewhere for this task and model" in done.err
 
 
 def test_a_model_for_a_task_that_asks_none_is_told(ran: Path, aigo: Run) -> None:
@@ -101,7 +101,7 @@ def test_a_model_for_a_task_that_asks_none_is_told(ran: Path, aigo: Run) -> None
     done = aigo("run", "system.yaml", "--model", "scripted/yes.jsonl", *options, "--out", "o")
 
     assert done.code == 0, done.err
-    assert "--model is not used" in done.err
+    assert "--model is ignored" in done.err
     assert "--num-samples is not used" in done.err
     assert "--num-trials is not used" in done.err
 

@@ -166,9 +166,12 @@ def test_a_log_of_a_shard_by_itself_is_no_whole_result(folder: Path, aigo: Run, 
         (["--shard", "17/16"], "expected K/N with K from 1 to N"),
         (["--shard", "0/4"], "expected K/N with K from 1 to N"),
         (["--shard", "3"], "expected K/N with K from 1 to N"),
-        (["--shard", "1/2", "--report"], "--report: not with --shard"),
-        (["--shard", "1/2", "--engine", "inspect,lighteval"], "--engine inspect,lighteval: not with --shard"),
-        (["--shard", "1/2", "--cache", "reuse"], "--cache reuse: not with --shard"),
+        (["--shard", "1/2", "--report"], "--report: cannot be combined with --shard"),
+        (
+            ["--shard", "1/2", "--engine", "inspect,lighteval"],
+            "--engine inspect,lighteval: cannot be combined with --shard",
+        ),
+        (["--shard", "1/2", "--cache", "reuse"], "--cache reuse: cannot be combined with --shard"),
     ],
 )
 def test_wrong_use_is_refused_and_writes_nothing(

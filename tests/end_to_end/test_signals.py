@@ -113,7 +113,7 @@ def test_a_second_signal_ends_a_run_at_once(folder: Path, endpoint: Endpoint) ->
     assert process.returncode in (130, 143)  # whichever of two signals at a time the system gives first
     assert "Traceback" not in out
     assert "Exception" not in out
-    assert out.strip().endswith("`run --resume` goes on from there")
+    assert out.strip().endswith("continue with `run --resume`")
     assert out.count("stopped at once") == 1
     assert not list((folder / "out").glob("*.json"))
     (log,) = (folder / "out").glob("*.eval")
@@ -264,7 +264,7 @@ def test_every_signal_stops_what_a_command_does(tmp_path: Path, work: str, numbe
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)
     assert process.returncode == code
-    assert out.count("interrupted; what was complete is written, and nothing by half") == 1
+    assert out.count("interrupted; complete files were written; no partial files are left") == 1
     assert "Traceback" not in out
     assert ("put in order" in out) == (work == "in an event loop")
 

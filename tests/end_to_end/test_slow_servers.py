@@ -65,7 +65,7 @@ def test_calls_that_are_made_again_are_told(aigo: Run, busy: Endpoint, engine: s
     done = aigo("run", "task.yaml", "--model", model, "--engine", engine)
 
     assert done.code == 0, done.err
-    told = [line for line in done.err.splitlines() if "trying again in" in line]
+    told = [line for line in done.err.splitlines() if "retrying in" in line]
     assert told
     assert "429" in told[0]
     assert "Rate limit reached" in told[0]
@@ -88,7 +88,7 @@ def t():
     done = aigo("run", "inspect:own.py", "--model", "openai-api/local/m")
 
     assert done.code == 0, done.err
-    assert "Rate limit reached: trying again in" in done.err
+    assert "Rate limit reached: retrying in" in done.err
 
 
 def test_a_refused_connection_says_where(aigo: Run, busy: Endpoint, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_refused_connection_says_where(aigo: Run, busy: Endpoint, tmp_path: Pa
         done = aigo("run", "task.yaml", "-n", 1, "--model", model)
 
         assert done.code == 1
-        told = [line for line in done.err.splitlines() if "trying again in" in line]
+        told = [line for line in done.err.splitlines() if "retrying in" in line]
         assert "onnect" in told[0], told
         if model == "m.yaml":
             assert address in told[0]

@@ -156,7 +156,7 @@ def test_the_network_is_allowed_once_for_the_code_as_it_is(
     assert not (tmp_path / "out").exists()
 
     assert (
-        "its code needs the network (not allowed yet: run it with --allow network)"
+        "the code of the task needs the network (not allowed yet; run it with --allow network)"
         in aigo("explain", "task.yaml").out
     )
 
@@ -166,7 +166,7 @@ def test_the_network_is_allowed_once_for_the_code_as_it_is(
     kept = json.loads((configuration / "aigo-bridge" / "allowed.json").read_text())
     assert list(kept.values()) == [["network"]]
 
-    assert "its code needs the network (allowed)" in aigo("explain", "task.yaml").out
+    assert "the code of the task needs the network (allowed)" in aigo("explain", "task.yaml").out
     assert aigo("explain", "task.yaml", "--json").json["needs"] == "network"
     assert aigo(*RUN).code == 0
 

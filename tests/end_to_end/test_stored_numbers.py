@@ -387,7 +387,7 @@ def test_what_cannot_be_recomputed_is_told(aigo: Run, project: Path) -> None:
     assert "[AB706]" in none_of_ours
     assert aigo("import", golden, "--recompute", "none.yaml").code == 2
     done = aigo("import", golden, "--root", ".")
-    assert (done.code, "for --recompute only" in done.err) == (2, True)
+    assert (done.code, "only with --recompute" in done.err) == (2, True)
 
 
 def test_evidence_that_inspect_leaves_behind_has_them_too(project: Path, command: Run) -> None:

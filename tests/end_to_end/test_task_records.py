@@ -67,10 +67,10 @@ def test_records_that_are_left_out_are_said_counted_and_kept_in_the_evidence(
 
     done = aigo("run", "t.jsonl", "--model", ANSWERS, "--allow-bad-tasks")
     assert done.code == 3
-    assert "2 of 2 samples scored, 2 invalid and left out" in done.out
+    assert "2 of 2 samples scored, 2 invalid and skipped" in done.out
     assert "t.jsonl:2:1: warning: not JSON" in done.err
     description = result_of(tmp_path / "out" / "t.tasklog.json")["specification"]["task"]["description"]
-    assert description == "2 tasks of t.jsonl; 2 of 4 records are invalid and left out"
+    assert description == "2 tasks of t.jsonl; 2 of 4 records are invalid and skipped"
 
     again = aigo("run", "t.jsonl", "--model", ANSWERS, "--allow-bad-tasks", "--resume", "--json")
     assert again.code == 3

@@ -137,14 +137,14 @@ def test_settings_behind_a_models_name_are_no_models(aigo: Run, project: Path) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "a,"], "--model: found 'a,', expected one model or several different ones"),
+        (["--model", "a,"], "--model: found 'a,', expected one or more different models"),
         (["--model", "a,a"], "--model: found 'a,a'"),
         (["--vary", "prompt"], "--vary: found 'prompt', expected KEY=VALUE,VALUE"),
         (["--vary", "prompt=a"], "--vary: found 'prompt=a', expected KEY=VALUE,VALUE"),
         (["--vary", "prompt=a,a"], "--vary: found 'prompt=a,a'"),
-        (["--vary", "times=1,2", "--vary", "times=3,4"], "--vary: 'times' is given twice"),
-        (["--vary", "times=1,2", "--config", "times=3"], "--vary: 'times' has a value by --config already"),
-        (["--model", "a,b", "--engine", "inspect,lighteval"], "--engine: found several engines beside"),
+        (["--vary", "times=1,2", "--vary", "times=3,4"], "--vary: 'times' is set twice"),
+        (["--vary", "times=1,2", "--config", "times=3"], "--vary: 'times' is already set with --config"),
+        (["--model", "a,b", "--engine", "inspect,lighteval"], "--engine: found several engines and"),
         (["--vary", "nothing=1,2"], "nothing"),
         (["--vary", "times=1,x"], "times"),
     ],

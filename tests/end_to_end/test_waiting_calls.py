@@ -58,7 +58,7 @@ def test_a_call_that_takes_longer_than_the_limit_is_made_again(
     assert done.code == 0, done.err
     assert set(asked.values()) == {2}
     assert time.monotonic() - began < 45
-    assert "trying again in" in done.err
+    assert "retrying in" in done.err
 
 
 @pytest.mark.engine

@@ -390,7 +390,7 @@ def test_looking_fetches_nothing_unless_it_is_allowed(
     for path in (task, tmp_path / "rows.yaml"):
         validated = aigo("validate", path)
         assert validated.code == 0, validated.out
-        assert f"takes rows from {server.address}/rows.csv" in validated.out
+        assert f"reads rows from {server.address}/rows.csv" in validated.out
         (report,) = json.loads(aigo("validate", path, "--format", "json").out)
         assert report["addresses"] == [f"{server.address}/rows.csv"]
     assert server.asked == []
@@ -422,7 +422,7 @@ def test_the_hub_is_the_network_too(verb: str, aigo: Run, tmp_path: Path) -> Non
     done = aigo(verb, tmp_path / "task.yaml", *more)
     assert done.code == 2
     assert "'owner/name' of the Hugging Face hub would be fetched" in done.err
-    assert "takes rows from hf://datasets/owner/name" in aigo("validate", tmp_path / "task.yaml").out
+    assert "reads rows from hf://datasets/owner/name" in aigo("validate", tmp_path / "task.yaml").out
 
 
 # --- what is allowed

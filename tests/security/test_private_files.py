@@ -186,7 +186,7 @@ def test_files_outside_the_own_folder_are_listed(stranger: Path, aigo: Run) -> N
     for verb in ("validate", "explain"):
         done = aigo(verb, stranger / "task.yaml")
         assert done.code == 0
-        assert f"{os.path.basename(shared)}, outside the task's own folder" in done.out  # noqa: PTH119
+        assert f"{os.path.basename(shared)}, outside the task folder" in done.out  # noqa: PTH119
     (report,) = validate([stranger / "task.yaml"])
     assert report.files == (shared,)
     listed = aigo("explain", stranger / "task.yaml", "--json").json["files"]
@@ -200,7 +200,7 @@ def test_files_outside_the_own_folder_are_listed(stranger: Path, aigo: Run) -> N
         ),
         encoding="utf-8",
     )
-    assert "rows.jsonl, outside the task's own folder" in aigo("explain", stranger / "task.yaml").out
+    assert "rows.jsonl, outside the task folder" in aigo("explain", stranger / "task.yaml").out
 
 
 @pytest.mark.parametrize("path", ["../../.env", "../../ignored.txt"])

@@ -230,7 +230,7 @@ def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
         (["aigo_tasks/uniqueness-task", "--config", "field=x"], "has no data set of its own"),
         (["aigo_tasks/mmlu", "--dataset", "mmlu-sample=x.csv"], "give one of them"),
         (["run.yaml"], "a run file names its data set"),
-        (["inspect:mine.py"], "--full: not for an engine's own benchmark"),
+        (["inspect:mine.py"], "--full: not for engine benchmarks"),
     ],
 )
 def test_without_real_rows_full_says_why(

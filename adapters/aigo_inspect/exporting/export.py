@@ -105,7 +105,7 @@ def export_log(result: Path, out: Path, *, force: bool) -> Path:
         place = out / log.name
         if place.exists() and not force:
             raise UsageError(
-                f"{str(place)!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+                f"{str(place)!r} already exists (replace it with --force)", code=Code.ALREADY_THERE
             )
         out.mkdir(parents=True, exist_ok=True)
         log.replace(place)

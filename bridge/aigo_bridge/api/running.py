@@ -248,7 +248,7 @@ def run(
             lambda: run_job(job, chosen, settings, allow_approximate=allow_approximate)
         )
     if recorder is not None and recorder.problem is not None:
-        message = f"the cassette lacks calls: it cannot be written ({recorder.problem})"
+        message = f"cannot write the cassette, so calls are missing ({recorder.problem})"
         hint = f"the evidence is complete: {outcome.result}"
         raise EvidenceError([Issue(message, file=str(record), hint=hint, code=Code.DAMAGED_CASSETTE)])
     return outcome

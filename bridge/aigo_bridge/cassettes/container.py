@@ -158,8 +158,8 @@ class CassetteWriter:
             file = self._file = os.open(self.path, flags, 0o600)
         except FileExistsError:
             raise UsageError(
-                f"--record: {str(self.path)!r} is there already; name another file, or remove it"
-                " (with --resume it is gone on with)",
+                f"--record: {str(self.path)!r} already exists; name another file, remove it, or "
+                "append to it with --resume",
                 code=Code.ALREADY_THERE,
             ) from None
         try:

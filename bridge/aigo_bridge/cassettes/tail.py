@@ -95,8 +95,8 @@ class TailWriter:
         if not _is_start(start):
             os.close(self._file)
             raise UsageError(
-                f"--record: {str(self.path)!r} is there already and no part of a cassette; name another file,"
-                " or remove it",
+                f"--record: {str(self.path)!r} already exists and is not a cassette; name "
+                "another file, or remove it",
                 code=Code.ALREADY_THERE,
             )
 

@@ -88,7 +88,7 @@ def opened(path: Path) -> Iterator[Cassette]:
         show_issues(
             [
                 Issue(
-                    f"{more} more lines are left out",
+                    f"{more} more lines are skipped",
                     file=str(path),
                     severity="warning",
                     code=Code.DAMAGED_CASSETTE,
@@ -96,7 +96,7 @@ def opened(path: Path) -> Iterator[Cassette]:
             ]
         )
     if not cassette.is_complete and not issues:
-        message = "the recording did not come to its end; there may have been further calls"
+        message = "the recording is incomplete; some calls may be missing"
         show_issues([Issue(message, file=str(path), severity="warning", code=Code.DAMAGED_CASSETTE)])
     try:
         yield cassette
@@ -115,8 +115,8 @@ def show_tape(tape: RunTape, num_reused: int) -> bool:
         return _show_recording(tape.recorder, num_reused)
     for engine, player in tape.players.items():
         where = f" on {engine}" if len(tape.players) > 1 else ""
-        missing = f", {player.num_missing} are not in it" if player.num_missing else ""
-        unasked = f", {player.num_unasked} of its calls were not made" if player.num_unasked else ""
+        missing = f", {player.num_missing} not found" if player.num_missing else ""
+        unasked = f", {player.num_unasked} recorded but not used" if player.num_unasked else ""
         _note(
             f"answered{where} from {_name(player.cassette.path)}:"
             f" {plural(player.num_given, 'call')}{missing}{unasked}"
@@ -132,17 +132,19 @@ def _show_recording(recorder: Recorder, num_reused: int) -> bool:
         f" ({_size(recorder.num_bytes)})"
     )
     if recorder.num_redacted:
-        _note(f"in {recorder.num_redacted} of them [secret] stands for a secret")
+        _note(f"secrets in {recorder.num_redacted} of them were replaced with [secret]")
     if num_reused:
         _note(
-            f"{plural(num_reused, 'trial was', 'trials were')} taken over from an earlier run:"
-            " their calls are not in it"
+            f"{plural(num_reused, 'trial was', 'trials were')} reused from an earlier run; "
+            "their calls are not recorded"
         )
     if recorder.num_lost:
         reasons = "; ".join(recorder.reasons)
-        _note(f"warning: {plural(recorder.num_lost, 'call is', 'calls are')} not in it: {printable(reasons)}")
+        _note(
+            f"warning: {plural(recorder.num_lost, 'call is', 'calls are')} not recorded: {printable(reasons)}"
+        )
     if recorder.problem is not None:
-        _note(f"error: the cassette lacks calls: it cannot be written ({recorder.problem})")
+        _note(f"error: cannot write the cassette, so calls are missing ({recorder.problem})")
     return recorder.problem is None
 
 

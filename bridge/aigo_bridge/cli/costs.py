@@ -112,7 +112,7 @@ def show_costs(costs: Costs) -> None:
             if money is not None and costs.prices is not None:
                 typer.echo(f"    cost           {_shown(money, costs.prices.currency)}")
             elif costs.prices is not None:
-                typer.echo("    cost           unknown: the table has no price for it")
+                typer.echo("    cost           unknown: the price table does not contain this model")
         if not any(asked_models([cost])):
             typer.echo("  no model is called")
         if cost.problems:
@@ -122,7 +122,7 @@ def show_costs(costs: Costs) -> None:
         shown = "unknown: a model has no price" if money is None else _shown(money, costs.prices.currency)
         typer.echo(f"total: {shown}")
     if costs.answer.mean is None and any(asked_models(costs.plans)):
-        typer.echo("how long answers are nobody knows: say it with --answer-tokens MEAN,MOST")
+        typer.echo("the length of answers is unknown; set it with --answer-tokens MEAN,MOST")
 
 
 def _shown(amount: Range, currency: str | None = None) -> str:

@@ -71,7 +71,7 @@ def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
         if key in _LISTS:
             continue
         if key not in verbs:
-            message = f"{settings.name(key)}: there is no such setting"
+            message = f"{settings.name(key)}: unknown setting"
             yield settings.issue(message, key, hint=_near(key, [*_LISTS, *verbs]))
         elif not isinstance(value, dict):
             message = f"{settings.name(key)}: found {value!r}, expected a table of options"
@@ -123,9 +123,9 @@ def _refusal(name: str, value: Any, option: Any) -> str | None:
     """Why a default cannot be taken; `None`: it can."""
     plain = name.replace("_", "-")
     if plain in ALLOWING or value != HARMLESS.get(plain, value):
-        return "what allows something is typed, and no default"
+        return "permissions cannot be defaults; use the option on the command line"
     if option is None:
-        return "there is no such option"
+        return "unknown option"
     if getattr(option, "is_flag", False):
         return None if isinstance(value, bool) else f"found {value!r}, expected true or false"
     if isinstance(value, dict | list) and not option.multiple:
@@ -138,9 +138,12 @@ def _refusal(name: str, value: Any, option: Any) -> str | None:
     if wrong := [one for one in values if isinstance(one, bool) or not isinstance(one, str | int | float)]:
         return f"found {wrong[0]!r}, expected a text or a number"
     if addresses := [one for one in values if _in_storage(str(one))]:
-        return f"found {addresses[0]!r}, expected a path: a place in a storage is typed, and no default"
+        return (
+            f"found {addresses[0]!r}, expected a path; object storage addresses cannot be "
+            "defaults, use the option on the command line"
+        )
     if PATHS & set(option.opts) and not is_below(Path.cwd() / str(value), project_root()):
-        return f"found {value!r}, expected a folder of this project; another one is typed"
+        return f"found {value!r}, expected a folder in this project; name other folders on the command line"
     return None
 
 
@@ -156,11 +159,11 @@ def project_root() -> Path:
 
 def _hint(name: str) -> str | None:
     if name == "env":
-        return 'variables that files may read stand at the top: env = ["NAME"]'
+        return 'list variables that files may read at the top of the file: env = ["NAME"]'
     if name in ("allow-file", "allow_file"):
-        return 'private files that tasks may read are listed at the top: files = ["out/rows.jsonl"]'
+        return 'list private files that tasks may read at the top of the file: files = ["out/rows.jsonl"]'
     if name in HARMLESS:
-        return f"of the project only {json.dumps(HARMLESS[name])}"
+        return f"a project may only set {json.dumps(HARMLESS[name])}"
     return None
 
 

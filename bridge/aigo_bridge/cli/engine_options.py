@@ -18,7 +18,7 @@ MORE = "--more"
 
 
 class RunCommand(VerbCommand):
-    """`run`, which for an engine's own benchmark also takes the options of that engine's command."""
+    """`run`, which for an engine benchmark also takes the options of that engine's command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words, those of an engine handed on."""
@@ -110,7 +110,7 @@ def _value_of(parameter: Any) -> Value:
 
 
 class MergeCommand(RunCommand):
-    """`merge`, which takes those options where its task is an engine's own benchmark."""
+    """`merge`, which takes those options where its task is an engine benchmark."""
 
     def _engine(self, words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
         """The engine of the benchmark whose shards are merged; `None`: they are of a task."""
@@ -124,7 +124,7 @@ class MergeCommand(RunCommand):
 
 
 def names_benchmark(word: str) -> bool:
-    """Whether a word is an engine's own benchmark."""
+    """Whether a word is an engine benchmark."""
     return _engine_of(word) is not None
 
 
@@ -141,8 +141,8 @@ def _explain(error: Any, option: str) -> None:
             continue
         if is_known:
             error.message += (
-                f" (an option of benchmarks of {name}, {name}:NAME; a task of AI GO has settings of its model"
-                " in the model's file or its solver, a benchmark of another engine behind the model)"
+                f" (only for {name} benchmarks, {name}:NAME; for an AI GO task, put model "
+                "settings into the model file or the solver)"
             )
 
 

@@ -63,8 +63,8 @@ def _what_remains() -> str:
     """Files that a stopped command leaves."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     if verb == "run":
-        return "what the run had finished is in its log, and `run --resume` goes on from there"
-    return "what was complete is written, and nothing by half"
+        return "finished samples are in the log; continue with `run --resume`"
+    return "complete files were written; no partial files are left"
 
 
 def shown(out: Path, work: Callable[[], None]) -> bool:
@@ -76,8 +76,8 @@ def shown(out: Path, work: Callable[[], None]) -> bool:
     except Exception as error:  # noqa: BLE001  # evidence and logs are written, whatever becomes of tables and summaries
         from aigo_bridge.results.faults import explained
 
-        show_message(f"the outcome cannot be shown: {explained(error)}", Code.OUTCOME_NOT_SHOWN)
-        typer.echo(f"evidence and native logs are in {short_path(out)}", err=True)
+        show_message(f"the summary cannot be shown: {explained(error)}", Code.OUTCOME_NOT_SHOWN)
+        typer.echo(f"evidence and engine logs are in {short_path(out)}", err=True)
         return False
     return True
 
@@ -90,7 +90,7 @@ def show_differences(outcome: Outcome) -> None:
     from aigo_bridge.engine.outcome import REPORT
 
     place = short_path(outcome.result)
-    show_message(f"{place}: the evidence differs from what is shown ({REPORT})", Code.OUTCOME_NOT_SHOWN)
+    show_message(f"{place}: the evidence differs from this summary ({REPORT})", Code.OUTCOME_NOT_SHOWN)
     for difference in outcome.differences:
         typer.echo(f"  {printable(difference)}", err=True)
 

@@ -182,7 +182,7 @@ def _allow_variables(context: typer.Context, names: list[str] | None) -> list[st
         for name in names or ():
             if not name.isidentifier():
                 raise UsageError(
-                    f"--env: found {name!r}, expected the name of a variable, e.g. --env REGION",
+                    f"--env: found {name!r}, expected a variable name, e.g. --env REGION",
                     code=Code.WRONG_OPTION,
                 )
     if names:
@@ -296,8 +296,8 @@ def uses_as_lines(
             f"reads the environment variable {use.name} "
             f"({short_path(use.file)}:{use.line}:{use.column}{unset})"
         )
-    lines += [f"takes rows from {address}" for address in addresses]
-    lines += [f"reads {short_path(file)}, outside the task's own folder" for file in files]
+    lines += [f"reads rows from {address}" for address in addresses]
+    lines += [f"reads {short_path(file)}, outside the task folder" for file in files]
     return [printable(line) for line in dict.fromkeys(lines)]
 
 
@@ -374,7 +374,8 @@ def origin_of(
         )
     if allow_bad_tasks and names_run_file(task):
         raise UsageError(
-            f"--allow-bad-tasks is for files of task records, found {task!r}", code=Code.OPTIONS_APART
+            f"--allow-bad-tasks: only for JSONL files with task records, found {task!r}",
+            code=Code.OPTIONS_APART,
         )
     reach = None if root is None else str(root.resolve())
     files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}

@@ -95,7 +95,10 @@ def note_other_result(result: Path | None, name: str | None = None) -> None:
     plain = f"{result.name.partition('@')[0] if name is None else name}{SUFFIX}"
     if result.name not in (plain, f"{name}{SUFFIX}") and "@" in result.name:
         other = name_of(short_path(result.with_name(plain)))
-        note(f"note: {other} is of another run and stays; this one's is {name_of(result.name)}")
+        note(
+            f"note: {other} belongs to another run and is kept; the result of this run is "
+            f"{name_of(result.name)}"
+        )
 
 
 def _console(width: int | None = None) -> Console:
@@ -206,11 +209,11 @@ def _counts(outcome: Outcome) -> str:
     plan, counts = outcome.plan, outcome.counts
     partly = outcome.num_unscored if outcome.num_unscored > counts.unscored else 0
     numbers = (
-        (partly, "not scored by some scorer"),
+        (partly, "not scored by every scorer"),
         (outcome.num_missing, "missing"),
         (outcome.num_stopped, "stopped early by the task"),
-        (plan.num_invalid if plan is not None else 0, "invalid and left out"),
-        (outcome.num_reused if plan is not None else 0, "taken over from the earlier run"),
+        (plan.num_invalid if plan is not None else 0, "invalid and skipped"),
+        (outcome.num_reused if plan is not None else 0, "reused from the earlier run"),
     )
     scored = f"{counts.scored} of {plural(outcome.num_planned, 'sample')} scored{_by_every_scorer(outcome)}"
     others = (f"{number} {what}" for number, what in numbers if number)
@@ -261,7 +264,7 @@ def _show_problems(outcome: Outcome, console: Console) -> None:
             console.print(Text(f"    hint: {one_line(error.hint)}", style="dim"))
     more = outcome.counts.with_failed_trials - sum(first.count for first in outcome.first_errors)
     if more > 0:
-        console.print(f"  … and {more} more; all are in the evidence", style="dim")
+        console.print(f"  … and {more} more; the evidence contains all of them", style="dim")
     if plan is not None:  # those of a benchmark stand on standard error
         for line in outcome.doubts:
             console.print(Text(f"warning: {printable(line)}", style="yellow"))
@@ -345,8 +348,8 @@ def _problems(result: Outcome) -> Iterator[str]:
         yield f"{name_of(error.where)}: {stage}: {one_line(error.error.message)}{error.more}"
     if result.counts.with_failed_trials > sum(error.count for error in result.first_errors):
         yield (
-            f"{plural(result.counts.with_failed_trials, 'sample has', 'samples have')} failed"
-            " trials; the evidence has all of them"
+            f"{plural(result.counts.with_failed_trials, 'sample has', 'samples have')} "
+            "failed trials; the evidence contains all of them"
         )
     for line in result.doubts:
         yield f"warning: {printable(line)}"
@@ -430,7 +433,7 @@ def _parity_problems(parity: Parity) -> Iterator[str]:
 
 def _verdict(parity: Parity) -> str:
     if len(parity.statuses) == 1:
-        return "only one engine has run"
+        return "only one engine was run"
     if parity.is_equal:
         # Metrics of systems come from the author's code alone: their results have no samples.
         what = (

@@ -135,7 +135,7 @@ class Monitor:
             until, retry = min(self._retries, key=lambda each: each[0])
             number = len(self._retries)
             calls = "a call waits" if number == 1 else f"{number} calls wait"
-            return f"{calls}, the next {until - now:.0f} s, after: {one_line(retry.reason, 100)}"
+            return f"{calls}, next attempt in {until - now:.0f} s, after: {one_line(retry.reason, 100)}"
 
     def _retry(self, retry: Retry) -> None:
         now = self._clock()
@@ -146,10 +146,10 @@ class Monitor:
             return
         self._retried_at = now
         number = len(self._retries) - 1
-        more = f"; {number} other call{'s' * (number > 1)} wait{'s' * (number == 1)}, too" if number else ""
+        more = f"; {number} other call{'s' * (number > 1)} also wait{'s' * (number == 1)}" if number else ""
         self._write(
-            f"{one_line(retry.model)}: {one_line(retry.reason)}: trying again in {retry.wait:.0f} s"
-            f" (attempt {retry.attempt + 1}){more}",
+            f"{one_line(retry.model)}: {one_line(retry.reason)}: retrying in "
+            f"{retry.wait:.0f} s (attempt {retry.attempt + 1}){more}",
             "yellow",
         )
 
@@ -171,8 +171,8 @@ class Monitor:
         ):
             self._said_all_failed = True
             self._write(
-                f"all {state.done} {counted(state)} so far failed with this error. {self._how_to_stop()};"
-                " --fail-on-error N stops such a run by itself",
+                f"all {state.done} {counted(state)} so far failed with this error. "
+                f"{self._how_to_stop()}. Use --fail-on-error N to stop such runs automatically",
                 "yellow",
             )
 
@@ -210,26 +210,25 @@ class Monitor:
         sample = "" if call.sample is None else f", sample {one_line(call.sample)}"
         number = f" (and {len(calls) - 1} more)" if len(calls) > 1 else ""
         self._write(
-            f"waiting {call.seconds:.0f} s for an answer of {one_line(call.model)}{sample}{number};"
-            " --attempt-timeout SECONDS limits each attempt at a model call",
+            f"waiting {call.seconds:.0f} s for an answer of {one_line(call.model)}{sample}{number}; "
+            "limit each model call with --attempt-timeout SECONDS",
             "yellow",
         )
 
     def _stalled(self, state: Progress, now: float) -> None:
         self._stall *= 2
         unit = "trial" if state.trials else "sample"
-        what = self.waiting() or "answers are waited for"
+        what = self.waiting() or "waiting for answers"
         self._write(
-            f"no {unit} has ended for {now - self._moved_at:.0f} s ({state.done}/{state.total}): {what}. "
-            f"{self._how_to_stop()};"
-            " --max-connections 1 asks for less at a time",
+            f"no {unit} has finished for {now - self._moved_at:.0f} s ({state.done}/{state.total}): "
+            f"{what}. {self._how_to_stop()}. Use --max-connections 1 to reduce the load",
             "yellow",
         )
 
     def _how_to_stop(self) -> str:
         if self._resumable:
-            return "Ctrl-C stops and keeps what is finished, --resume then goes on"
-        return "Ctrl-C stops"
+            return "Ctrl-C stops the run and keeps finished samples; --resume continues it"
+        return "Ctrl-C stops the run"
 
 
 def counted(state: Progress, number: int | None = None) -> str:

@@ -41,7 +41,7 @@ NOT_FOR_BENCHMARKS = (
     *("--config", "--dataset", "--full", "--subsampling", "--root", "--allow-bad-tasks", "--cache"),
     *("--record", "--replay", "--snippets", "--allow", "--env", "--allow-file", "--allow-url", "--vary"),
 )
-"""Options that say nothing to an engine's own benchmark."""
+"Options that say nothing to an engine benchmark."
 
 
 PANELS = {
@@ -324,17 +324,17 @@ class RunOptions(ClusterOptions):
 
         if self.task_args:
             raise UsageError(
-                "-T: for an engine's own benchmark only; parameters of a task are given with --config",
+                "-T: only for engine benchmarks; set task parameters with --config",
                 code=Code.OPTIONS_APART,
             )
         if self.custom_tasks is not None:
-            raise UsageError("--custom-tasks: for an engine's own benchmark only", code=Code.OPTIONS_APART)
+            raise UsageError("--custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART)
         if self.data_dir is not None and not self.full:
             raise UsageError(
-                "--data-dir: with --full, or for an engine's own benchmark", code=Code.OPTIONS_APART
+                "--data-dir: only with --full, or for engine benchmarks", code=Code.OPTIONS_APART
             )
         if self.sample_id is not None:
-            raise UsageError("--sample-id: for an engine's own benchmark only", code=Code.OPTIONS_APART)
+            raise UsageError("--sample-id: only for engine benchmarks", code=Code.OPTIONS_APART)
 
     def origin(self) -> PlanOrigin:
         """Where the plan comes from.
@@ -370,8 +370,8 @@ class RunOptions(ClusterOptions):
         names = [name.strip() for name in self.engine.split(",")]
         if "" in names or len(set(names)) < len(names):
             raise UsageError(
-                f"--engine: found {self.engine!r}, expected one engine or several different ones, e.g. "
-                f"inspect,lighteval",
+                f"--engine: found {self.engine!r}, expected one or more different engines, e.g. "
+                "inspect,lighteval",
                 code=Code.WRONG_OPTION,
             )
         return names
@@ -423,17 +423,15 @@ class RunOptions(ClusterOptions):
 
         if self.engine not in ("inspect", engine):
             raise UsageError(
-                f"--engine: found {self.engine!r}, but a benchmark of an engine runs on that engine",
+                (f"--engine: found {self.engine!r}, but an engine benchmark always runs on its own engine"),
                 code=Code.OPTIONS_APART,
             )
         values = {name: getattr(self, name[2:].replace("-", "_")) for name in NOT_FOR_BENCHMARKS}
         used = [name for name, value in values.items() if value]
         if used:
             parameters = {"--config", "--dataset"} & set(used)
-            hint = " (its parameters are given with -T NAME=VALUE)" if parameters else ""
-            raise UsageError(
-                f"{', '.join(used)}: not for an engine's own benchmark{hint}", code=Code.OPTIONS_APART
-            )
+            hint = " (set its parameters with -T NAME=VALUE)" if parameters else ""
+            raise UsageError(f"{', '.join(used)}: not for engine benchmarks{hint}", code=Code.OPTIONS_APART)
         return BenchmarkRun(
             **self._limits(),
             task=task,
@@ -460,7 +458,7 @@ class RunOptions(ClusterOptions):
             benchmark = split_name(task)
             if benchmark is None or benchmark[0] != engine:
                 raise UsageError(
-                    f"found {task!r} beside {self.task!r}: all tasks of a run are of one engine",
+                    (f"found {task!r} and {self.task!r}: all benchmarks of a run must belong to one engine"),
                     code=Code.OPTIONS_APART,
                 )
             names.append(benchmark[1])

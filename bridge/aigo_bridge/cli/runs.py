@@ -112,7 +112,7 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
         for text in compare_rows(plans, settings.out):
             typer.echo(f"note: {printable(text)}", err=True)
         if is_alone and prepared and prepared[0].model_is_unused:
-            message = "--model is not used: no specification evaluates a model"
+            message = "--model is ignored: no specification evaluates a model"
             show_issues([Issue(message, severity="warning", code=Code.UNUSED_OPTION)])
         for number, one in enumerate(prepared):
             if number:
@@ -284,22 +284,21 @@ def _note_earlier_run(outcome: Outcome, out: Path, *, resume: bool) -> None:
     if resume and log.earlier is None:
         note(_nothing_to_resume(out))
     elif outcome.origin == "reused":
-        note("the earlier run is complete: nothing was run again")
+        note("the earlier run is complete; no sample was run again")
     elif outcome.origin == "rescored" and log.earlier is not None:
         note(
-            f"scored the outputs of {short_path(log.earlier)} again; the model is asked only for what had "
-            f"failed there"
+            f"scored the answers in {short_path(log.earlier)} again; the model was only "
+            "called for failed samples"
         )
     if log.other_model:
         message = (
-            "warning: a model's file has changed since the earlier run: what was taken over from it "
-            "are the old answers"
+            "warning: a model file has changed since the earlier run; reused answers are from the old model"
         )
         typer.echo(message, err=True)
 
 
 def _nothing_to_resume(out: Path) -> str:
-    return f"nothing to resume: no run of this task with these models in {short_path(out)}; all of it was run"
+    return f"nothing to resume in {short_path(out)} for this task and model; started a new run"
 
 
 def _note_earlier_runs(outcome: EvaluationOutcome, *, resume: bool) -> None:
@@ -312,7 +311,7 @@ def _note_earlier_runs(outcome: EvaluationOutcome, *, resume: bool) -> None:
     if resume and counts:
         if set(counts) == {"begun anew"}:
             where = short_path(outcome.out)
-            note(f"nothing to resume: no earlier run of these specifications in {where}")
+            note(f"nothing to resume in {where} for these specifications")
         elif set(counts) == {"complete"}:
             note(f"nothing to resume: all {counts['complete']} are complete")
         else:
@@ -327,9 +326,9 @@ def _note_earlier_runs(outcome: EvaluationOutcome, *, resume: bool) -> None:
             log = short_path(result.earlier)
             how = {
                 "reused": "taken from",
-                "rescored": "outputs scored again, from",
+                "rescored": "scored again, from",
             }.get(result.origin, "continued from")
-            note(f"{name_of(result.key)}: {how} {log} (--cache update runs it anew)")
+            note(f"{name_of(result.key)}: {how} {log} (use --cache update to run it again)")
 
 
 def _note(text: str) -> None:
@@ -344,7 +343,7 @@ def run_benchmark(
     benchmarks, runner = benchmarks_of(engine), load_benchmarks(engine)
     refuse_local_rows(engine, request.data_dir, request.custom_tasks)
     if request.resume and not benchmarks.resumes:
-        raise UsageError(f"--resume: not for benchmarks of {engine}", code=Code.OPTIONS_APART)
+        raise UsageError(f"--resume: not supported for {engine} benchmarks", code=Code.OPTIONS_APART)
     stop_here()
     enabled = benchmarks.reports_progress and not as_json
     try:
@@ -363,7 +362,7 @@ def run_benchmark(
         note_other_result(outcome.result)
         if request.resume:
             number = outcome.num_reused
-            taken_over = f"{number} finished trials were taken over"
+            taken_over = f"{number} finished trials were reused"
             note(f"{task}: {taken_over if number else _nothing_to_resume(request.out)}")
     content = [benchmark_json(outcome) for outcome in outcomes] if as_json else None
     if gathered is not None:

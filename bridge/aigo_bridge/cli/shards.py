@@ -53,10 +53,10 @@ def run_one_shard(options: RunOptions) -> ExitCode:
         f"--engine {options.engine}": len(names) > 1,
         "--cache reuse": options.cache == "reuse",
     }
-    problems = [f"{name}: not with --shard" for name, is_given in refused.items() if is_given]
+    problems = [f"{name}: cannot be combined with --shard" for name, is_given in refused.items() if is_given]
     if problems:
         raise UsageError(
-            "; ".join([*problems, "results are there when the shards have been merged"]),
+            "; ".join([*problems, "results exist only after the merge"]),
             code=Code.OPTIONS_APART,
         )
     with ExitStack() as shown_meanwhile:
@@ -127,14 +127,14 @@ def shards_of(engine: str) -> BenchmarkShards:
     Raises:
         UsageError: it has none.
     """
-    shards = required(benchmarks_of(engine).shards, f"--shard: not for benchmarks of {engine}")
+    shards = required(benchmarks_of(engine).shards, f"--shard: not supported for {engine} benchmarks")
     return shards()
 
 
 def _show_shard(outcome: ShardOutcome) -> None:
     manifest = outcome.manifest
     if outcome.was_complete:
-        typer.echo(f"shard {manifest.shard} is complete: nothing was run again", err=True)
+        typer.echo(f"shard {manifest.shard} is complete; no sample was run again", err=True)
     typer.echo(f"\nshard {manifest.shard}: {manifest.status}")
     for part in outcome.parts:
         first, last = part.rows
@@ -148,7 +148,7 @@ def _show_shard(outcome: ShardOutcome) -> None:
         counts += [f"{part.job.num_failed} failed"] if part.job.num_failed else []
         missing = part.num_planned - part.job.num_samples
         counts += [f"{missing} missing"] if missing else []
-        counts += [f"{part.num_reused} taken over from the earlier run"] if part.num_reused else []
+        counts += [f"{part.num_reused} reused from the earlier run"] if part.num_reused else []
         run = f" (run {part.job.run + 1})" if part.job.run else ""
         typer.echo(f"  {name_of(part.job.key)}{run}: {rows}; {', '.join(counts)}")
         for first_error in part.first_errors:
@@ -223,13 +223,13 @@ def refuse_without_use(task: str | None, options: MergeOptions, *, is_benchmark:
     if task is None and used:
         names = ", ".join(map(_option, used))
         raise UsageError(
-            f"{names}: with --task only; without it, all is taken from the logs", code=Code.OPTIONS_APART
+            f"{names}: only with --task; without it, the values in the logs are used", code=Code.OPTIONS_APART
         )
     unfit = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
     if unfit:
-        kind = "a task" if is_benchmark else "an engine's own benchmark"
+        kind = "a task" if is_benchmark else "an engine benchmark"
         raise UsageError(
-            f"{', '.join(map(_option, unfit))}: with shards of {kind} only", code=Code.OPTIONS_APART
+            f"{', '.join(map(_option, unfit))}: only for shards of {kind}", code=Code.OPTIONS_APART
         )
 
 

@@ -86,7 +86,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], limit: in
     screen = Console(file=sys.stdout, highlight=False, soft_wrap=True, width=_width(columns))
     screen.print(table)
     if next(remaining, None) is not None:
-        typer.echo(f"more rows follow; --rows shows more of them (now {limit}), 0 all", err=True)
+        typer.echo(f"more rows follow; show more with --rows N (now {limit}), or all with --rows 0", err=True)
 
 
 def _width(columns: Sequence[str]) -> int:

@@ -54,26 +54,30 @@ def variants(options: RunOptions) -> list[Variant]:
     keys = [key for key, _ in varied]
     if len(set(keys)) < len(keys):
         raise UsageError(
-            f"--vary: {next(key for key in keys if keys.count(key) > 1)!r} is given twice",
+            f"--vary: {next(key for key in keys if keys.count(key) > 1)!r} is set twice",
             code=Code.OPTIONS_APART,
         )
     given = {text.partition("=")[0] for text in options.config or ()}
     if both := sorted(given & set(keys)):
-        raise UsageError(f"--vary: {both[0]!r} has a value by --config already", code=Code.OPTIONS_APART)
+        raise UsageError(f"--vary: {both[0]!r} is already set with --config", code=Code.OPTIONS_APART)
     if len(models) == 1 and not varied:
         return [Variant("", options)]
     if varied and is_benchmark:
         raise UsageError(
-            "--vary: not for an engine's own benchmark (its parameters are given with -T NAME=VALUE)",
+            "--vary: not for an engine benchmark (set its parameters with -T NAME=VALUE)",
             code=Code.OPTIONS_APART,
         )
     if refused := [name for name in ("--shard", "--record") if getattr(options, name[2:])]:
         raise UsageError(
-            f"{refused[0]}: not with several variants; run each by itself", code=Code.OPTIONS_APART
+            (f"{refused[0]}: cannot be combined with several variants; run each variant separately"),
+            code=Code.OPTIONS_APART,
         )
     if len(options.engine_names()) > 1:
         raise UsageError(
-            "--engine: found several engines beside several variants; compare engines one variant at a time",
+            (
+                "--engine: found several engines and several variants; compare engines with one "
+                "variant at a time"
+            ),
             code=Code.OPTIONS_APART,
         )
     runs: list[Variant] = []
@@ -149,7 +153,7 @@ def _compared(runs: Sequence[Variant], options: RunOptions) -> dict[str, Any] | 
         # The runs are what was asked for, and they have ended well or not by themselves.
         show(error)
         names = " ".join(short_path(folder) for folder in folders)
-        typer.echo(f"not compared; `aigo-bridge compare {name_of(names)}` does it", err=True)
+        typer.echo(f"not compared; run `aigo-bridge compare {name_of(names)}`", err=True)
         return None
     if not options.as_json:
         compared.show()
@@ -165,7 +169,7 @@ def _models(text: str | None) -> list[str | None]:
         return [text]
     if "" in names or len(set(names)) < len(names):
         raise UsageError(
-            f"--model: found {text!r}, expected one model or several different ones, e.g. A,B",
+            f"--model: found {text!r}, expected one or more different models, e.g. A,B",
             code=Code.WRONG_OPTION,
         )
     return list[str | None](names)
@@ -191,7 +195,7 @@ def _text(value: str) -> str:
     try:
         return read_regular(path, _LONGEST_TEXT).decode("utf-8").rstrip("\n")
     except UnicodeDecodeError as error:
-        raise UsageError(f"--vary: {value} is not UTF-8", code=Code.NOT_UTF8) from error
+        raise UsageError(f"--vary: {value} is not UTF-8 text text", code=Code.NOT_UTF8) from error
 
 
 def _word(value: str) -> str:

@@ -233,7 +233,7 @@ def _circles(entries: Mapping[str, Entry], chosen: list[BoundSpecification]) -> 
             if entry.pending == bound.key:
                 shown = " → ".join(way)
                 message = f"its rows are those of its own result ({shown}), so it could never begin"
-                hint = f"a result that is there already is given with --dataset {way[1]}=FILE"
+                hint = f"pass an existing result with --dataset {way[1]}=FILE"
                 issues.append(_named(Issue(message, hint=hint, code=Code.REFERENCE_CIRCLE), bound))
             if entry.pending in way[:-1]:
                 break

@@ -265,7 +265,7 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
     if not tasks:
         raise SpecError([no_records(path)])
     name = _name(path)
-    left_out = f"{counted} and left out" if invalid else ""
+    left_out = f"{counted} and skipped" if invalid else ""
     converted = to_aigo(
         tasks,
         key=key or _NO_KEY.sub("-", name).strip("-")[:240] or "jsonl-tasks",

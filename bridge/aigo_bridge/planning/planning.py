@@ -130,7 +130,8 @@ def task_document(origin: PlanOrigin) -> Document[TaskSpec]:
 def _read(file: Path, origin: PlanOrigin) -> Document[TaskSpec]:
     if origin.allow_bad_tasks:
         raise UsageError(
-            f"--allow-bad-tasks is for files of task records, found {file.name!r}", code=Code.OPTIONS_APART
+            f"--allow-bad-tasks: only for JSONL files with task records, found {file.name!r}",
+            code=Code.OPTIONS_APART,
         )
     return read(TaskSpec, file, root=None if origin.root is None else Path(origin.root))
 

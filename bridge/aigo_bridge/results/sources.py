@@ -119,7 +119,7 @@ def existing_results(
         found: list[ResultSource] = []
         for source in sources_of([location]):
             if source.path is None:
-                note(f"the evaluation has no result of {source.name!r}")
+                note(f"the evaluation has no result for {source.name!r}")
                 continue
             require_result(source)
             found.append(source)

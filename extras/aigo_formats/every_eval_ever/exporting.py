@@ -96,7 +96,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     folder = "/".join(["data", _section(task), _section(developer or "unknown"), _section(name)])
     path = out / folder / f"{identifier}.json"
     if path.exists() and not force:
-        raise UsageError(f"{str(path)!r} is there already (--force replaces it)", code=Code.ALREADY_THERE)
+        raise UsageError(f"{str(path)!r} already exists (replace it with --force)", code=Code.ALREADY_THERE)
     path.parent.mkdir(parents=True, exist_ok=True)
     instances = Instances(
         evaluation,

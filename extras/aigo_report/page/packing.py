@@ -74,7 +74,7 @@ def read_result(source: ResultSource, number: int, blocks: Blocks, problems: lis
         problems: gets what cannot be read.
     """
     if source.path is None:
-        return broken_summary(source, ["the evaluation has no result of it"])
+        return broken_summary(source, ["the evaluation has no result for it"])
     packing = _Packing(blocks, f"r{number}")
     reader = LogReader(source.path, root=source.root)
     totals, metrics = Totals(), MetricReader()

@@ -241,6 +241,6 @@ def _print(certificate: Certificate) -> None:
             where = "metric" if difference.sample is None else f"sample {difference.sample}"
             typer.echo(f"    {name_of(where)}: {printable(difference.detail)}")
     for engine, player in certificate.engines.items():
-        missing = f", {player.num_missing} are not in it" if player.num_missing else ""
-        unasked = f", {player.num_unasked} of its calls were not made" if player.num_unasked else ""
+        missing = f", {player.num_missing} not found" if player.num_missing else ""
+        unasked = f", {player.num_unasked} recorded calls not used" if player.num_unasked else ""
         typer.echo(f"{engine:12} answered {plural(player.num_given, 'call')}{missing}{unasked}")

@@ -36,7 +36,7 @@ def show_probe(probe: Probe) -> None:
     idle = [total for total in totals if not total.num_probed]
     for scorer in dict.fromkeys(total.scorer for total in idle):
         names = ", ".join(total.perturbation for total in idle if total.scorer == scorer)
-        typer.echo(f"{name_of(scorer)}: not applicable to any answer: {names}")
+        typer.echo(f"{name_of(scorer)}: no answer to apply these to: {names}")
     settings = {scorer.key: scorer.setting for scorer in probe.scorers}
     for scorer in dict.fromkeys(total.scorer for total in totals if total.counts.get("explained")):
         typer.echo(f"{name_of(scorer)}: explained: {printable(str(settings[scorer]))}")
@@ -49,12 +49,12 @@ def show_probe(probe: Probe) -> None:
 def _verdict(probe: Probe, totals: Sequence[Total]) -> str:
     failed = [total for total in totals if total.num_failed]
     if not probe.cases:
-        return "no answer could be changed: nothing was probed"
+        return "no answer could be changed, so no scorer was tested"
     if not failed:
-        return "no scorer changed its mind, or kept it, where it should not have"
+        return "all scorers react correctly"
     number = sum(total.num_failed for total in failed)
     names = ", ".join(dict.fromkeys(total.perturbation for total in failed))
-    return f"{number} of {len(probe.cases)} are not as they should be: {names}"
+    return f"{number} of {len(probe.cases)} reactions are wrong: {names}"
 
 
 def _table(totals: Sequence[Total]) -> None:

@@ -233,7 +233,7 @@ def test_a_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     path = written(tmp_path / "c", 1)
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         CassetteWriter(path, HEAD)
     assert path.read_bytes() == before
     with pytest.raises(UsageError, match="cannot be written"):

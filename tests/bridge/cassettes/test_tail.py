@@ -194,7 +194,7 @@ def test_an_altered_line_of_a_tail_is_told_with_its_file(tmp_path: Path) -> None
 
 def test_what_is_no_tail_stays(tmp_path: Path) -> None:
     tail_of(tmp_path / "c").write_text("a letter to my aunt")
-    with pytest.raises(UsageError, match="no part of a cassette"):
+    with pytest.raises(UsageError, match="is not a cassette"):
         CassetteWriter(tmp_path / "c", HEAD)
     assert tail_of(tmp_path / "c").read_text() == "a letter to my aunt"
     assert not (tmp_path / "c").exists()

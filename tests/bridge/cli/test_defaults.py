@@ -46,23 +46,26 @@ def test_repeated_options_are_lists_or_tables(aigo: Run, settings: Path, tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[rum]\n", "aigo-bridge.toml:1:2: error: rum: there is no such setting"),
+        ("[rum]\n", "aigo-bridge.toml:1:2: error: rum: unknown setting"),
         ("run = 3\n", "aigo-bridge.toml:1:1: error: run: found 3, expected a table of options"),
-        ("[run]\nmodell = 'm'\n", "2:1: error: run.modell: there is no such option"),
+        ("[run]\nmodell = 'm'\n", "2:1: error: run.modell: unknown option"),
         ("[run]\nmodell = 'm'\n", "did you mean 'model'?"),
         ("[run]\nreport = 1\n", "run.report: found 1, expected true or false"),
         ("[run]\nmodel = true\n", "run.model: found True, expected a text or a number"),
         ("[run]\nmodel = ['a', 'b']\n", "run.model: found ['a', 'b'], expected one value"),
-        ("[run]\nenv = ['X']\n", "run.env: what allows something is typed, and no default"),
-        ("[run]\nallow = 'network'\n", "run.allow: what allows something is typed"),
-        ("[run]\nallow_url = ['127.0.0.1']\n", "run.allow_url: what allows something is typed"),
-        ("[run]\nroot = '/'\n", "run.root: what allows something is typed"),
-        ("[run]\ncustom-tasks = 'x.py'\n", "run.custom-tasks: what allows something is typed"),
-        ("[run]\nsnippets = 'in-process'\n", "run.snippets: what allows something is typed"),
-        ("[run]\nnetwork = true\n", "run.network: what allows something is typed"),
-        ("[import]\nredact = false\n", "import.redact: what allows something is typed"),
-        ("[run]\nout = '../elsewhere'\n", "run.out: found '../elsewhere', expected a folder of this project"),
-        ("[run]\nengine-option = ['x']\n", "run.engine-option: there is no such option"),
+        (
+            "[run]\nenv = ['X']\n",
+            "run.env: permissions cannot be defaults; use the option on the command line",
+        ),
+        ("[run]\nallow = 'network'\n", "run.allow: permissions cannot be defaults"),
+        ("[run]\nallow_url = ['127.0.0.1']\n", "run.allow_url: permissions cannot be defaults"),
+        ("[run]\nroot = '/'\n", "run.root: permissions cannot be defaults"),
+        ("[run]\ncustom-tasks = 'x.py'\n", "run.custom-tasks: permissions cannot be defaults"),
+        ("[run]\nsnippets = 'in-process'\n", "run.snippets: permissions cannot be defaults"),
+        ("[run]\nnetwork = true\n", "run.network: permissions cannot be defaults"),
+        ("[import]\nredact = false\n", "import.redact: permissions cannot be defaults"),
+        ("[run]\nout = '../elsewhere'\n", "run.out: found '../elsewhere', expected a folder in this project"),
+        ("[run]\nengine-option = ['x']\n", "run.engine-option: unknown option"),
     ],
 )
 def test_what_cannot_be_a_default_is_told_with_its_place(
@@ -82,8 +85,8 @@ def test_all_that_is_wrong_is_told_at_once(aigo: Run, settings: Path) -> None:
     assert "2 errors" in aigo("run", "x").err
     settings.write_text("[rnu]\n[run]\nmodell = 'm'\n")
     done = aigo("run", "x")
-    assert "rnu: there is no such setting" in done.err
-    assert "run.modell: there is no such option" in done.err
+    assert "rnu: unknown setting" in done.err
+    assert "run.modell: unknown option" in done.err
     settings.write_text("run = 3\nrnu = 4\n")
     assert "2 errors" in aigo("run", "x").err
 

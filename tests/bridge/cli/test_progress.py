@@ -91,8 +91,8 @@ def test_that_nothing_works_is_said_early() -> None:
     first, hint = watched.new()
     assert first == "sample q1: Error code: 401 - wrong key"
     assert hint == (
-        "all 5 samples so far failed with this error. Ctrl-C stops and keeps what is finished, --resume then goes on;"
-        " --fail-on-error N stops such a run by itself"
+        "all 5 samples so far failed with this error. Ctrl-C stops the run and keeps finished samples; --resume continues it."
+        " Use --fail-on-error N to stop such runs automatically"
     )
 
 
@@ -113,14 +113,12 @@ def test_retries_are_lines_now_and_then() -> None:
     for number in range(20):
         watched.monitor.report(replace(START, retry=replace(RETRY, wait=30.0 + number)))
     assert watched.new() == [
-        "openai-api/local/m: Error code: 429 - Rate limit reached: trying again in 30 s (attempt 2)"
+        "openai-api/local/m: Error code: 429 - Rate limit reached: retrying in 30 s (attempt 2)"
     ]
     watched.now += 12
     watched.monitor.report(replace(START, retry=replace(RETRY, attempt=2, wait=60.0)))
     (line,) = watched.new()
-    assert line.endswith(
-        "429 - Rate limit reached: trying again in 60 s (attempt 3); 20 other calls wait, too"
-    )
+    assert line.endswith("429 - Rate limit reached: retrying in 60 s (attempt 3); 20 other calls also wait")
 
 
 def test_a_bar_says_what_is_waited_for() -> None:
@@ -131,11 +129,13 @@ def test_a_bar_says_what_is_waited_for() -> None:
     watched.monitor.report(replace(START, retry=RETRY))
     watched.monitor.report(replace(START, retry=replace(RETRY, wait=9.0)))
     assert (
-        watched.monitor.waiting() == "2 calls wait, the next 4 s, after: Error code: 429 - Rate limit reached"
+        watched.monitor.waiting()
+        == "2 calls wait, next attempt in 4 s, after: Error code: 429 - Rate limit reached"
     )
     watched.now += 5
     assert (
-        watched.monitor.waiting() == "a call waits, the next 4 s, after: Error code: 429 - Rate limit reached"
+        watched.monitor.waiting()
+        == "a call waits, next attempt in 4 s, after: Error code: 429 - Rate limit reached"
     )
     watched.now += 5
     assert watched.monitor.waiting() == ""
@@ -150,14 +150,14 @@ def test_when_nothing_moves_it_is_said_how_to_stop_and_to_go_on() -> None:
     watched.monitor.report(replace(START, retry=replace(RETRY, wait=90.0)))
     (line,) = watched.tick(1)
     assert line.startswith(
-        "no sample has ended for 60 s (0/100): a call waits, the next 89 s, after: Error code: 429 - Rate limit reached."
-        " Ctrl-C stops and keeps what is finished, --resume then goes on;"
+        "no sample has finished for 60 s (0/100): a call waits, next attempt in 89 s, after: Error code: 429 - Rate limit reached."
+        " Ctrl-C stops the run and keeps finished samples; --resume continues it."
     )
     assert watched.tick(59) == []
     assert len(watched.tick(1)) == 1
     assert watched.tick(119) == []
     (line,) = watched.tick(1)
-    assert "for 240 s (0/100): answers are waited for." in line
+    assert "for 240 s (0/100): waiting for answers." in line
     watched.monitor.report(Progress(1, 100, 0, "q1"))
     assert watched.tick(59) == []
     assert len(watched.tick(1)) == 1
@@ -169,7 +169,7 @@ def test_runs_that_cannot_be_resumed_are_not_said_to_be() -> None:
     watched = Watched({"resumable": False})
     watched.monitor.report(START)
     (line,) = watched.tick(60)
-    assert "Ctrl-C stops;" in line
+    assert "Ctrl-C stops the run." in line
     assert "--resume" not in line
 
 
@@ -249,7 +249,7 @@ def test_a_call_that_waits_is_named_again_after_twice_the_time(monkeypatch: pyte
         (line,) = watched.tick(1)
         assert line == (
             "waiting 25 s for an answer of openai-api/local/m, sample q\\x1b3;"
-            " --attempt-timeout SECONDS limits each attempt at a model call"
+            " limit each model call with --attempt-timeout SECONDS"
         )
         now[0] += 24
         assert watched.tick(1) == []

@@ -85,8 +85,8 @@ def test_errors_without_a_place_are_one_line(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "remains"),
     [
-        (["-v", "run", "task.yaml"], "`run --resume` goes on from there"),
-        (["import", "run"], "nothing by half"),
+        (["-v", "run", "task.yaml"], "continue with `run --resume`"),
+        (["import", "run"], "no partial files are left"),
     ],
 )
 def test_an_interruption_has_its_usual_code(

@@ -187,7 +187,7 @@ def test_upgrade_prints_the_current_form_and_keeps_comments(aigo: Run, tmp_path:
 
     assert aigo("upgrade", "t.yaml", "--write").out == "t.yaml: upgraded\n"
     assert (tmp_path / "t.yaml").read_text() == done.out
-    assert aigo("upgrade", "t.yaml", "--write").out == "t.yaml: nothing to do\n"
+    assert aigo("upgrade", "t.yaml", "--write").out == "t.yaml: already up to date\n"
 
 
 # explain

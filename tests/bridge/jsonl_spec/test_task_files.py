@@ -143,9 +143,9 @@ def test_bad_records_are_refused_unless_they_may_be_left_out(aigo: Run, tmp_path
     assert [sample.id for sample in made.samples] == ["arith_001", "c"]
     assert made.num_invalid == 2
     assert {issue.severity for issue in made.warnings} == {"warning"}
-    assert made.warnings[-1].message == "2 of 4 records are invalid and left out"
+    assert made.warnings[-1].message == "2 of 4 records are invalid and skipped"
     # The evidence keeps it: the number is not of all records.
-    assert made.task.description == "2 tasks of t.jsonl; 2 of 4 records are invalid and left out"
+    assert made.task.description == "2 tasks of t.jsonl; 2 of 4 records are invalid and skipped"
     for verb in (("explain",), ("export", "--to", "inspect", "--out", "x")):
         assert aigo(verb[0], "t.jsonl", *verb[1:]).code == 2
         assert aigo(verb[0], "t.jsonl", *verb[1:], "--allow-bad-tasks").code == 3
@@ -192,8 +192,8 @@ def test_options_that_records_do_not_have_are_refused(aigo: Run, tmp_path: Path,
     for arguments, message in (
         (("t.jsonl", "--config", "a=b"), "'a'"),
         (("t.jsonl", "--dataset", "other=t.jsonl"), "its data set is 't-records'"),
-        (("run.yaml", "--allow-bad-tasks"), "--allow-bad-tasks is for files of task records"),
-        ((capitals, "--allow-bad-tasks"), "--allow-bad-tasks is for files of task records"),
+        (("run.yaml", "--allow-bad-tasks"), "--allow-bad-tasks: only for JSONL files with task records"),
+        ((capitals, "--allow-bad-tasks"), "--allow-bad-tasks: only for JSONL files with task records"),
     ):
         done = aigo(verb, *arguments)
         assert done.code == 2, arguments

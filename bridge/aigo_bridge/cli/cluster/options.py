@@ -99,4 +99,4 @@ def refuse_without_cluster(options: ClusterOptions) -> None:
     }
     used = [name for name, value in given.items() if value is not None]
     if options.on is None and used:
-        raise UsageError(f"{', '.join(used)}: with --on ray only", code=Code.OPTIONS_APART)
+        raise UsageError(f"{', '.join(used)}: only with --on ray", code=Code.OPTIONS_APART)

@@ -61,7 +61,9 @@ def run_on_ray(options: RunOptions) -> ExitCode:
         pieces = _number_of_pieces(options, folder, most_rows)
         ray = stack.enter_context(connected(options.ray_address, options.workers))
         make_folder(folder)
-        stack.enter_context(sole(options.out / LOCK, f"a run on Ray goes on in {str(options.out)!r} already"))
+        stack.enter_context(
+            sole(options.out / LOCK, f"another run on Ray is in progress in {str(options.out)!r}")
+        )
         replicas = _replicas(ray, model)
         work = _work(options, origin, prepared, folder, pieces, cache)
         wanted = Wanted(
@@ -107,8 +109,9 @@ def _replicas(ray: Any, model: ModelServers | None) -> Replicas | None:
 def _refuse(options: RunOptions) -> None:
     if split_name(options.task) is not None:
         raise UsageError(
-            "--on ray: not for an engine's own benchmark, whose metrics the engine computes over one run; as"
-            " an AI GO task, where `aigo-bridge convert` makes one, it runs in pieces",
+            "--on ray: not supported for engine benchmarks, because the engine computes "
+            "their metrics in one run; convert the benchmark to an AI GO task first "
+            "(`aigo-bridge convert`)",
             code=Code.OPTIONS_APART,
         )
     refused = {
@@ -121,9 +124,9 @@ def _refuse(options: RunOptions) -> None:
         "--replay": options.replay,
         "--cache reuse": options.cache == "reuse",
     }
-    problems = [f"{name}: not with --on ray" for name, given in refused.items() if given]
+    problems = [f"{name}: cannot be combined with --on ray" for name, given in refused.items() if given]
     if options.piece_rows is not None and options.pieces is not None:
-        problems.append("--pieces, --piece-rows: one of them says how large pieces are")
+        problems.append("--pieces, --piece-rows: use only one of them")
     if problems:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
@@ -134,13 +137,13 @@ def _refuse_pending(prepared: list[ReadyEvaluation]) -> None:
     ]
     if pending:
         raise UsageError(
-            f"--on ray: the rows of {', '.join(map(repr, pending))} come from another specification's result,"
-            " which is there when the pieces have been merged: leave it to a run of its own",
+            f"--on ray: the rows of {', '.join(map(repr, pending))} come from the result of "
+            "another specification, which exists only after the merge; run it separately",
             code=Code.NOTHING_TO_RUN,
         )
     if not _jobs(prepared):
         raise UsageError(
-            "--on ray: there is nothing to run, stored results stand in for every specification",
+            "--on ray: nothing to run, because every specification uses a stored result",
             code=Code.NOTHING_TO_RUN,
         )
 
@@ -154,8 +157,8 @@ def _number_of_pieces(options: RunOptions, folder: Path, rows: int) -> int:
     earlier = number_of_shards(folder)
     if earlier is not None and not options.resume:
         raise UsageError(
-            f"--out: {str(folder)!r} has pieces of a run already, and nothing is overwritten: --resume goes"
-            " on with it; another --out begins anew",
+            f"--out: {str(folder)!r} already contains pieces of a run; continue it with "
+            "--resume, or choose another --out",
             code=Code.ALREADY_THERE,
         )
     wanted = options.pieces
@@ -163,8 +166,8 @@ def _number_of_pieces(options: RunOptions, folder: Path, rows: int) -> int:
         wanted = max(1, math.ceil(rows / (options.piece_rows or PIECE_ROWS)))
     if earlier is not None and wanted not in (None, earlier):
         raise UsageError(
-            f"--resume: the run in {str(options.out)!r} has {earlier} pieces, not {wanted}: leave out"
-            " --pieces and --piece-rows",
+            f"--resume: the run in {str(options.out)!r} has {earlier} pieces, not {wanted}; "
+            "remove --pieces and --piece-rows",
             code=Code.OPTIONS_APART,
         )
     number = earlier or wanted or 1

@@ -78,14 +78,14 @@ def refuse_servers(options: RunOptions, urls: list[str]) -> None:
     """
     problems = []
     if options.model_replicas is not None and urls:
-        problems.append("--model-url, --model-replicas: servers are given, or started; one of them")
+        problems.append("--model-url, --model-replicas: use only one of them")
     unused = {"--gpus-per-replica": options.gpus_per_replica, "--replica-command": options.replica_command}
     if options.model_replicas is None:
         problems += [
-            f"{name}: with --model-replicas only" for name, value in unused.items() if value is not None
+            f"{name}: only with --model-replicas" for name, value in unused.items() if value is not None
         ]
     problems += [
-        f"--model-url: found {_shown(url)!r}, expected the address of a server, such as http://gpu-1:8000/v1"
+        (f"--model-url: found {_shown(url)!r}, expected a server URL, e.g. http://gpu-1:8000/v1")
         for url in urls
         if not _is_address(url)
     ]
@@ -94,8 +94,8 @@ def refuse_servers(options: RunOptions, urls: list[str]) -> None:
         model = options.model
         if model is None or _service_of(model) == ("", "") or "," in model:
             problems.append(
-                f"{option}: found --model {model or '(none)'}, expected one that is named"
-                " openai-api/SERVICE/MODEL or vllm/MODEL, with MODEL as its servers know it"
+                f"{option}: found --model {model or '(none)'}, expected openai-api/SERVICE/MODEL "
+                "or vllm/MODEL, where MODEL is the model name on the server"
             )
     if problems:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)

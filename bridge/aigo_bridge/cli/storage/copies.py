@@ -142,7 +142,7 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
             return _of_lake(places, word)
         if parameter is not None and is_collapsed(word) and role_of(places.verb, parameter) is not None:
             raise UsageError(
-                f"found {word!r}, an address that was taken for a path; ./ in front names a path",
+                f"found {word!r}, which looks like an address; if it is a path, put ./ in front",
                 code=Code.WRONG_ADDRESS,
             )
         return word
@@ -157,8 +157,7 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
             reason = REFUSED.get(places.verb, {}).get(parameter.name)
             if reason is not None or is_path(parameter):
                 raise UsageError(
-                    f"{shown}found {text!r}, expected a path of this machine"
-                    + (f": {reason}" if reason else ""),
+                    f"{shown}found {text!r}, expected a local path" + (f": {reason}" if reason else ""),
                     code=Code.WRONG_ADDRESS,
                 )
         return word
@@ -188,7 +187,10 @@ def _replaced(places: Places, word: str, parameter: Any) -> str:
 def _refuse_script(text: str, shown: str) -> None:
     if text.startswith(tuple(f"scripted/{start}://" for start in SCHEMES)):
         raise UsageError(
-            f"{shown}found {text!r}: the file of a scripted model is read from this machine; copy it here",
+            (
+                f"{shown}found {text!r}, but the file of a scripted model must be local; copy it "
+                "to this machine"
+            ),
             code=Code.WRONG_ADDRESS,
         )
 
@@ -386,7 +388,7 @@ def _end(places: Places) -> None:
         try:
             if not all(lease.is_sole for lease in places.leases):
                 raise UsageError(
-                    "another process has begun to write to the same place: nothing was put there",
+                    "another process is writing to the same place; no file was uploaded",
                     code=Code.PLACE_IN_USE,
                 )
             mirror.publish()
@@ -394,10 +396,10 @@ def _end(places: Places) -> None:
             rescue = mirror.keep()
             if rescue is None:
                 raise
-            reason = "it was stopped" if isinstance(error, KeyboardInterrupt) else str(error)
+            reason = "the upload was stopped" if isinstance(error, KeyboardInterrupt) else str(error)
             raise UsageError(
-                f"not everything is in the storage: {reason}; the rest is kept in {str(rescue)!r}, below the"
-                " names of buckets: put it where it belongs, e.g. with the storage's own tool",
+                f"some files were not uploaded: {reason}; they are in {str(rescue)!r}, sorted by "
+                "bucket; upload them with the tool of the storage",
                 code=Code.FAILED_STORAGE,
             ) from error
 

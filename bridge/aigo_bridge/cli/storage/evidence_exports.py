@@ -110,7 +110,7 @@ def _print(written: EvidenceFolder, options: EvidenceOptions) -> None:
     for name in written.reused:
         typer.echo(f"  reuse   {printable(name)}")
     for name in written.repeated:
-        typer.echo(f"  skip    {printable(name)}: the same result is exported already")
+        typer.echo(f"  skip    {printable(name)}: this result was already exported")
     for line in _losses(written.losses)[:_SHOWN]:
         typer.echo(f"  lost    {printable(line)}")
     if not options.dry_run:

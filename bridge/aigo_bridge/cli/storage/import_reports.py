@@ -55,12 +55,12 @@ def _for_programs(report: ImportReport) -> dict[str, Any]:
 
 
 def _total(reports: list[ImportReport]) -> str:
-    """Return a line such as `184 logs: 180 imported, 3 imported in part, 1 not imported; 920 samples`."""
+    """Return a line such as `184 logs: 180 imported, 3 partly imported, 1 not imported; 920 samples`."""
     written = [report for report in reports if report.output is not None]
     parts = sum(bool(report.damage) for report in written)
     counts = {
         "imported": len(written) - parts,
-        "imported in part": parts,
+        "partly imported": parts,
         "not imported": len(reports) - len(written),
     }
     said = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
@@ -84,12 +84,15 @@ def result_name(out: Path, output_format: str) -> tuple[str, str] | None:
         return None
     if output_format not in ("json", _SUFFIXES[suffix]):
         raise UsageError(
-            f"--out {out}: the suffix means --format {_SUFFIXES[suffix]}, found --format {output_format}",
+            (
+                f"--out {out}: the file extension requires --format {_SUFFIXES[suffix]}, found "
+                f"--format {output_format}"
+            ),
             code=Code.OPTIONS_APART,
         )
     if out.is_dir():
         raise UsageError(
-            f"--out {out}: a folder has this name; remove it, or name another file",
+            f"--out {out}: a folder with this name exists; choose another file name",
             code=Code.UNUSABLE_OUTPUT,
         )
     return out.name[: -len(suffix)], _SUFFIXES[suffix]

@@ -123,7 +123,7 @@ def import_to_lake(
     try:
         look(logs, watch, lambda pieces: _nothing(take(pieces)))
     except KeyboardInterrupt:
-        note(f"{lake}: what was imported is complete; the same command goes on with what is new")
+        note(f"{lake}: all imported results are complete; run the same command again to import new logs")
         raise
     return 0
 
@@ -142,7 +142,9 @@ def refuse_with_lake(**given: object) -> None:
 
     names = [f"--{_OPTIONS.get(name, name)}" for name, value in given.items() if value]
     if names:
-        raise UsageError(f"{', '.join(names)}: not for an import into a lake", code=Code.OPTIONS_APART)
+        raise UsageError(
+            f"{', '.join(names)}: cannot be combined with an import into a lake", code=Code.OPTIONS_APART
+        )
 
 
 def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results | None:
@@ -158,9 +160,7 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results
     if not any(found):
         return None
     if len(found) > 1:
-        raise UsageError(
-            "a lake is asked alone: name it, or results, but not several of them", code=Code.OPTIONS_APART
-        )
+        raise UsageError("name a single lake, or results, but not both", code=Code.OPTIONS_APART)
     (one,) = found
     assert one is not None
     return LakeTables(*one)

@@ -75,22 +75,22 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
 """Verb → its parameters that may be addresses."""
 
 REFUSED: Mapping[str, Mapping[str, str]] = {
-    "init": {"folder": "a project is made on this machine"},
-    "run": {"custom_tasks": "code is run from this machine only"},
-    "merge": {"custom_tasks": "code is run from this machine only"},
+    "init": {"folder": "a project must be created in a local folder"},
+    "run": {"custom_tasks": "code is only executed from local files"},
+    "merge": {"custom_tasks": "code is only executed from local files"},
     "convert": {
-        "custom_tasks": "code is run from this machine only",
-        "data_dir": "rows of a benchmark are read from this machine",
+        "custom_tasks": "code is only executed from local files",
+        "data_dir": "rows of a benchmark must be local files",
     },
     "attest": {
-        "key": "a private key is read from this machine only",
-        "new_key": "a private key is written to this machine only",
+        "key": "private keys must be local files",
+        "new_key": "private keys are only written to local files",
     },
     "upgrade": {
-        "files": "files are rewritten where they are, on this machine",
-        "root": "files are rewritten where they are, on this machine",
+        "files": "only local files can be rewritten",
+        "root": "only local files can be rewritten",
     },
-    "view": {"folder": "it looks at a folder of this machine, for as long as that changes"},
+    "view": {"folder": "only local folders can be watched"},
 }
 """Verb → parameters that are paths and may not be addresses, and why."""
 

@@ -138,7 +138,7 @@ def convert(
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
         if allow_gaps:
             raise UsageError(
-                "--allow-gaps: for lm-eval:PATH and inspect-hub:PATH only", code=Code.OPTIONS_APART
+                "--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH", code=Code.OPTIONS_APART
             )
         benchmark = split_name(source)
         if benchmark is not None:
@@ -154,7 +154,7 @@ def convert(
             raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
         if task_args or data_dir is not None or custom_tasks is not None:
             raise UsageError(
-                "-T, --data-dir, --custom-tasks: for an engine's own benchmark only", code=Code.OPTIONS_APART
+                "-T, --data-dir, --custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART
             )
         if is_record_file(Path(source)):
             complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
@@ -176,7 +176,7 @@ def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool,
     records = read_task_file(source, key=key, allow_bad_tasks=allow_bad_tasks)
     if (out / "task.yaml").exists() and not force:
         raise UsageError(
-            f"{str(out / 'task.yaml')!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+            f"{str(out / 'task.yaml')!r} already exists (replace it with --force)", code=Code.ALREADY_THERE
         )
     path = write_aigo(records.converted, out)
     show_issues(records.issues)
@@ -206,14 +206,14 @@ def _to_records(
     if not out.name.lower().endswith(".jsonl"):
         raise UsageError(f"--out: found {str(out)!r}, expected a .jsonl file", code=Code.WRONG_OPTION)
     if out.exists() and not force:
-        raise UsageError(f"{str(out)!r} is there already (--force replaces it)", code=Code.ALREADY_THERE)
+        raise UsageError(f"{str(out)!r} already exists (replace it with --force)", code=Code.ALREADY_THERE)
     task_plan = plan(origin_of(source, config=config, dataset=dataset, root=root))
     # Config values are bound in the definition, so the parameters are no obstacle.
     definition = task_plan.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
     document = {**document_of(task_plan.task), "config_spec": [], "definition": definition}
     recovered = from_aigo(document, [sample.data for sample in task_plan.samples])
     if recovered.reasons:
-        typer.echo("the task does not fit into task records:", err=True)
+        typer.echo("the task cannot be expressed as task records:", err=True)
         for reason in recovered.reasons:
             typer.echo(f"  {printable(reason)}", err=True)
         return False
@@ -246,7 +246,7 @@ def _write_foreign(convert: TaskConverter, path: Path, out: Path, options: Conve
     show_issues(converted.issues)
     typer.echo(f"{plural(len(converted.tasks), 'task')}  {name_of(short_path(converted.path))}")
     for task, dataset in (converted.missing_rows or {}).items():
-        typer.echo(f"the rows of {task} have to be given: --dataset {dataset}=FILE", err=True)
+        typer.echo(f"pass the rows of {task} when you run it: --dataset {dataset}=FILE", err=True)
     return True
 
 
@@ -271,7 +271,7 @@ def _benchmark(
 
     if (out / "task.yaml").exists() and not force:
         raise UsageError(
-            f"{str(out / 'task.yaml')!r} is there already (--force replaces it)", code=Code.ALREADY_THERE
+            f"{str(out / 'task.yaml')!r} already exists (replace it with --force)", code=Code.ALREADY_THERE
         )
     try:
         runner = load_benchmarks(engine)

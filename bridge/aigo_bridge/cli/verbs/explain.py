@@ -190,7 +190,7 @@ def explain(
 
 def _print_all(plans: Sequence[TaskPlan], shown: Sequence[list[SamplePreview]], *, several: bool) -> None:
     if not plans:
-        _say("there is no task specification that is run")
+        _say("no task specification to run")
     for number, (plan, previews) in enumerate(zip(plans, shown, strict=True)):
         if several:
             _say(f"{'' if number == 0 else chr(10)}══ {plan.name}")
@@ -234,8 +234,8 @@ def _print(plan: TaskPlan, shown: list[SamplePreview]) -> None:
     if plan.task.needs is not None:
         from aigo_bridge.execution.permissions import is_allowed
 
-        state = "allowed" if is_allowed(plan) else f"not allowed yet: run it with --allow {plan.task.needs}"
-        _say(f"its code needs the {plan.task.needs} ({state})")
+        state = "allowed" if is_allowed(plan) else f"not allowed yet; run it with --allow {plan.task.needs}"
+        _say(f"the code of the task needs the {plan.task.needs} ({state})")
     if plan.model_keys:
         _row(f"other models: {', '.join(plan.model_keys)}")
     for preview in shown:
@@ -260,7 +260,7 @@ def _say_sample(preview: SamplePreview) -> None:
             _say(f"{name}: {text}" if name == "compute_scores" else f"{name}: {text!r}", 4)
         _say_messages(scorer.messages, 4)
         if scorer.response_format is not None:
-            _say("answers by a JSON schema (structured output)", 4)
+            _say("answers with a JSON schema (structured output)", 4)
         if scorer.problem:
             _say(f"will fail: {scorer.problem}", 4)
 

@@ -196,7 +196,8 @@ def export(
             ):  # fmt: skip
                 if value:
                     raise UsageError(
-                        f"{option} is for tasks; --to {to} takes result logs alone", code=Code.OPTIONS_APART
+                        f"{option}: only for tasks; --to {to} accepts only result logs",
+                        code=Code.OPTIONS_APART,
                     )
         if to == EVIDENCE:
             raise typer.Exit(export_to_aigo(sources, out, of_evidence, force=force, as_json=as_json))
@@ -206,14 +207,14 @@ def export(
             return
         if len(sources) > 1:
             raise UsageError(
-                f"--to {to} takes one task, found {len(sources)}: {', '.join(sources)}",
+                f"--to {to} accepts one task, found {len(sources)}: {', '.join(sources)}",
                 code=Code.OPTIONS_APART,
             )
         (source,) = sources
         if source.endswith(RESULTS):
             raise UsageError(
-                f"{source!r} looks like a result log, --to {to} takes a task; did you mean --to "
-                f"{to}{LOG_SUFFIX}?",
+                f"{source!r} looks like a result log, but --to {to} accepts a task; did you mean "
+                f"--to {to}{LOG_SUFFIX}?",
                 code=Code.OPTIONS_APART,
             )
         exporter = task_exporter(to)

@@ -319,13 +319,14 @@ def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str,
     if lake is None and names:
         place = _lake_out(out) if output_format == "parquet" else "LAKE"
         hint = (
-            "; --format parquet --out means a lake where one is, or where the name is lake or ends in .lake,"
-            " -lake or _lake"
+            "; with --format parquet, --out is a lake if it contains one, or if its name is "
+            "lake or ends in .lake, -lake or _lake"
             if output_format == "parquet"
             else ""
         )
         raise UsageError(
-            f"{', '.join(names)}: for an import into a lake (--lake {place}{hint})", code=Code.OPTIONS_APART
+            f"{', '.join(names)}: only for an import into a lake (--lake {place}{hint})",
+            code=Code.OPTIONS_APART,
         )
     return lake
 
@@ -337,9 +338,9 @@ def _check_cluster(on: str | None, jobs: int | None, others: Mapping[str, object
         raise UsageError(f"--on: found {on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
     names = [name for name, value in others.items() if value is not None]
     if on is None and names:
-        raise UsageError(f"{', '.join(names)}: with --on ray only", code=Code.OPTIONS_APART)
+        raise UsageError(f"{', '.join(names)}: only with --on ray", code=Code.OPTIONS_APART)
     if on is not None and jobs is not None:
-        raise UsageError("--jobs: not with --on ray, where --workers says it", code=Code.OPTIONS_APART)
+        raise UsageError("--jobs: cannot be combined with --on ray; use --workers", code=Code.OPTIONS_APART)
 
 
 @contextmanager
@@ -377,7 +378,7 @@ def _traces(
     from aigo_bridge.errors import UsageError
 
     if engine is not None:
-        raise UsageError("--engine: not with --from", code=Code.OPTIONS_APART)
+        raise UsageError("--engine: cannot be combined with --from", code=Code.OPTIONS_APART)
     sources = {name: row.traces for name, row in formats().items() if row.traces is not None}
     if source not in sources:
         raise UsageError(
@@ -394,7 +395,7 @@ def _recompute(
 
     if task is None:
         if dataset or root is not None:
-            raise UsageError("--dataset, --root: for --recompute only", code=Code.OPTIONS_APART)
+            raise UsageError("--dataset, --root: only with --recompute", code=Code.OPTIONS_APART)
         return None
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.evaluation.own_logs import check_task, own_plan

@@ -93,8 +93,8 @@ def list_tasks(
     )
     if any(samples.values()):
         note = (
-            f"sample: {SAMPLE_NOTE}; with --full, `aigo-bridge run NAME --full` takes the real rows "
-            f"from the Hugging Face hub"
+            f"sample: {SAMPLE_NOTE}; if --full is shown, `aigo-bridge run NAME --full` uses "
+            "the real rows from the Hugging Face hub"
         )
         typer.echo(f"\n{note}")
 
@@ -116,7 +116,7 @@ def _list_benchmarks(engine: str, *, as_json: bool) -> None:
         typer.echo(f"warning: {printable(problem)}", err=True)
     if not listing.benchmarks:
         hint = f"; {listing.hint}" if listing.hint else ""
-        typer.echo(f"no package with benchmarks for {engine} is installed here{hint}", err=True)
+        typer.echo(f"no package with benchmarks for {engine} is installed{hint}", err=True)
     if as_json:
         rows = [
             {

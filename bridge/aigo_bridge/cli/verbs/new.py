@@ -62,12 +62,15 @@ def new(
                 code=Code.WRONG_OPTION,
             )
         if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
-            message = "expected letters, digits, - and _ (it is a key, and a name of files)"
+            message = "expected letters, digits, - and _ (the name is a key and a file name)"
             raise UsageError(f"new {part}: found {name!r}, {message}", code=Code.WRONG_OPTION)
         project = project_of(Path.cwd())
         if project is None:
             raise UsageError(
-                f"new {part}: {name_of(str(Path.cwd()))} is in no project (`aigo-bridge init` begins one)",
+                (
+                    f"new {part}: {name_of(str(Path.cwd()))} is not in a project; create one with "
+                    "`aigo-bridge init`"
+                ),
                 code=Code.NOTHING_THERE,
             )
         written = create_files(project, part_files(part, name))

@@ -39,7 +39,7 @@ def schema(
         if kind not in KINDS:
             near = difflib.get_close_matches(kind, KINDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"kinds: {', '.join(KINDS)}"
-            raise UsageError(f"there is no schema for {kind!r} ({hint})", code=Code.UNKNOWN_CHOICE)
+            raise UsageError(f"no schema for {kind!r} ({hint})", code=Code.UNKNOWN_CHOICE)
         document = _schema(kind)
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 

@@ -185,7 +185,7 @@ def _folders(stored: Sequence[tuple[str, Path]], out: Path) -> list[Path]:
     ]
     if len(set(folders)) < len(folders):
         raise UsageError(
-            "two of the logs have the same name; score them into different folders (--out)",
+            "two logs have the same name; score them into different folders with --out",
             code=Code.OPTIONS_APART,
         )
     return folders
@@ -242,7 +242,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
         engines = [name for name in logs_at(location) if name != engine.name]
         if engines:
             raise UsageError(
-                f"{location!r} is a log of {engines[0]}: score it with --engine {engines[0]}",
+                f"{location!r} is a log of {engines[0]}; score it with --engine {engines[0]}",
                 code=Code.OPTIONS_APART,
             )
     reports: list[ImportReport] = []
@@ -250,7 +250,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
     code = importer.import_logs([location], folder, ImportOptions(redact=False), reports.append)
     if len(reports) != 1:
         raise UsageError(
-            f"{location!r} names {plural(len(reports), 'log')}, expected one; name them one by one",
+            (f"{location!r} matches {plural(len(reports), 'log')}, expected one; name each log separately"),
             code=Code.OPTIONS_APART,
         )
     report = reports[0]
@@ -261,7 +261,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
 
 def _reason(location: str, lines: Sequence[str]) -> str:
     return (
-        f"{location!r} cannot be imported whole, and a part of it would give other numbers: "
-        f"{'; '.join(lines)}"
-        " (`aigo-bridge import` saves what there is)"
+        f"{location!r} cannot be imported completely, and a part of it would give other "
+        f"metrics: {'; '.join(lines)} (recover the readable part with `aigo-bridge "
+        "import`)"
     )

@@ -56,7 +56,8 @@ def upgrade(
         with reported():
             if not write:
                 raise UsageError(
-                    f"found {plural(len(files), 'file')}, expected one, or --write", code=Code.OPTIONS_APART
+                    f"found {plural(len(files), 'file')}, expected one file, or --write",
+                    code=Code.OPTIONS_APART,
                 )
         for path in files:
             upgrade([path], write=True, root=root)
@@ -69,7 +70,7 @@ def upgrade(
     if not write:
         typer.echo(text, nl=False)
     elif text == file.read_text(encoding="utf-8"):
-        typer.echo(f"{short_path(file)}: nothing to do")
+        typer.echo(f"{short_path(file)}: already up to date")
     else:
         with open_for_replacing(file, clean=False) as out:
             out.write(text.encode())

@@ -15,7 +15,7 @@ from aigo_bridge.text.plurals import plural
 
 app = typer.Typer(**VERB)
 
-NONE_FOUND = "none found: in folders YAML files, tasks.jsonl and result logs are looked at"
+NONE_FOUND = "no files found: folders are searched for YAML files, tasks.jsonl and result logs"
 
 
 @app.command(
@@ -121,8 +121,8 @@ def validate(
         for report in reports:
             if report.needs is not None:
                 note = (
-                    f"{short_path(report.file)}: its code needs the {report.needs}: run it with --allow "
-                    f"{report.needs}"
+                    f"{short_path(report.file)}: the code of the task needs the {report.needs}; run "
+                    f"it with --allow {report.needs}"
                 )
                 typer.echo(printable(note))
         wrong = sum(not report.is_valid(strict=strict) for report in reports)

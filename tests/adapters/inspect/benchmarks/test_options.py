@@ -226,7 +226,7 @@ def test_other_settings_are_another_run_that_is_not_gone_on_with(folder: Path, a
         ("--limit 5-4", ["--limit: 5-4 chooses none"]),
         ("--run-config nowhere.yaml", ["nowhere.yaml"]),
         ("--model-base-url http://x", ["a scripted model has no address"]),
-        ("lighteval:gsm8k", ["all tasks of a run are of one engine"]),
+        ("lighteval:gsm8k", ["all benchmarks of a run must belong to one engine"]),
     ],
 )
 def test_what_is_not_taken_is_refused_with_the_reason(
@@ -284,7 +284,7 @@ def test_options_of_an_engine_are_for_its_benchmarks(aigo: Run) -> None:
         done = aigo("run", task, "--temperature", 0)
         assert done.code == 2
         assert "--temperature" in done.err
-        assert "an option of benchmarks of inspect, inspect:NAME" in " ".join(done.err.split())
+        assert "only for inspect benchmarks, inspect:NAME" in " ".join(done.err.split())
 
 
 def test_the_page_says_of_every_option_that_is_not_taken_why() -> None:

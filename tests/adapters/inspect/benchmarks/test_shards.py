@@ -194,7 +194,7 @@ def test_a_shard_that_was_killed_goes_on(folder: Path, aigo: Run) -> None:
 
     assert again.code == 0, again.err
     assert again.json["parts"][0]["samples"]["reused"] >= 1
-    assert "complete: nothing was run again" in aigo(*words, "--shard", "1/2", "--resume").err
+    assert "complete; no sample was run again" in aigo(*words, "--shard", "1/2", "--resume").err
     merged = aigo("merge", "shards", "--task", name, "--out", "merged", "--json")
     assert merged.code == 0, merged.err
     assert merged.json["samples"]["scored"] == 11
@@ -220,7 +220,7 @@ def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> No
     assert "data or arguments are others" in told("--task", name, "-n", "4", "-T", "word=maybe")
     assert "the shards have nothing of 'few'" in told("--task", "inspect:tasks.py@few")
     assert "these are shards of inspect:tasks.py@many" in told("--task", "lighteval:gsm8k")
-    assert "--config: with shards of a task only" in told("--task", name, "--config", "a=b")
+    assert "--config: only for shards of a task" in told("--task", name, "--config", "a=b")
     other = folder / "elsewhere"
     shutil.move(folder / "shards" / "shard-2-of-2", other)
     assert "missing: shard 2 of 2" in told("--task", name, "-n", "4")
@@ -269,7 +269,7 @@ def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo:
         (["inspect:tasks.py@many", *MODEL, "--sample-shuffle"], "give --sample-shuffle a seed"),
         (["inspect:tasks.py@many", "inspect:tasks.py@few", *MODEL], "one benchmark at a time"),
         (["inspect:odd.py@stops", *MODEL], "stops early by what all of its samples come to"),
-        (["inspect:tasks.py@many", *MODEL, "--report"], "--report: not with --shard"),
+        (["inspect:tasks.py@many", *MODEL, "--report"], "--report: cannot be combined with --shard"),
     ],
 )
 def test_what_has_no_parts_is_refused_before_anything_is_asked(

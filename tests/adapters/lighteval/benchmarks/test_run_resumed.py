@@ -137,4 +137,4 @@ def test_documents_are_chosen_by_their_numbers(rows: tuple[str, ...], tmp_path: 
 def test_samples_of_ai_go_tasks_are_not_chosen_by_id(aigo: Run) -> None:
     done = aigo("run", "gsm8k", "--sample-id", "1")
     assert done.code == 2
-    assert "for an engine's own benchmark only" in done.err
+    assert "only for engine benchmarks" in done.err

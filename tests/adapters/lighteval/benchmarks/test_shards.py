@@ -146,7 +146,7 @@ def test_a_shard_that_was_killed_asks_for_no_answer_twice(folder: Path, aigo: Ru
     assert again.code == 0, again.err
     assert again.json["parts"][0]["samples"]["reused"] == 6
     assert not list(own.glob(".answers-*"))
-    assert "complete: nothing was run again" in aigo(*words, "--resume").err
+    assert "complete; no sample was run again" in aigo(*words, "--resume").err
 
 
 def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo: Run) -> None:

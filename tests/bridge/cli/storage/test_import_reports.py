@@ -34,7 +34,7 @@ def test_each_log_has_one_line_and_the_total_counts_partial_imports(aigo: Run, l
         f"{logs}/0.3.150.eval: success, 2 samples in 2 trials -> out/0.3.150.tasklog.json; "
     )
     assert "unreadable: " in lines[2]
-    assert "4 logs: 2 imported, 1 imported in part, 1 not imported; " in done.err
+    assert "4 logs: 2 imported, 1 partly imported, 1 not imported; " in done.err
 
 
 def test_verbose_prints_the_details(aigo: Run, logs: Path) -> None:
@@ -73,9 +73,12 @@ def test_several_logs_do_not_fit_into_one_file(aigo: Run, logs: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--out", "x.tasklog.json.gz", "--format", "json.zst"), "the suffix means --format json.gz"),
-        (("--out", "x.tasklog.json", "--format", "parquet"), "the suffix means --format json,"),
-        (("--out", "folder.tasklog.json"), "a folder has this name"),
+        (
+            ("--out", "x.tasklog.json.gz", "--format", "json.zst"),
+            "the file extension requires --format json.gz",
+        ),
+        (("--out", "x.tasklog.json", "--format", "parquet"), "the file extension requires --format json,"),
+        (("--out", "folder.tasklog.json"), "a folder with this name exists"),
     ],
 )
 def test_out_that_contradicts_itself_is_refused(

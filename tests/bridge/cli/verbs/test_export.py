@@ -242,8 +242,8 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
         (("author", "--to", "inspekt"), "--to: found 'inspekt'; did you mean 'inspect'?"),
         (("author", "--to", "excel"), "--to: found 'excel'; expected one of "),
         (("nothing", "--to", "inspect"), "there is no file 'nothing'"),
-        (("author/out.tasklog.json", "--to", "inspect"), "takes a task; did you mean --to inspect-log?"),
-        (("author", "--to", "inspect-log", "--native"), "--native is for tasks; --to inspect-log takes result logs alone"),
+        (("author/out.tasklog.json", "--to", "inspect"), "accepts a task; did you mean --to inspect-log?"),
+        (("author", "--to", "inspect-log", "--native"), "--native: only for tasks; --to inspect-log accepts only result logs"),
         (("author/task.yaml", "--to", "inspect-log"), "expected one that ends in `.json` or `.jsonl`"),
         (("author/rows.jsonl", "--to", "inspect-log"), "rows.jsonl"),
         (("missing.json", "--to", "inspect-log"), "there is no file 'missing.json'"),
@@ -252,7 +252,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
             "other.json: error: not a result log that can be exported: format_version: found no such field, expected one (and ",
         ),
         (("author", "--to", "inspect", "--config", "x=1"), "unknown parameter 'x'"),
-        (("author", "author", "--to", "inspect"), "--to inspect takes one task, found 2: author, author"),
+        (("author", "author", "--to", "inspect"), "--to inspect accepts one task, found 2: author, author"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_told_and_nothing_is_written(
@@ -281,7 +281,7 @@ def test_a_result_becomes_a_log_of_the_engine(aigo: Run, author: Any, tmp_path: 
     forced = aigo("export", "packed.json.zst", "--to", "inspect-log", "--out", "logs", "--force", "--json")
 
     assert (first.code, again.code, forced.code) == (0, 2, 0)
-    assert "is there already (--force replaces it)" in again.err
+    assert "already exists (replace it with --force)" in again.err
     (log,) = (tmp_path / "logs").iterdir()
     assert first.out == f"logs/{log.name}\n"
     assert forced.json["log"] == f"logs/{log.name}"

@@ -43,7 +43,7 @@ def test_wrong_use_is_exit_code_2(tmp_path: Path) -> None:
     file = str(GOLDEN / "phoenix/question/files/spans.json")
     for words, problem in (
         (("--from", "arize"), "expected one of claude_code, opentelemetry, langsmith, phoenix"),
-        (("--from", "phoenix", "--engine", "inspect"), "--engine: not with --from"),
+        (("--from", "phoenix", "--engine", "inspect"), "--engine: cannot be combined with --from"),
         (("--from", "phoenix", "--format", "parquet"), "expected json, json.gz or json.zst"),
     ):
         code, output = typed(file, *words, "--out", str(tmp_path / "out"))

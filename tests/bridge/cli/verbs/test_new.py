@@ -28,7 +28,7 @@ def test_parts_are_valid_and_go_together(aigo: Run, project: Path) -> None:
     shared = ["scorers/brevity.yaml", "scorers/brevity.py", "datasets/words.yaml", "datasets/words.jsonl"]
     assert done.code == 0
     assert done.out.splitlines() == [
-        *(f"reads {file}, outside the task's own folder" for file in shared),
+        *(f"reads {file}, outside the task folder" for file in shared),
         "4 files are valid (dataset, run, task)",
     ]
 
@@ -78,4 +78,4 @@ def test_outside_of_a_project_it_is_said_how_to_begin_one(aigo: Run) -> None:
     done = aigo("new", "task", "mine")
 
     assert done.code == 2
-    assert "is in no project (`aigo-bridge init` begins one)" in done.err
+    assert "is not in a project; create one with `aigo-bridge init`" in done.err

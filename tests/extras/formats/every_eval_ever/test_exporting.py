@@ -263,7 +263,7 @@ def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
     assert "changed: 1 x score between right and wrong" in done.out
     before = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.json*")}
     done = aigo("export", path, "--to", "every-eval-ever", "--out", tmp_path / "out")
-    assert (done.code, "is there already" in done.err) == (2, True)
+    assert (done.code, "already exists" in done.err) == (2, True)
     done = aigo("export", path, "--to", "every-eval-ever", "--out", tmp_path / "out", "--force", "--json")
     assert json.loads(done.out)["file"].endswith(".json")
     assert before == {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.json*")}

@@ -40,7 +40,7 @@ def test_more_rows_are_told(aigo: Run, quiz: Path) -> None:
     done = aigo("sql", "select sample_id from samples order by 1", quiz, "--rows", 2)
 
     assert done.out.split() == ["sample_id", "0", "1"]
-    assert "more rows follow; --rows shows more of them (now 2), 0 all" in done.err
+    assert "more rows follow; show more with --rows N (now 2), or all with --rows 0" in done.err
     assert len(aigo("sql", "select sample_id from samples", quiz, "--rows", 0).out.split()) == 5
 
 

@@ -46,7 +46,7 @@ def test_tasks_of_an_evaluation_without_a_result_are_told(aigo: Run, quiz: Path,
 
     done = aigo("table", tmp_path, "-o", "t.csv")
 
-    assert (done.out, done.err) == ("t.csv: 3 rows\n", "note: the evaluation has no result of 'gone'\n")
+    assert (done.out, done.err) == ("t.csv: 3 rows\n", "note: the evaluation has no result for 'gone'\n")
 
 
 @pytest.mark.parametrize(
