@@ -20,9 +20,9 @@ from tests.support.endpoint import Endpoint, completion
 from tests.support.pages import PAGES, page
 
 README = page(REPOSITORY / "README.md")
-RUNNING = page(REPOSITORY / "docs" / "running.md")
+RUNNING = page(REPOSITORY / "docs" / "guides" / "run-a-task.md")
 MODELS = page(REPOSITORY / "docs" / "reference" / "models.md")
-EXTRAS = re.compile(r"(?:make install EXTRAS=|(?:aigo-bridge|'\.)\[)([a-z,]+)")
+EXTRAS = re.compile(r"(?:make install EXTRAS=|(?:aigo-bridge|'\.)\[)([a-z\d,]+)")
 SERVER = "http://127.0.0.1:8000/v1"
 """What the pages write for the address of the reader's own server."""
 
