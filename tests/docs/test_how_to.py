@@ -42,6 +42,11 @@ def test_a_gate_in_ci(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_a_task(tmp_path: Path) -> None:
+    assert type_in(GUIDES["write-a-task"], Reader(tmp_path), tmp_path) == 4
+
+
+@pytest.mark.timeout(400)
 def test_an_llm_judge(tmp_path: Path) -> None:
     assert type_in(GUIDES["use-an-llm-judge"], Reader(tmp_path), tmp_path) == 2
 

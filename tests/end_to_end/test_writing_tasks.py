@@ -1,4 +1,4 @@
-"""What `docs/guides/write-a-task.md` shows runs, and does what it says."""
+"""Examples of the page on validation: they run and give the scores that the page explains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Load = Callable[[Path], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def blocks() -> list[str]:
-    text = (REPOSITORY / "docs" / "guides" / "write-a-task.md").read_text()
+    text = (REPOSITORY / "docs" / "reference" / "task-format" / "validation.md").read_text()
     return re.findall(r"```(?:yaml|json)\n(.*?)```", text, re.DOTALL)
 
 
