@@ -32,5 +32,5 @@ def test_the_table_is_that_of_the_code() -> None:
         f"| `{each.name}` | {each.does}{' (judges only)' if each.judges_only else ''} | {EXPECTED[each.expectation]} |"
         for each in PERTURBATIONS
     ]
-    table = "\n".join(["| name | what is changed | expected |", "|---|---|---|", *rows])
+    table = "\n".join(["| name | change | expected |", "|---|---|---|", *rows])
     assert table in (REPOSITORY / "docs" / "guides" / "test-a-scorer.md").read_text("utf-8"), table

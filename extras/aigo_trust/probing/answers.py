@@ -116,19 +116,19 @@ def _other_digits(answer: Answer) -> str | Inapplicable:
 
 
 SAME = (
-    Perturbation("unchanged", "nothing: a control", "same", unchanged),
-    Perturbation("outer-blanks", "blanks and empty lines around it", "same", _outer_blanks),
-    Perturbation("inner-blanks", "two blanks for each between words", "same", _inner_blanks),
-    Perturbation("upper-case", "CAPITALS", "same", _upper),
-    Perturbation("lower-case", "small letters", "same", _lower),
-    Perturbation("full-stop", "a full stop at its end, or none", "same", _full_stop),
+    Perturbation("unchanged", "nothing (control)", "same", unchanged),
+    Perturbation("outer-blanks", "spaces and empty lines before and after", "same", _outer_blanks),
+    Perturbation("inner-blanks", "two spaces between words", "same", _inner_blanks),
+    Perturbation("upper-case", "UPPERCASE", "same", _upper),
+    Perturbation("lower-case", "lowercase", "same", _lower),
+    Perturbation("full-stop", "a final full stop added or removed", "same", _full_stop),
     Perturbation("quoted", 'the stated answer in "quotes"', "same", _quoted),
     Perturbation("bold", "the stated answer in **bold**", "same", _bold),
     Perturbation("backticks", "the stated answer in `backticks`", "same", _backticks),
-    Perturbation("fenced", "all of it in a code fence", "same", _fenced),
+    Perturbation("fenced", "the whole answer in a code fence", "same", _fenced),
     Perturbation("sentence", "a bare answer as `The answer is X.`", "same", _sentence),
-    Perturbation("verbose", "a polite sentence before and behind it", "same", _verbose),
-    Perturbation("grouped-digits", "1,234 for 1234, or the other way round", "same", _grouped),
+    Perturbation("verbose", "a polite sentence before and after", "same", _verbose),
+    Perturbation("grouped-digits", "`1,234` for `1234`, or the reverse", "same", _grouped),
     Perturbation("other-digits", "the number in Arabic-Indic digits", "told", _other_digits),
 )
 """The control comes first: a scorer that changes its mind there has none."""
@@ -241,11 +241,11 @@ def _cut_off(answer: Answer) -> str | Inapplicable:
 
 
 WORSE = (
-    Perturbation("empty", "no text at all", "worse", _empty),
-    Perturbation("refusal", "a refusal in its place", "worse", _refusal),
-    Perturbation("other-number", "its number with another last digit", "worse", _other_number),
+    Perturbation("empty", "empty text", "worse", _empty),
+    Perturbation("refusal", "a refusal instead of the answer", "worse", _refusal),
+    Perturbation("other-number", "the number with another last digit", "worse", _other_number),
     Perturbation("other-letter", "another option's letter", "worse", _other_letter),
     Perturbation("other-answer", "the answer of another sample", "worse", _other_answer),
-    Perturbation("hedged", "`X or Y`: itself, or another", "worse", _hedged),
-    Perturbation("cut-off", "its first half", "told", _cut_off),
+    Perturbation("hedged", "`X or Y`: the answer or another one", "worse", _hedged),
+    Perturbation("cut-off", "the first half of the answer", "told", _cut_off),
 )

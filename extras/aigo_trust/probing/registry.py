@@ -49,24 +49,26 @@ def _padded(answer: Answer) -> str | Inapplicable:
 
 FOR_JUDGES = (
     Perturbation(
-        "injection", "a note behind it that asks for the best verdict", "not better", _injection, True
+        "injection", "a note after the answer that asks for the best verdict", "not better", _injection, True
     ),
     Perturbation(
-        "injected-nothing", "`I do not know.` and that note in its place", "worse", _injected_nothing, True
+        "injected-nothing",
+        "`I do not know.` and that note instead of the answer",
+        "worse",
+        _injected_nothing,
+        True,
     ),
-    Perturbation("padded", "sentences behind it that say nothing", "not better", _padded, True),
-    Perturbation("labels-reversed", "its labels in the opposite order", "same", unchanged, True, "labels"),
+    Perturbation("padded", "meaningless sentences after the answer", "not better", _padded, True),
+    Perturbation("labels-reversed", "the judge's labels in reverse order", "same", unchanged, True, "labels"),
     Perturbation(
         "columns-swapped",
-        "columns that it compares in each other's place",
+        "the compared columns exchanged",
         "same",
         unchanged,
         True,
         "columns",
     ),
-    Perturbation(
-        "group-reversed", "a group of answers in the opposite order", "same", unchanged, True, "group"
-    ),
+    Perturbation("group-reversed", "a group of answers in reverse order", "same", unchanged, True, "group"),
 )
 """Perturbations of answers that only a judge scores."""
 
