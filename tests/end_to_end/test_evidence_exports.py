@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -366,6 +368,51 @@ def test_main_events_are_a_recorded_loss(aigo: Run, tmp_path: Path) -> None:
     (dropped,) = json.loads((tmp_path / "slim" / "losses.json").read_text())["dropped"].values()
     assert dropped["event model_call_event (--events main)"] == 4
     assert slim.logs()[0].stat().st_size < whole.logs()[0].stat().st_size / 2
+
+
+IMAGE = base64.b64encode(b"\x89PNG" + bytes(400)).decode()
+
+
+@pytest.fixture
+def result_with_image(aigo: Run, tmp_path: Path) -> Path:
+    """A result whose first message has an image."""
+    assert aigo("import", GOLDEN / "inspect" / "0.3.240.eval", "--out", tmp_path).code == 0
+    result = tmp_path / "0.3.240.tasklog.json"
+    log = json.loads(result.read_text())
+    item = log["evidence"]["samples"][0]["trials"][0]["solver"]["output"]["trace"]["items"][0]
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{IMAGE}", "detail": "auto"}
+    item["content"] = [{"type": "input_text", "text": "What is this?"}, image]
+    result.write_text(json.dumps(log))
+    return result
+
+
+def test_attachments_are_written_as_files(aigo: Run, result_with_image: Path, tmp_path: Path) -> None:
+    whole = _export(aigo, tmp_path / "whole", result_with_image)
+    slim = _export(aigo, tmp_path / "slim", result_with_image, "--attachments", "files")
+
+    (file,) = (tmp_path / "slim" / "attachments").iterdir()
+    assert file.read_bytes() == base64.b64decode(IMAGE)
+    assert file.name == f"{hashlib.sha256(file.read_bytes()).hexdigest()}.png"
+    assert f'"image_url":"attachments/{file.name}"' in slim.logs()[0].read_text()
+    assert [one["key"] for one in slim.specifications] == [one["key"] for one in whole.specifications]
+    assert IMAGE in whole.logs()[0].read_text()
+    assert IMAGE not in slim.logs()[0].read_text()
+    _check(slim, [result_with_image], aigo)
+    (dropped,) = json.loads((tmp_path / "slim" / "losses.json").read_text())["dropped"].values()
+    assert dropped == {"attachment image/png (--attachments files)": 1}
+
+
+def test_dropped_attachments_are_described(aigo: Run, result_with_image: Path, tmp_path: Path) -> None:
+    slim = _export(aigo, tmp_path / "slim", result_with_image, "--attachments", "drop")
+
+    text = slim.logs()[0].read_text()
+    assert IMAGE not in text
+    assert "omitted: image/png, 404 bytes, sha256 " in text
+    assert not (tmp_path / "slim" / "attachments").exists()
+    _check(slim, [result_with_image], aigo)
+    done = aigo("export", result_with_image, "--to", "aigo", "--out", tmp_path / "x", "--attachments", "some")
+    assert done.code == 2
+    assert "--attachments: found 'some', expected keep, files or drop" in done.err
 
 
 def test_dry_run_writes_nothing(aigo: Run, tmp_path: Path) -> None:

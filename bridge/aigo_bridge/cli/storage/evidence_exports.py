@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
@@ -64,16 +64,23 @@ def _options(given: Mapping[str, Any], *, force: bool) -> EvidenceOptions:
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exporting.evidence import EvidenceOptions
+    from aigo_bridge.exporting.evidence.options import AttachmentChoice, EventChoice
 
-    events = given["--events"] or "all"
-    if events not in ("all", "main"):
+    events: EventChoice = given["--events"] or "all"
+    if events not in get_args(EventChoice):
         raise UsageError(f"--events: found {events!r}, expected all or main", code=Code.WRONG_OPTION)
+    attachments: AttachmentChoice = given["--attachments"] or "keep"
+    if attachments not in get_args(AttachmentChoice):
+        raise UsageError(
+            f"--attachments: found {attachments!r}, expected keep, files or drop", code=Code.WRONG_OPTION
+        )
     return EvidenceOptions(
         app=given["--app"],
         evaluation_key=given["--evaluation-key"],
         model_keys=pairs("--model-key", given["--model-key"]),
         task_keys=pairs("--task-key", given["--task-key"]),
-        events="main" if events == "main" else "all",
+        events=events,
+        attachments=attachments,
         allow_gaps=given["--allow-gaps"],
         force=force,
         dry_run=given["--dry-run"],

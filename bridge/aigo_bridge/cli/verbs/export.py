@@ -52,6 +52,7 @@ RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json
                 "model_key",
                 "task_key",
                 "events",
+                "attachments",
                 "allow_gaps",
                 "dry_run",
             )
@@ -144,6 +145,15 @@ def export(
             help="Keep all events of the traces, or only the main conversation. [default: all]",
         ),
     ] = None,
+    attachments: Annotated[
+        str | None,
+        typer.Option(
+            "--attachments",
+            metavar="keep|files|drop",
+            help="Keep images, audio and files in the logs, write them to attachments/, or leave them out. "
+            "[default: keep]",
+        ),
+    ] = None,
     allow_gaps: Annotated[
         bool,
         typer.Option(
@@ -186,7 +196,8 @@ def export(
         check_target(to)
         of_evidence = {
             "--app": app, "--evaluation-key": evaluation_key, "--model-key": model_key,
-            "--task-key": task_key, "--events": events, "--allow-gaps": allow_gaps, "--dry-run": dry_run,
+            "--task-key": task_key, "--events": events, "--attachments": attachments,
+            "--allow-gaps": allow_gaps, "--dry-run": dry_run,
         }  # fmt: skip
         if to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports():
             for option, value in (

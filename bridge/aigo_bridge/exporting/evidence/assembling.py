@@ -19,7 +19,7 @@ from aigo_bridge.exporting.evidence.entities import (
     other_model,
     run_document,
 )
-from aigo_bridge.exporting.evidence.logs import WrittenLog, faults_of, write_evidence
+from aigo_bridge.exporting.evidence.logs import Attachments, WrittenLog, faults_of, write_evidence
 from aigo_bridge.exporting.evidence.options import EvidenceOptions, content_key, key_part
 from aigo_bridge.exporting.evidence.sources import EvidenceSource
 from aigo_bridge.exporting.evidence.tasks import TaskEntity, code_files, dataset_name, task_entity
@@ -66,7 +66,11 @@ class Assembly:
         number = len(list(self.folder.glob(".log-*")))
         log_file, rows = self.folder / f".log-{number}.json", self.folder / f".rows-{number}.jsonl"
         try:
-            log = write_evidence(source.path, log_file, rows, self.options.events, self.redaction)
+            choice = self.options.attachments
+            attachments = None if choice == "keep" else Attachments(choice, self.folder)
+            log = write_evidence(
+                source.path, log_file, rows, self.options.events, self.redaction, attachments
+            )
         except EvidenceError as error:
             self.issues += error.issues
             return

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
+import mimetypes
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +15,7 @@ from typing import Any
 
 from aigo_bridge.dtypes import RunEvidence, TaskResultLog
 from aigo_bridge.errors import Issue
-from aigo_bridge.exporting.evidence.options import EventChoice
+from aigo_bridge.exporting.evidence.options import AttachmentChoice, EventChoice
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.plan.plan import sha256_of
 from aigo_bridge.results.log_files import open_for_replacing
@@ -19,6 +23,12 @@ from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.results.validating import validate_log
 from aigo_bridge.results.writing import encoded_frame, encoded_sample, write_log
 from aigo_bridge.text.json_text import dumps, read_json
+
+_DATA_ADDRESS = re.compile(
+    r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,(?P<content>[A-Za-z0-9+/=\s]+)"
+)
+ATTACHMENTS = "attachments"
+"""Folder of the export with its attachments."""
 
 
 @dataclass
@@ -50,7 +60,12 @@ def faults_of(path: Path) -> tuple[list[Issue], list[Issue]]:
 
 
 def write_evidence(
-    path: Path, target: Path, rows: Path, events: EventChoice, redaction: Redaction
+    path: Path,
+    target: Path,
+    rows: Path,
+    events: EventChoice,
+    redaction: Redaction,
+    attachments: Attachments | None = None,
 ) -> WrittenLog:
     """Write a result log as AI GO takes it, and the rows of its dataset.
 
@@ -60,6 +75,7 @@ def write_evidence(
         rows: the new file of rows, as JSON lines.
         events: events that the traces keep.
         redaction: takes out secrets, and counts them.
+        attachments: replaces attachments of the samples; `None`: they are kept.
 
     Raises:
         EvidenceError: the log cannot be read.
@@ -67,7 +83,7 @@ def write_evidence(
     reader = LogReader(path)
     frame = TaskResultLog.model_validate(read_json(redaction.apply(encoded_frame(reader.frame()))))
     with open_for_replacing(rows) as file:
-        work = _Samples(reader, events, redaction, file)
+        work = _Samples(reader, events, redaction, file, attachments)
         runs = frame.evidence.runs if frame.evidence is not None else None
         if runs:
             write_log(
@@ -103,11 +119,19 @@ def _deciding(frame: TaskResultLog) -> Any:
 class _Samples:
     """The samples of a log on their way, and what they say."""
 
-    def __init__(self, reader: LogReader, events: EventChoice, redaction: Redaction, rows: Any):
+    def __init__(
+        self,
+        reader: LogReader,
+        events: EventChoice,
+        redaction: Redaction,
+        rows: Any,
+        attachments: Attachments | None,
+    ):
         self._reader = reader
         self._events = events
         self._redaction = redaction
         self._rows = rows
+        self._attachments = attachments
         self.content = hashlib.sha256()
         self.row_digest = hashlib.sha256()
         self.num_rows = self.num_samples = 0
@@ -134,6 +158,8 @@ class _Samples:
         scores = [score for one in (value, *trials) for score in one.get("scores") or ()]
         self.scorers.update((score["scorer_key"], None) for score in scores if score.get("scorer_key"))
         self._digest(part.run, value, trials)
+        if self._attachments is not None:
+            data = dumps(self._attachments.replaced(read_json(data), self.dropped))
         return data
 
     def _digest(self, run: int | None, sample: Mapping[str, Any], trials: list[Any]) -> None:
@@ -168,3 +194,50 @@ class _Samples:
             if isinstance(trace, dict) and trace.get("events"):
                 self.dropped.update(f"event {event.get('type')} (--events main)" for event in trace["events"])
                 trace["events"] = []
+
+
+class Attachments:
+    """Replaces attachments by a reference to a file, or by a text about them, and counts them."""
+
+    def __init__(self, choice: AttachmentChoice, folder: Path):
+        """Args:
+        choice: `files` writes each attachment once to `attachments/`, `drop` leaves it out.
+        folder: the folder of the export.
+        """
+        self._choice = choice
+        self._folder = folder / ATTACHMENTS
+
+    def replaced(self, value: Any, counts: Counter[str]) -> Any:
+        """Return a JSON value without its attachments.
+
+        Args:
+            value: any JSON value.
+            counts: kind of a replaced attachment → count; is added to.
+        """
+        if isinstance(value, str):
+            return self._text(value, counts)
+        if isinstance(value, list):
+            return [self.replaced(item, counts) for item in value]
+        if isinstance(value, dict):
+            return {key: self.replaced(item, counts) for key, item in value.items()}
+        return value
+
+    def _text(self, text: str, counts: Counter[str]) -> str:
+        match = _DATA_ADDRESS.fullmatch(text) if text.startswith("data:") else None
+        if match is None:
+            return text
+        try:
+            content = base64.b64decode(re.sub(r"\s", "", match["content"]), validate=True)
+        except binascii.Error:
+            return text
+        media_type = match["type"] or "application/octet-stream"
+        digest = hashlib.sha256(content).hexdigest()
+        counts[f"attachment {media_type} (--attachments {self._choice})"] += 1
+        if self._choice == "drop":
+            return f"omitted: {media_type}, {len(content)} bytes, sha256 {digest}"
+        name = f"{digest}{mimetypes.guess_extension(media_type) or '.bin'}"
+        self._folder.mkdir(exist_ok=True)
+        file = self._folder / name
+        if not file.exists():
+            file.write_bytes(content)
+        return f"{ATTACHMENTS}/{name}"

@@ -15,6 +15,9 @@ from aigo_bridge.spec.base import KEY_PATTERN, MODEL_KEY_PATTERN
 EventChoice = Literal["all", "main"]
 """`all` events of the traces, or `main`: the conversation without its events."""
 
+AttachmentChoice = Literal["keep", "files", "drop"]
+"""`keep` attachments in the logs, write them as `files` that the logs name, or `drop` them."""
+
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_PART = 100
 _LONGEST_KEY = 250
@@ -33,6 +36,7 @@ class EvidenceOptions:
     task_keys: Mapping[str, str] = field(default_factory=dict)
     """Task → key of a task that the platform already has."""
     events: EventChoice = "all"
+    attachments: AttachmentChoice = "keep"
     allow_gaps: bool = False
     """Export also what AI GO has no place for, and record it as lost."""
     force: bool = False
