@@ -22,6 +22,7 @@ ELSEWHERE = {
     "bridge/aigo_bridge/datasets/sources.py": "a data set as it was downloaded, for the cache",
     "bridge/aigo_bridge/importing/result_tables.py": "logs are cleaned while they are read",
     "extras/aigo_scale/lake/files.py": "rows of logs that were cleaned while they were read",
+    "adapters/aigo_inspect/importing/ranges.py": "samples of a log, which are cleaned while they are read",
     "bridge/aigo_bridge/exporting/evidence/logs.py": "attachments: contents of samples, which are cleaned before",
     "bridge/aigo_bridge/exporting/evidence/assembling.py": "texts go through the redaction of the export",
     "adapters/aigo_inspect/importing/writing.py": "logs are cleaned while they are read",
